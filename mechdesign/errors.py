@@ -1,0 +1,101 @@
+"""Every error and warning that mechdesign raises on purpose.
+
+Each message names where the trouble is, what was found, what would be accepted, and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CertificateError",
+    "ExportError",
+    "InfeasibleError",
+    "InputError",
+    "MechdesignError",
+    "MetricWarning",
+    "MissingDependencyError",
+    "SolverError",
+    "SolverInterrupted",
+    "SpecificationError",
+    "TimeLimitError",
+    "UnboundedError",
+]
+
+
+class MechdesignError(Exception):
+    """Base of all errors of this package."""
+
+
+class InputError(MechdesignError, ValueError):
+    """An input is wrong; nothing has been computed or written.
+
+    Attributes: `path` (where the input stands, such as ``requirements[1].epsilon``), `problem` (what is wrong),
+    `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last three possibly empty.
+    """
+
+    def __init__(self, path: str, problem: str, *, value: object = None, bound: str = "", remedy: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.value = value
+        self.bound = bound
+        self.remedy = remedy
+        message = f"{path}: {problem}"
+        if value is not None:
+            message += f"; found {_short(value)}"
+        if bound:
+            message += f"; must be {bound}"
+        if remedy:
+            message += f". {remedy[0].upper()}{remedy[1:]}"
+        super().__init__(message)
+
+
+class SpecificationError(InputError):
+    """A specification file is wrong; `path` is the path of the key."""
+
+
+class InfeasibleError(MechdesignError):
+    """No channel meets all requirements."""
+
+
+class UnboundedError(MechdesignError):
+    """The program has no finite optimum."""
+
+
+class SolverError(MechdesignError):
+    """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TimeLimitError(SolverError):
+    """The time limit passed before any channel could be certified."""
+
+
+class SolverInterrupted(SolverError):
+    """The user stopped the solve before any channel could be certified."""
+
+
+class CertificateError(MechdesignError):
+    """A certificate does not hold.
+
+    Attributes: `reason` (a sentence) and `pair`, the worst pair of secrets ``(s, t)`` or None when no pair is at fault.
+    """
+
+    def __init__(self, reason: str, pair: tuple[int, int] | None = None) -> None:
+        self.reason = reason
+        self.pair = pair
+        super().__init__(reason)
+
+
+class ExportError(MechdesignError, OSError):
+    """Files could not be written; what stood there before is still complete."""
+
+
+class MissingDependencyError(MechdesignError, ImportError):
+    """A feature needs a package that is not installed; the message names the extra that brings it."""
+
+
+class MetricWarning(UserWarning):
+    """A distance matrix is not a metric; the result is still correct for the matrix as given."""
+
+
+def _short(value: object, limit: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
