@@ -1,0 +1,100 @@
+"""Turn what users hand over into checked, read-only NumPy arrays and plain numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
+SUM_TOLERANCE = 1e-9
+
+
+def read_only(array: NDArray[Any]) -> None:
+    """Forbid writing to `array`, so that a value that holds it cannot change."""
+    array.setflags(write=False)
+
+
+def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
+    """Return a read-only float64 copy of `values`.
+
+    `shape` describes what is accepted, one name per axis such as ``"(n, d)"``; only the number of axes is checked.
+    Infinities and NaN pass: see `require`. Raises `InputError` when the values are not real numbers or when the
+    number of axes differs.
+    """
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"an array of {raw.dtype} was given")
+        array = np.array(raw, dtype=np.float64, order="C", copy=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(path, f"is not an array of real numbers ({error})", bound=f"of shape {shape}") from error
+    axes = len([name for name in shape.strip("()").split(",") if name.strip()])
+    if array.ndim != axes:
+        raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=f"an array of shape {shape}")
+    read_only(array)
+    return array
+
+
+def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str, remedy: str = "") -> None:
+    """Raise an `InputError` that names the first entry of `array` where `good` is false."""
+    if good.all():
+        return
+    index = np.unravel_index(int(np.argmin(good)), good.shape)
+    place = ",".join(str(int(position)) for position in index)
+    raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
+
+
+def as_integer(value: object, path: str, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`; raise `InputError` otherwise."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InputError(path, "is not a whole number", value=value, bound=f"an integer >= {minimum}") from error
+    if number < minimum:
+        raise InputError(path, "is too small", value=number, bound=f"an integer >= {minimum}")
+    return number
+
+
+def as_number(value: object, path: str) -> float:
+    """Return `value` as a finite float; raise `InputError` otherwise."""
+    try:
+        if isinstance(value, str | bytes | bool | np.bool_):
+            raise TypeError
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(path, "is not a number", value=value, bound="a finite number") from error
+    if not math.isfinite(number):
+        raise InputError(path, "is not finite", value=number, bound="a finite number")
+    return number
+
+
+def as_smoothing(value: object, path: str) -> float:
+    """Return a smoothing constant: a finite number that is not negative."""
+    number = as_number(value, path)
+    if number < 0:
+        raise InputError(path, "is negative", value=number, bound=">= 0")
+    return number
+
+
+def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
+    """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` naming the first other entry."""
+    raw = np.asarray(values)
+    if raw.ndim != 1:
+        raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound="an array of shape (k,)")
+    if raw.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if raw.dtype.kind not in "iu":
+        raise InputError(path, f"holds {raw.dtype}", bound="an array of integers", remedy="convert it with astype(int)")
+    require((raw >= 0) & (raw < n), raw, path, f"an index between 0 and {n - 1}")
+    return raw.astype(np.int64)

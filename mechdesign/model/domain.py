@@ -1,0 +1,262 @@
+"""The secrets (or observables) a channel is about: labels and, where they have one, places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, as_floats, as_integer, as_number, read_only, require
+
+__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
+
+EARTH_RADIUS_KM = 6371.0088
+"""Mean radius of the Earth (IUGG), in km."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A rectangle of `width` × `height` (in the unit of its domain), cut into `columns` × `rows` equal cells.
+
+    Cells are numbered row by row: index = row · columns + column, row 0 at the bottom (south), column 0 at the left.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+
+    def __post_init__(self) -> None:
+        """Check the counts and the sizes."""
+        for name in ("columns", "rows"):
+            object.__setattr__(self, name, as_integer(getattr(self, name), name, 1))
+        for name in ("width", "height"):
+            object.__setattr__(self, name, _positive(getattr(self, name), name))
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells."""
+        return self.columns * self.rows
+
+
+@dataclass(frozen=True)
+class BoundingBox:
+    """A box in latitude and longitude (WGS84 degrees), closed on all sides, that does not cross the antimeridian."""
+
+    south: float
+    north: float
+    west: float
+    east: float
+
+    def __post_init__(self) -> None:
+        """Check the ranges and the order of the sides."""
+        for name, limit in (("south", 90), ("north", 90), ("west", 180), ("east", 180)):
+            value = as_number(getattr(self, name), name)
+            if abs(value) > limit:
+                raise InputError(name, "is out of range", value=value, bound=f"between -{limit} and {limit} degrees")
+            object.__setattr__(self, name, value)
+        if self.south >= self.north:
+            raise InputError("south", "is not below north", value=self.south, bound=f"less than {self.north}")
+        if self.west >= self.east:
+            raise InputError(
+                "west",
+                "is not below east",
+                value=self.west,
+                bound=f"less than {self.east}",
+                remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
+            )
+
+    @property
+    def middle_latitude(self) -> float:
+        """Return the latitude, in degrees, at which the projection is true to scale."""
+        return (self.south + self.north) / 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Domain:
+    """A finite, ordered set of secrets (or of observables).
+
+    Attributes:
+        points: places, float64 of shape (n, d) in `unit`, read-only; d = 0 for a domain of labels only.
+        labels: n distinct, non-empty names; ``"0"``, ``"1"``, … unless given.
+        unit: unit of `points`, such as ``"km"``; empty when there is none.
+        cells: the `Grid` whose cell centres the points are, or None.
+        geographic: the `BoundingBox` that the grid covers, or None.
+        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+
+    Two domains are equal only if they are the same object.
+    """
+
+    points: Floats
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+    cells: Grid | None = None
+    geographic: BoundingBox | None = None
+    coordinates: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Check that everything is finite and of one size, and freeze the arrays."""
+        points = as_floats(self.points, "points", "(n, d)")
+        if len(points) == 0:
+            raise InputError("points", "holds no secret", value=points.shape, bound="at least one row")
+        require(np.isfinite(points), points, "points", "a finite number")
+        object.__setattr__(self, "points", points)
+        n = len(points)
+        labels = _checked_labels(self.labels) if self.labels else tuple(str(index) for index in range(n))
+        if len(labels) != n:
+            raise InputError("labels", f"differs in number from the {n} points", value=len(labels), bound=f"{n} labels")
+        object.__setattr__(self, "labels", labels)
+        if not isinstance(self.unit, str):
+            raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
+        if self.cells is not None and self.cells.size != n:
+            raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
+        if self.coordinates is not None:
+            coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
+            if coordinates.shape != (n, 2):
+                raise InputError("coordinates", "has the wrong shape", value=coordinates.shape, bound=f"({n}, 2)")
+            require(_on_earth(coordinates), coordinates, "coordinates", _ON_EARTH)
+            object.__setattr__(self, "coordinates", coordinates)
+
+    @property
+    def size(self) -> int:
+        """Return the number n of secrets."""
+        return len(self.points)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        """Say how many secrets there are and of which kind, without the arrays."""
+        parts = [f"size={self.size}", f"dimensions={self.points.shape[1]}", f"unit={self.unit!r}"]
+        if self.cells is not None:
+            parts.append(f"cells={self.cells!r}")
+        if self.geographic is not None:
+            parts.append(f"geographic={self.geographic!r}")
+        return f"Domain({', '.join(parts)})"
+
+    @classmethod
+    def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
+        """Return the cell centres of a rectangle of `width` × `height` cut into `columns` × `rows` cells.
+
+        Cell (row, column) has index row · columns + column and its centre at
+        ((column + 1/2) · width / columns, (row + 1/2) · height / rows).
+
+        >>> Domain.grid(columns=2, rows=1, width=4.0, height=1.0).points.tolist()
+        [[1.0, 0.5], [3.0, 0.5]]
+        """
+        cells = Grid(columns, rows, width, height)
+        return cls(_centres(cells), unit=unit, cells=cells)
+
+    @classmethod
+    def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
+        """Return the cell centres of a box in latitude and longitude (degrees), projected to km.
+
+        Row 0 is the southernmost row, column 0 the westernmost column. The projection is the local equirectangular
+        one, with R = `EARTH_RADIUS_KM` and φ₀ the middle latitude of the box:
+        x = R cos φ₀ (λ − west), y = R (φ − south), angles in radians. The south-west corner is the origin.
+        """
+        box = BoundingBox(south, north, west, east)
+        # One angle of 1 degree is this many km.
+        degree = math.radians(EARTH_RADIUS_KM)
+        width = degree * math.cos(math.radians(box.middle_latitude)) * (box.east - box.west)
+        cells = Grid(columns, rows, width, degree * (box.north - box.south))
+        angles = _centres(Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south))
+        coordinates = np.column_stack((box.south + angles[:, 1], box.west + angles[:, 0]))
+        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates)
+
+    @classmethod
+    def from_points(cls, points: ArrayLike, labels: Iterable[str] | None = None, unit: str = "") -> Domain:
+        """Return the domain of places `points`, shape (n, d) with d ≥ 1, in `unit`."""
+        array = as_floats(points, "points", "(n, d)")
+        if array.shape[1] == 0:
+            raise InputError("points", "has no columns", value=array.shape, remedy="use Domain.from_labels")
+        return cls(array, labels=_given_labels(labels), unit=unit)
+
+    @classmethod
+    def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
+        """Return the domain of places at `latitude` and `longitude` (degrees, shape (n,) each), projected to km.
+
+        The projection is that of `geographic_grid`, with φ₀ the middle of the smallest and the largest latitude and
+        the origin at the smallest latitude and longitude.
+        """
+        latitudes = as_floats(latitude, "latitude", "(n,)")
+        longitudes = as_floats(longitude, "longitude", "(n,)")
+        if len(latitudes) != len(longitudes):
+            raise InputError("longitude", "differs in length", value=len(longitudes), bound=f"{len(latitudes)} values")
+        if len(latitudes) == 0:
+            raise InputError("latitude", "is empty", bound="at least one value")
+        require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees")
+        require(np.abs(longitudes) <= 180, longitudes, "longitude", "between -180 and 180 degrees")
+        south, north, west, east = latitudes.min(), latitudes.max(), longitudes.min(), longitudes.max()
+        if east - west > 180:
+            raise InputError(
+                "longitude",
+                "spans more than half the Earth, which no local projection can show",
+                value=float(east - west),
+                bound="at most 180 degrees",
+                remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
+            )
+        degree = math.radians(EARTH_RADIUS_KM)
+        shrink = math.cos(math.radians(float(south + north) / 2))
+        points = degree * np.column_stack((shrink * (longitudes - west), latitudes - south))
+        coordinates = np.column_stack((latitudes, longitudes))
+        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates)
+
+    @classmethod
+    def from_labels(cls, labels: Iterable[str]) -> Domain:
+        """Return a domain of names without places: `points` has shape (n, 0)."""
+        names = _given_labels(labels)
+        return cls(np.zeros((len(names), 0)), labels=names)
+
+
+_ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 180 degrees"
+
+
+def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    # NaN compares false, so it is refused as well.
+    return np.abs(coordinates) <= np.array([90.0, 180.0])
+
+
+def _centres(cells: Grid) -> Floats:
+    row, column = np.divmod(np.arange(cells.size), cells.columns)
+    # Multiply before dividing: a grid of unit cells then has exact centres whatever its number of columns.
+    centres = np.column_stack(((column + 0.5) * cells.width / cells.columns, (row + 0.5) * cells.height / cells.rows))
+    read_only(centres)
+    return centres
+
+
+def _positive(value: object, name: str) -> float:
+    number = as_number(value, name)
+    if number <= 0:
+        raise InputError(name, "is not positive", value=number, bound="> 0")
+    return number
+
+
+def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
+    if labels is None:
+        return ()
+    if isinstance(labels, str):
+        raise InputError("labels", "is one text", value=labels, bound="a list of texts")
+    names = tuple(labels)
+    if not names:
+        raise InputError("labels", "is empty", bound="at least one label")
+    return names
+
+
+def _checked_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    names = _given_labels(labels)
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise InputError(f"labels[{index}]", "is not a name", value=name, bound="a text that is not empty")
+        if name in first:
+            raise InputError(
+                f"labels[{index}]", f"repeats labels[{first[name]}]", value=name, bound="distinct from all others"
+            )
+        # A NumPy text would not survive being written as JSON.
+        first[str(name)] = index
+    return tuple(first)
