@@ -1,0 +1,107 @@
+"""Exact arithmetic on arrays of float64, element by element, by error-free transformations.
+
+An *expansion* is a list of float64 arrays of one shape whose exact sum is the number meant, one number per element.
+The components of an element are non-overlapping and grow in magnitude, zeros apart, so that the last one that is not
+zero has the sign of the number (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
+Predicates, 1997, theorem 10). Everything holds in round-to-nearest double precision as long as nothing overflows and no
+product has bits below 2^-1074; the callers see to that by bounding their inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mechdesign.model._arrays import Floats
+
+Expansion = list[Floats]
+
+# Veltkamp's constant for 53 bits: it cuts a number into two halves of at most 26 bits each.
+_SPLITTER = float(2**27 + 1)
+
+
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return (p, e) with p = fl(a · b) and p + e = a · b exactly (Dekker)."""
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    return product, error
+
+
+def exact_sum(terms: Iterable[Floats]) -> Expansion:
+    """Return the expansion of the exact sum of arrays of one shape."""
+    expansion: Expansion = []
+    for term in terms:
+        expansion = add(expansion, term)
+    return expansion
+
+
+def add(expansion: Expansion, term: Floats) -> Expansion:
+    """Return the expansion of `expansion` + `term` (Shewchuk's Grow-Expansion)."""
+    grown: Expansion = []
+    carried = term
+    for component in expansion:
+        carried, rest = two_sum(carried, component)
+        # A component that is zero everywhere adds nothing: most are, on a grid.
+        if rest.any():
+            grown.append(rest)
+    grown.append(carried)
+    return grown
+
+
+def approximate(expansion: Expansion) -> Floats:
+    """Return the value to within a few units in the last place, by adding from the smallest component up."""
+    total = expansion[0]
+    for component in expansion[1:]:
+        total = total + component
+    return total
+
+
+def is_negative(expansion: Expansion) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Return where the exact value is below zero."""
+    leading = expansion[-1]
+    for component in reversed(expansion[:-1]):
+        leading = np.where(leading != 0, leading, component)
+    return leading < 0
+
+
+def floor(expansion: Expansion) -> Floats:
+    """Return the largest float64 that is not above the exact value, which must not be negative."""
+    candidate = approximate(expansion)
+    # One correction by the exact remainder leaves an error of hardly more than half a unit in the last place.
+    candidate = candidate + approximate(add(expansion, -candidate))
+    while (above := is_negative(add(expansion, -candidate))).any():
+        candidate = np.where(above, np.nextafter(candidate, 0), candidate)
+    return candidate
+
+
+def floor_of_root(expansion: Expansion) -> Floats:
+    """Return the largest float64 whose square is not above the exact value, which must not be negative."""
+    candidate = np.sqrt(approximate(expansion))
+    # One Newton step with the exact remainder, see `floor`; where the root is zero there is nothing to correct.
+    correction = np.zeros_like(candidate)
+    np.divide(approximate(_minus_square(expansion, candidate)), 2 * candidate, out=correction, where=candidate > 0)
+    candidate = candidate + correction
+    while (above := is_negative(_minus_square(expansion, candidate))).any():
+        candidate = np.where(above, np.nextafter(candidate, 0), candidate)
+    return candidate
+
+
+def _minus_square(expansion: Expansion, root: Floats) -> Expansion:
+    square, error = two_product(root, root)
+    return add(add(expansion, -error), -square)
+
+
+def _split(a: Floats) -> tuple[Floats, Floats]:
+    scaled = _SPLITTER * a
+    high = scaled - (scaled - a)
+    return high, a - high

@@ -1,0 +1,396 @@
+"""Distances between secrets, rounded down.
+
+A privacy requirement allows a loss of ε·d(s, s'), so a distance that is too long would weaken it. Every distance that
+this module computes is therefore a float64 *not above* the exact distance between the coordinates as stored:
+`euclidean`, `manhattan`, `chebyshev` and `hamming` give the largest such float64 (and so the exact distance whenever a
+float64 can hold it); `haversine` and `shortest_path` state their margins. Matrices are read-only float64 of shape
+(n, m), rows for the first argument, columns for the second; with one argument they are symmetric to the bit with zeros
+on the diagonal. Sums of products of coordinates are exact for coordinates that are zero or between 1e-100 and 1e100 in
+magnitude; others are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from mechdesign.errors import InputError, MetricWarning
+from mechdesign.model import _expansions as expansions
+from mechdesign.model._arrays import Floats, as_floats, as_integer, read_only, require
+from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+
+__all__ = [
+    "chebyshev",
+    "check_metric",
+    "euclidean",
+    "hamming",
+    "haversine",
+    "manhattan",
+    "matrix",
+    "shortest_path",
+]
+
+# Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+# Pairs worked on at a time: their temporary arrays then stay in the processor's cache.
+_PAIRS_PER_BLOCK = 2**14
+
+# Relative excess over an equation or inequality that rounding alone may cause.
+_METRIC_TOLERANCE = 1e-12
+
+# Unit roundoff of float64: the largest relative error of one operation.
+_ROUNDOFF = 2.0**-53
+
+# See `haversine`.
+_HAVERSINE_MARGIN = 1e-14
+
+_Kernel = Callable[[list[Floats], list[Floats]], Floats]
+
+
+def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
+    """Return the Euclidean distances √(Σ_k (x_k − y_k)²), the largest float64 not above each.
+
+    >>> euclidean([[0.0, 0.0], [3.0, 4.0]]).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
+    return _pairwise(domain, other, _euclidean)
+
+
+def manhattan(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
+    """Return the Manhattan distances Σ_k |x_k − y_k|, the largest float64 not above each."""
+    return _pairwise(domain, other, _manhattan)
+
+
+def chebyshev(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
+    """Return the Chebyshev distances max_k |x_k − y_k|, the largest float64 not above each."""
+    return _pairwise(domain, other, _chebyshev)
+
+
+def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
+    """Return 0 for the same secret and 1 for another.
+
+    `domain` is a domain or a number n of secrets. With `other`, two secrets are the same when their labels are.
+    """
+    if isinstance(domain, Domain) and isinstance(other, Domain):
+        rows, columns = (np.array(labels, dtype=object) for labels in (domain.labels, other.labels))
+        result: Floats = np.not_equal(rows[:, None], columns[None, :]).astype(np.float64)
+    elif other is None:
+        n = domain.size if isinstance(domain, Domain) else as_integer(domain, "domain", 1)
+        result = 1.0 - np.eye(n)
+    else:
+        raise InputError("other", "can be compared by label only with a domain", bound="two domains")
+    read_only(result)
+    return result
+
+
+def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
+    """Return great-circle distances in km on a sphere of radius `EARTH_RADIUS_KM`.
+
+    Arguments are domains with `coordinates`, or arrays of shape (n, 2): latitude and longitude in degrees.
+
+    With Δφ, Δλ the differences of latitude and longitude, the distance is 2R atan2(√a, √b),
+    a = sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2) and b the same towards the antipode of the second place,
+    b = sin²((φ₁ + φ₂)/2) + cos φ₁ cos φ₂ cos²(Δλ/2). Both are sums of terms that are not negative, computed from angles
+    that are themselves accurate (a cosine as the sine of the angle's distance from 90°), so nothing cancels, not even
+    near the poles, the antimeridian or the antipode. Counting 2⁻⁵³ for each arithmetic operation and 4 units in the
+    last place for each sin, hypot and arctan2, the relative error is below 80 · 2⁻⁵³ < 0.9e-14. The result is shrunk by
+    the factor 1 − 1e-14, and so never above the exact distance and less than 2e-14 of it below.
+    """
+    first = _coordinates(domain, "domain")
+    second = first if other is None else _coordinates(other, "other")
+    return _blocks(first, second, other is None, _haversine)
+
+
+def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
+    """Return the lengths of the shortest paths between all nodes of a NetworkX graph; inf where there is none.
+
+    The nodes must be 0, …, n−1. Edges have length 1, or the number in their attribute `weight`, zero or between 1e-100
+    and 1e100; of parallel edges the shortest counts. In a directed graph entry (i, j) is the way from i to j.
+
+    The result is exact when all sums of weights are exact in float64 (whole numbers, for instance). Otherwise it is not
+    above the exact length, and below it by at most 3k units of 2⁻⁵³, where k is the largest number of edges that
+    a path of that length can have; no length below twice the shortest edge is changed.
+    """
+    n = graph.number_of_nodes()
+    if n == 0:
+        raise InputError("graph", "has no nodes", bound="at least one")
+    for index in range(n):
+        if index not in graph:
+            raise InputError(
+                "graph",
+                f"lacks node {index}",
+                bound=f"the nodes 0 to {n - 1}",
+                remedy="rename the nodes with networkx.convert_node_labels_to_integers",
+            )
+    shortest = _edge_lengths(graph, weight)
+    if not shortest:
+        result = np.where(np.eye(n, dtype=bool), 0.0, np.inf)
+        read_only(result)
+        return result
+    rows, columns = np.array(list(shortest)).T
+    lengths = np.array(list(shortest.values()))
+    result = dijkstra(csr_array((lengths, (rows, columns)), shape=(n, n)), directed=True)
+    if not _sums_are_exact(lengths, n):
+        # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
+        # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
+        # Two more for rounding in the multiplication itself.
+        shrunk = result * (1 - (np.nan_to_num(additions, nan=n) + 2) * _ROUNDOFF)
+        result = np.where((additions > 0) & np.isfinite(result), shrunk, result)
+        if not graph.is_directed():
+            # The two ways along one path may have been rounded differently.
+            result = np.minimum(result, result.T)
+    read_only(result)
+    return result
+
+
+def matrix(values: ArrayLike, n: int | None = None) -> Floats:
+    """Return a user's distances as a read-only float64 matrix, taken exactly as given.
+
+    Entries must not be negative; inf means that a pair is not protected from each other at all. With `n` the matrix
+    must be n × n. Raises `InputError` naming the first offending entry.
+    """
+    result = as_floats(values, "distances", "(n, m)")
+    if n is not None and result.shape != (n, n):
+        raise InputError("distances", "has the wrong shape", value=result.shape, bound=f"of shape ({n}, {n})")
+    if result.size == 0:
+        raise InputError("distances", "is empty", value=result.shape, bound="at least one row and one column")
+    # NaN compares false, so it is refused as well.
+    require(result >= 0, result, "distances", "a number >= 0, or inf")
+    return result
+
+
+def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
+    """Warn with `MetricWarning` where a square matrix of distances is not a metric.
+
+    A warning each for a diagonal that is not zero, for asymmetry and for the triangle inequality
+    d(i, j) ≤ d(i, k) + d(k, j), the latter two if exceeded by more than 1e-12 of the smaller side; each names the worst
+    entries. Time grows as n³, about a second or two for n = 1000.
+    """
+    distances = as_floats(matrix, path, "(n, n)")
+    if distances.shape[0] != distances.shape[1]:
+        raise InputError(path, "is not square", value=distances.shape, bound="of shape (n, n)")
+    require(distances >= 0, distances, path, "a number >= 0, or inf")
+    if distances.size == 0:
+        return
+    diagonal = np.diagonal(distances)
+    if diagonal.any():
+        worst = int(np.argmax(diagonal))
+        _warn(f"{path}[{worst},{worst}] is {diagonal[worst]}: the distance of a secret from itself is not zero")
+    excess = _relative_excess(distances, distances.T)
+    row, column = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    if excess[row, column] > _METRIC_TOLERANCE:
+        _warn(
+            f"{path} is not symmetric: [{row},{column}] is {distances[row, column]}, "
+            f"[{column},{row}] is {distances[column, row]}"
+        )
+    violation, i, k, j = _worst_triple(distances)
+    if violation > _METRIC_TOLERANCE:
+        _warn(
+            f"{path} violates the triangle inequality: [{i},{j}] is {distances[i, j]}, more than "
+            f"[{i},{k}] + [{k},{j}] = {distances[i, k]} + {distances[k, j]}"
+        )
+
+
+def _warn(message: str) -> None:
+    # The line to blame is the one that called check_metric.
+    warnings.warn(message, MetricWarning, stacklevel=3)
+
+
+def _relative_excess(value: Floats, limit: Floats) -> Floats:
+    """Return value / limit − 1 where positive, else 0; inf/inf and 0/0 are no excess."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(value > limit, value / limit - 1, 0.0)
+
+
+def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
+    """Return (excess, i, k, j) for the largest relative excess of d(i, j) over d(i, k) + d(k, j)."""
+    worst = (0.0, 0, 0, 0)
+    through = np.empty_like(distances)
+    for i, row in enumerate(distances):
+        # through[k, j] = d(i, k) + d(k, j), one matrix at a time so that memory stays at n².
+        with np.errstate(over="ignore"):
+            np.add(row[:, None], distances, out=through)
+        excess = _relative_excess(row, through.min(axis=0))
+        j = int(np.argmax(excess))
+        if excess[j] > worst[0]:
+            worst = (float(excess[j]), i, int(np.argmin(through[:, j])), j)
+    return worst
+
+
+def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], float]:
+    """Return the shortest length of each directed edge, checked; loops are left out."""
+    shortest: dict[tuple[int, int], float] = {}
+    for start, end, attributes in graph.edges(data=True):
+        if weight is None:
+            length = 1.0
+        elif weight not in attributes:
+            raise InputError(f"graph.edges[{start},{end}]", f"has no attribute {weight!r}")
+        else:
+            given = attributes[weight]
+            length = float(as_floats(given, f"graph.edges[{start},{end}].{weight}", "()"))
+            if length != 0 and not _SMALLEST <= length <= _LARGEST:
+                raise InputError(
+                    f"graph.edges[{start},{end}].{weight}",
+                    "is not a length",
+                    value=given,
+                    bound="zero or between 1e-100 and 1e100",
+                )
+        if start == end:
+            continue
+        for edge in [(start, end)] if graph.is_directed() else [(start, end), (end, start)]:
+            shortest[edge] = min(length, shortest.get(edge, math.inf))
+    return shortest
+
+
+def _sums_are_exact(lengths: Floats, n: int) -> bool:
+    """Tell whether sums of n − 1 lengths are exact: all multiples of one power of two, and not 2^53 times it."""
+    mantissa, exponent = np.frexp(lengths[lengths > 0])
+    if mantissa.size == 0:
+        return True
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    # The lowest bit set in a whole number w is w & −w.
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1 + exponent - 53
+    return bool((n - 1) * float(lengths.max()) <= math.ldexp(1.0, int(lowest.min()) + 53))
+
+
+def _points(domain: Domain | ArrayLike, path: str) -> Floats:
+    points = domain.points if isinstance(domain, Domain) else as_floats(domain, path, "(n, d)")
+    if points.shape[1] == 0:
+        raise InputError(
+            path, "has no points to measure between", value=points.shape, remedy="use hamming, or a matrix of your own"
+        )
+    return _in_range(points, path)
+
+
+def _in_range(points: Floats, path: str) -> Floats:
+    if len(points) == 0:
+        raise InputError(path, "is empty", value=points.shape, bound="at least one row")
+    magnitude = np.abs(points)
+    good = (magnitude == 0) | ((magnitude >= _SMALLEST) & (magnitude <= _LARGEST))
+    require(good, points, path, "zero or between 1e-100 and 1e100 in magnitude", "use another unit of length")
+    return points
+
+
+def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
+    if isinstance(domain, Domain):
+        if domain.coordinates is None:
+            raise InputError(
+                path,
+                "has no latitudes and longitudes",
+                value=domain,
+                remedy="build it with Domain.geographic_grid or Domain.from_coordinates, or use euclidean",
+            )
+        return _in_range(domain.coordinates, path)
+    coordinates = as_floats(domain, path, "(n, 2)")
+    if coordinates.shape[1] != 2:
+        raise InputError(path, "has the wrong shape", value=coordinates.shape, bound="(n, 2)")
+    good = np.abs(coordinates) <= np.array([90.0, 180.0])
+    require(good, coordinates, path, "a latitude between -90 and 90 and a longitude between -180 and 180 degrees")
+    return _in_range(coordinates, path)
+
+
+def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, kernel: _Kernel) -> Floats:
+    first = _points(domain, "domain")
+    if other is None:
+        return _blocks(first, first, True, kernel)
+    second = _points(other, "other")
+    if first.shape[1] != second.shape[1]:
+        raise InputError(
+            "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
+        )
+    if isinstance(domain, Domain) and isinstance(other, Domain):
+        if domain.unit != other.unit:
+            raise InputError("other", "is in another unit", value=other.unit, bound=f"{domain.unit!r} as in domain")
+        projected = domain.coordinates is not None and other.coordinates is not None
+        if projected and domain is not other and (domain.geographic is None or domain.geographic != other.geographic):
+            raise InputError(
+                "other",
+                "may be projected from another origin",
+                value=other,
+                remedy="use haversine, or domains over the same bounding box",
+            )
+    return _blocks(first, second, False, kernel)
+
+
+def _blocks(first: Floats, second: Floats, symmetric: bool, kernel: _Kernel) -> Floats:
+    """Fill a matrix from `kernel`, some rows at a time; of a symmetric one only the half above the diagonal."""
+    n, m = len(first), len(second)
+    result = np.zeros((n, m))
+    step = max(1, _PAIRS_PER_BLOCK // m)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        columns = slice(start if symmetric else 0, m)
+        shape = (len(first[rows]), len(second[columns]))
+        # Full arrays, not broadcast views: every kernel step then runs over contiguous memory.
+        x = [np.ascontiguousarray(np.broadcast_to(values[:, None], shape)) for values in first[rows].T]
+        y = [np.ascontiguousarray(np.broadcast_to(values[None, :], shape)) for values in second[columns].T]
+        result[rows, columns] = kernel(x, y)
+        if symmetric:
+            result[columns, rows] = result[rows, columns].T
+    read_only(result)
+    return result
+
+
+def _differences(x: list[Floats], y: list[Floats]) -> list[tuple[Floats, Floats]]:
+    """Return for each dimension (h, l) with h = fl(x − y) and h + l = x − y exactly."""
+    return [expansions.two_sum(a, -b) for a, b in zip(x, y, strict=True)]
+
+
+def _euclidean(x: list[Floats], y: list[Floats]) -> Floats:
+    # (h + l)² = h² + 2hl + l², each product as two terms. Small terms first: the expansion stays shorter.
+    small: list[Floats] = []
+    large: list[Floats] = []
+    for high, low in _differences(x, y):
+        large += expansions.two_product(high, high)[::-1]
+        if low.any():
+            small += expansions.two_product(low, low)[::-1]
+            small += expansions.two_product(2 * high, low)[::-1]
+    return expansions.floor_of_root(expansions.exact_sum(small + large))
+
+
+def _manhattan(x: list[Floats], y: list[Floats]) -> Floats:
+    terms: list[Floats] = []
+    for high, low in _differences(x, y):
+        # |h + l| = ±(h + l) with the sign of h: l is at most half a unit in the last place of h.
+        terms += [np.where(high < 0, -low, low), np.abs(high)]
+    return expansions.floor(expansions.exact_sum(terms))
+
+
+def _chebyshev(x: list[Floats], y: list[Floats]) -> Floats:
+    # Rounding down is monotone, so the maximum of the rounded differences is the rounded maximum.
+    result = np.zeros_like(x[0])
+    for high, low in _differences(x, y):
+        magnitude = np.abs(high)
+        too_large = (high > 0) & (low < 0) | (high < 0) & (low > 0)
+        np.maximum(result, np.where(too_large, np.nextafter(magnitude, 0), magnitude), out=result)
+    return result
+
+
+def _haversine(x: list[Floats], y: list[Floats]) -> Floats:
+    (first, second) = (x[0], y[0])
+    east, rest = expansions.two_sum(x[1], -y[1])
+    # Δλ in 0..360 as an exact pair; then min(Δλ, 360 − Δλ) and its distance from 180, each rounded once.
+    east, rest = np.where(east < 0, -east, east), np.where(east < 0, -rest, rest)
+    around, around_rest = expansions.two_sum(np.full_like(east, 360.0), -east)
+    straight, straight_rest = expansions.two_sum(np.full_like(east, 180.0), -east)
+    apart = np.where(straight + (straight_rest - rest) >= 0, east + rest, around + (around_rest - rest))
+    from_opposite = np.abs(straight + (straight_rest - rest))
+    cosines = np.sqrt(_sine(90 - np.abs(first)) * _sine(90 - np.abs(second)))
+    near = np.hypot(_sine(np.abs(first - second) / 2), cosines * _sine(apart / 2))
+    far = np.hypot(_sine(np.abs(first + second) / 2), cosines * _sine(from_opposite / 2))
+    return (1 - _HAVERSINE_MARGIN) * (2 * EARTH_RADIUS_KM * np.arctan2(near, far))
+
+
+def _sine(degrees: Floats) -> Floats:
+    sine: NDArray[np.float64] = np.sin(degrees * (math.pi / 180))
+    return sine
