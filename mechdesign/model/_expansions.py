@@ -9,7 +9,7 @@ product has bits below 2^-1074; the callers see to that by bounding their inputs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def add(expansion: Expansion, term: Floats) -> Expansion:
 
 
 def approximate(expansion: Expansion) -> Floats:
-    """Return the value to within a few units in the last place, by adding from the smallest component up."""
+    """Return the value to within hardly more than half a unit in the last place, adding the smallest first."""
     total = expansion[0]
     for component in expansion[1:]:
         total = total + component
@@ -76,22 +76,19 @@ def is_negative(expansion: Expansion) -> np.ndarray[tuple[int, ...], np.dtype[np
 
 def floor(expansion: Expansion) -> Floats:
     """Return the largest float64 that is not above the exact value, which must not be negative."""
-    candidate = approximate(expansion)
-    # One correction by the exact remainder leaves an error of hardly more than half a unit in the last place.
-    candidate = candidate + approximate(add(expansion, -candidate))
-    while (above := is_negative(add(expansion, -candidate))).any():
-        candidate = np.where(above, np.nextafter(candidate, 0), candidate)
-    return candidate
+    # The approximation is one of the two neighbours of the exact value.
+    return _lowered(approximate(expansion), lambda candidate: add(expansion, -candidate))
 
 
 def floor_of_root(expansion: Expansion) -> Floats:
     """Return the largest float64 whose square is not above the exact value, which must not be negative."""
-    candidate = np.sqrt(approximate(expansion))
-    # One Newton step with the exact remainder, see `floor`; where the root is zero there is nothing to correct.
-    correction = np.zeros_like(candidate)
-    np.divide(approximate(_minus_square(expansion, candidate)), 2 * candidate, out=correction, where=candidate > 0)
-    candidate = candidate + correction
-    while (above := is_negative(_minus_square(expansion, candidate))).any():
+    # Half a unit of error below the root is at most 0.36 units in it: the rounded root is again one of two neighbours.
+    return _lowered(np.sqrt(approximate(expansion)), lambda candidate: _minus_square(expansion, candidate))
+
+
+def _lowered(candidate: Floats, remainder: Callable[[Floats], Expansion]) -> Floats:
+    """Lower `candidate` until the exact `remainder` is nowhere negative: what is returned has been proved."""
+    while (above := is_negative(remainder(candidate))).any():
         candidate = np.where(above, np.nextafter(candidate, 0), candidate)
     return candidate
 
