@@ -1,0 +1,103 @@
+"""What every back end takes and gives: the contract between programs and solvers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..programs.linear import LinearProgram, Residuals
+
+__all__ = ["Answer", "BackEnd", "Options", "Progress", "Report", "Solution", "Status"]
+
+Array = npt.NDArray[np.float64]
+
+
+class Status(enum.Enum):
+    """How a solve ended; the values are the words that users read."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible: no point meets all rows and bounds"
+    UNBOUNDED = "unbounded: the objective falls without end"
+    TIME_LIMIT = "stopped at the time limit"
+    INTERRUPTED = "stopped by the user"
+    ITERATION_LIMIT = "stopped at an iteration limit"
+    FAILED = "failed: the solver gave no usable answer"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a long computation: a stage in words, seconds since its start, a count, and bounds where known."""
+
+    stage: str
+    seconds: float
+    iteration: int = 0
+    lower: float | None = None
+    upper: float | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask of any back end.
+
+    `tolerance` bounds the absolute primal and dual infeasibility that the solver should aim for, `time_limit` is in
+    seconds, `vertex` asks interior-point methods to end in a vertex where they can. `extra` holds options under the
+    back end's own names; one that the back end does not know is refused, never ignored.
+    """
+
+    tolerance: float = 1e-9
+    time_limit: float | None = None
+    threads: int | None = None
+    vertex: bool = True
+    extra: Mapping[str, object] = field(default_factory=dict)
+    report: Report | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a back end says. Nothing of it is believed: `solvers.solve` recomputes it into a `Solution`.
+
+    `x` has shape (columns,) and `row_dual` shape (rows,), positive on rows that hold at their lower bound; either is
+    None when the solver gave none. `start` is whatever the same back end can start from next time.
+    """
+
+    status: Status
+    x: Array | None
+    row_dual: Array | None
+    iterations: int
+    message: str
+    version: str
+    start: object = None
+
+
+class BackEnd(Protocol):
+    """A solver: a function of one file, imported when first used."""
+
+    def __call__(self, program: LinearProgram, options: Options, start: object = None) -> Answer:
+        """Solve `program`; never raise for an unlucky program, return its status instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A primal-dual pair with its quality, measured by us.
+
+    `status` is OPTIMAL only when the solver says so *and* the numbers agree; `residuals` are recomputed.
+    """
+
+    status: Status
+    x: Array
+    row_dual: Array
+    residuals: Residuals
+    solver: str
+    version: str
+    iterations: int
+    seconds: float
+    message: str
+    start: object = None
