@@ -17,6 +17,9 @@ Integers = NDArray[np.int64]
 # How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
 SUM_TOLERANCE = 1e-9
 
+# Sums of counts up to this size cannot overflow.
+LARGEST_COUNT = 1e100
+
 
 def read_only(array: NDArray[Any]) -> None:
     """Forbid writing to `array`, so that a value that holds it cannot change."""
@@ -80,10 +83,10 @@ def as_number(value: object, path: str) -> float:
 
 
 def as_smoothing(value: object, path: str) -> float:
-    """Return a smoothing constant: a finite number that is not negative."""
+    """Return a smoothing constant: a number from 0 to `LARGEST_COUNT`."""
     number = as_number(value, path)
-    if number < 0:
-        raise InputError(path, "is negative", value=number, bound=">= 0")
+    if not 0 <= number <= LARGEST_COUNT:
+        raise InputError(path, "is out of range", value=number, bound=f"between 0 and {LARGEST_COUNT}")
     return number
 
 

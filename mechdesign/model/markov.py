@@ -1,0 +1,177 @@
+"""How a secret moves from one time to the next: a Markov chain over the secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.sparse.csgraph import connected_components
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import (
+    SUM_TOLERANCE,
+    Floats,
+    as_floats,
+    as_indices,
+    as_integer,
+    as_smoothing,
+    require,
+)
+from mechdesign.model.prior import Prior
+
+__all__ = ["MarkovChain", "smooth"]
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovChain:
+    """A time-homogeneous Markov chain over n states.
+
+    `matrix` is float64 of shape (n, n), read-only: entry (i, j) is Pr(next = j | now = i), and each row sums to 1
+    within 1e-9; it is kept as given. NumPy functions accept a chain in place of the matrix.
+    """
+
+    matrix: Floats
+
+    def __post_init__(self) -> None:
+        """Check that every row is a distribution, and freeze the matrix."""
+        matrix = as_floats(self.matrix, "matrix", "(n, n)")
+        if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+            raise InputError("matrix", "has the wrong shape", value=matrix.shape, bound="of shape (n, n), n >= 1")
+        require(np.isfinite(matrix) & (matrix >= 0), matrix, "matrix", "a finite number >= 0")
+        # Entries near the largest float64 would overflow in the sum; that sum is refused all the same.
+        with np.errstate(over="ignore"):
+            totals = matrix.sum(axis=1)
+        wrong = np.flatnonzero(np.abs(totals - 1) > SUM_TOLERANCE)
+        if wrong.size:
+            row = int(wrong[0])
+            raise InputError(
+                f"matrix[{row}]",
+                "does not sum to 1",
+                value=float(totals[row]),
+                bound=f"within {SUM_TOLERANCE} of 1",
+                remedy="rows are the present state, columns the next one; normalise each row",
+            )
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def size(self) -> int:
+        """Return the number n of states."""
+        return len(self.matrix)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+        # A request for a copy must not be answered with the frozen array itself.
+        if copy:
+            return np.array(self.matrix, dtype=dtype)
+        return np.asarray(self.matrix, dtype=dtype)
+
+    @classmethod
+    def from_traces(cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0) -> MarkovChain:
+        """Estimate a chain over states 0..n−1 from traces, integer arrays of shape (k,) of consecutive states.
+
+        Entry (i, j) is (number of steps from i to j + smoothing) / (number of steps from i + n · smoothing); the last
+        state of a trace is followed by nothing. Raises `InputError` when a state is never left and nothing is added.
+        """
+        n = as_integer(n, "n", 1)
+        smoothing = as_smoothing(smoothing, "smoothing")
+        counts = np.zeros((n, n))
+        for index, trace in enumerate(traces):
+            states = as_indices(trace, f"traces[{index}]", n)
+            np.add.at(counts, (states[:-1], states[1:]), 1.0)
+        never_left = np.flatnonzero(counts.sum(axis=1) == 0)
+        if never_left.size and smoothing == 0:
+            raise InputError(
+                "traces",
+                f"no trace ever leaves state {never_left[0]} ({never_left.size} such states of {n})",
+                bound="at least one step from each state",
+                remedy="give a positive smoothing, or fewer and larger cells",
+            )
+        return cls(_smoothed(counts, smoothing))
+
+    def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
+        """Return the chain backwards in time: the state before, given the state now, by Bayes' rule.
+
+        backward[j, i] = Pr(previous = i | now = j) = π_i P[i, j] / Σ_i' π_i' P[i', j], with π = `initial` the
+        distribution of the previous state, shape (n,). Raises `InputError` for a state j that cannot be reached.
+        """
+        prior = initial if isinstance(initial, Prior) else Prior(np.asarray(initial))
+        if len(prior) != self.size:
+            raise InputError("initial", "differs in number of states", value=len(prior), bound=f"{self.size} states")
+        joint = prior.probabilities[:, None] * self.matrix
+        largest = joint.max(axis=0)
+        if not largest.all():
+            state = int(np.argmin(largest))
+            raise InputError(
+                "initial",
+                f"state {state} cannot be reached, so nothing can be said of the state before it",
+                bound="a probability above zero for every next state",
+                remedy="smooth the chain or the prior, or leave the state out",
+            )
+        # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
+        backward = (joint / largest).T
+        return MarkovChain(backward / backward.sum(axis=1, keepdims=True))
+
+    def stationary(self) -> Prior:
+        """Return the stationary distribution π = πP; states that the chain leaves for ever get zero.
+
+        Raises `InputError` when there are several, that is when the chain can end in more than one set of states.
+
+        By the elimination of Grassmann, Taksar and Heyman (1985), which subtracts nothing: each probability is accurate
+        to a small relative error, even if the chain hardly ever moves.
+        """
+        count, member = connected_components(self.matrix > 0, directed=True, connection="strong")
+        leaves = (self.matrix > 0) & (member[:, None] != member[None, :])
+        closed = np.setdiff1d(np.arange(count), member[leaves.any(axis=1)])
+        if closed.size > 1:
+            first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
+            raise InputError(
+                "matrix",
+                f"has {closed.size} sets of states that are never left, such as those of states {first} and {second}",
+                bound="one such set",
+                remedy="smooth the chain, or study each set by itself",
+            )
+        states = np.flatnonzero(member == closed[0])
+        probabilities = np.zeros(self.size)
+        probabilities[states] = _eliminate(self.matrix[np.ix_(states, states)])
+        return Prior(probabilities)
+
+
+def smooth(matrix: MarkovChain | ArrayLike, s: float) -> MarkovChain:
+    """Return the chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
+
+    Equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release under
+    Temporal Correlations (2019); the smaller s, the stronger the temporal correlation.
+
+    >>> smooth([[1.0, 0.0], [0.0, 1.0]], 0.5).matrix.tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix))
+    return MarkovChain(_smoothed(chain.matrix, as_smoothing(s, "s")))
+
+
+def _smoothed(weights: Floats, smoothing: float) -> Floats:
+    """Return (w_ij + s) / Σ_u (w_iu + s)."""
+    added = weights + smoothing
+    smoothed: Floats = added / added.sum(axis=1, keepdims=True)
+    return smoothed
+
+
+def _eliminate(matrix: Floats) -> Floats:
+    """Return the stationary distribution of an irreducible chain."""
+    reduced = matrix.copy()
+    n = len(reduced)
+    # Leave out the last state again and again: a step to it becomes a step to where it leads next.
+    for last in range(n - 1, 0, -1):
+        reduced[:last, last] /= reduced[last, :last].sum()
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    weights = np.ones(n)
+    for state in range(1, n):
+        weights[state] = weights[:state] @ reduced[:state, state]
+        # Ratios between states may be huge: keep the largest at 1.
+        weights[: state + 1] /= weights[: state + 1].max()
+    stationary: Floats = weights / weights.sum()
+    return stationary

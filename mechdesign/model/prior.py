@@ -1,0 +1,116 @@
+"""What an adversary believes before seeing anything: a distribution over the secrets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import (
+    LARGEST_COUNT,
+    SUM_TOLERANCE,
+    Floats,
+    Integers,
+    as_floats,
+    as_indices,
+    as_integer,
+    as_smoothing,
+    require,
+)
+
+__all__ = ["Prior", "per_user"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A distribution π over n secrets.
+
+    `probabilities` is float64 of shape (n,), read-only, not negative, with a sum within 1e-9 of 1; it is kept as given.
+    NumPy functions accept a prior in place of the array.
+    """
+
+    probabilities: Floats
+
+    def __post_init__(self) -> None:
+        """Check that this is a distribution, and freeze it."""
+        probabilities = as_floats(self.probabilities, "prior", "(n,)")
+        if probabilities.size == 0:
+            raise InputError("prior", "is empty", bound="at least one probability")
+        finite = np.isfinite(probabilities)
+        require(finite & (probabilities >= 0), probabilities, "prior", "a finite number >= 0")
+        total = math.fsum(probabilities)
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise InputError(
+                "prior",
+                "does not sum to 1",
+                value=total,
+                bound=f"within {SUM_TOLERANCE} of 1",
+                remedy="normalise it or use Prior.from_counts",
+            )
+        object.__setattr__(self, "probabilities", probabilities)
+
+    @property
+    def zeros(self) -> Integers:
+        """Return the indices, in order, of the secrets of probability zero."""
+        return np.flatnonzero(self.probabilities == 0)
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+        # A request for a copy must not be answered with the frozen array itself.
+        if copy:
+            return np.array(self.probabilities, dtype=dtype)
+        return np.asarray(self.probabilities, dtype=dtype)
+
+    @classmethod
+    def uniform(cls, n: int) -> Prior:
+        """Return the prior that gives each of n secrets 1/n."""
+        n = as_integer(n, "n", 1)
+        return cls(np.full(n, 1 / n))
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0) -> Prior:
+        """Return (counts + smoothing) / total, for counts ≥ 0 of shape (n,) and smoothing ≥ 0.
+
+        >>> Prior.from_counts([1, 3]).probabilities.tolist()
+        [0.25, 0.75]
+        """
+        array = as_floats(counts, "counts", "(n,)")
+        if array.size == 0:
+            raise InputError("counts", "is empty", bound="at least one count")
+        require((array >= 0) & (array <= LARGEST_COUNT), array, "counts", f"between 0 and {LARGEST_COUNT}")
+        smoothed = array + as_smoothing(smoothing, "smoothing")
+        total = math.fsum(smoothed)
+        if total == 0:
+            raise InputError(
+                "counts", "are all zero", bound="at least one positive count", remedy="give a positive smoothing"
+            )
+        return cls(smoothed / total)
+
+    @classmethod
+    def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
+        """Return the prior of how often each of the secrets 0..n−1 occurs in `cells`, an integer array of shape (k,).
+
+        A secret that never occurs gets probability zero unless there is smoothing: see `zeros`.
+        """
+        n = as_integer(n, "n", 1)
+        return cls.from_counts(np.bincount(as_indices(cells, "cells", n), minlength=n), smoothing)
+
+
+class _Visits(Protocol):
+    """The part of `mechdesign.io.traces.Visits` that priors need: rooms may only import from rooms below."""
+
+    @property
+    def users(self) -> tuple[str, ...]: ...
+
+    def counts(self, user: str | None = None) -> Integers: ...
+
+
+def per_user(visits: _Visits, smoothing: float = 0.0) -> dict[str, Prior]:
+    """Return the prior of each user from that user's own visits, in the order in which the users first occur."""
+    return {user: Prior.from_counts(visits.counts(user), smoothing) for user in dict.fromkeys(visits.users)}

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError, dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.errors import InputError
+from mechdesign.model.prior import Prior, per_user
+
+
+def test_uniform():
+    assert Prior.uniform(4).probabilities.tolist() == [0.25] * 4
+    assert len(Prior.uniform(300)) == 300
+    assert math.fsum(Prior.uniform(300).probabilities) == pytest.approx(1, abs=1e-13)
+
+
+def test_is_kept_as_given_and_cannot_be_changed():
+    values = np.array([0.25, 0.75 + 5e-10])
+    prior = Prior(values)
+    assert prior.probabilities.tolist() == values.tolist()
+    values[0] = 1.0
+    assert prior.probabilities[0] == 0.25
+    with pytest.raises(ValueError, match="read-only"):
+        prior.probabilities[0] = 1.0
+    with pytest.raises(FrozenInstanceError):
+        prior.probabilities = values
+
+
+def test_stands_in_for_an_array():
+    prior = Prior([0.5, 0.0, 0.5])
+    assert np.sum(prior) == 1.0
+    assert (np.asarray(prior) @ np.ones(3)) == 1.0
+    assert np.asarray(prior, dtype=np.float32).dtype == np.float32
+    copy = np.array(prior, copy=True)
+    copy[0] = 9.0
+    assert prior.probabilities[0] == 0.5
+    assert Prior(prior).probabilities.tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(("error", "accepted"), [(0.9e-9, True), (1.1e-9, False), (-0.9e-9, True), (-1.1e-9, False)])
+def test_both_sides_of_the_tolerance(error, accepted):
+    values = [0.5, 0.5 + error]
+    if accepted:
+        Prior(values)
+    else:
+        with pytest.raises(InputError, match="Normalise it") as raised:
+            Prior(values)
+        assert raised.value.value == pytest.approx(1 + error)
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, max_size=30),
+    st.sampled_from([0.0, 1e-300, 0.5, 1.0, 1e100]),
+)
+def test_from_counts_against_fractions(counts, smoothing):
+    exact = [Fraction(c) + Fraction(smoothing) for c in counts]
+    if sum(exact) == 0:
+        with pytest.raises(InputError, match="positive smoothing"):
+            Prior.from_counts(counts, smoothing)
+        return
+    prior = Prior.from_counts(counts, smoothing)
+    for value, weight in zip(prior.probabilities, exact, strict=True):
+        assert abs(Fraction(float(value)) - weight / sum(exact)) <= Fraction(4, 2**53) * weight / sum(exact)
+    assert prior.zeros.tolist() == [i for i, weight in enumerate(exact) if weight == 0]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=50))
+def test_from_cells_counts(cells):
+    prior = Prior.from_cells(cells, n=10)
+    assert prior.probabilities.tolist() == [cells.count(i) / len(cells) for i in range(10)]
+    assert prior.zeros.tolist() == sorted(set(range(10)) - set(cells))
+    smoothed = Prior.from_cells(np.array(cells, dtype=np.uint8), 10, smoothing=1.0)
+    assert smoothed.probabilities.tolist() == [(cells.count(i) + 1) / (len(cells) + 10) for i in range(10)]
+    assert smoothed.zeros.size == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "path", "words"),
+    [
+        (lambda: Prior([]), "prior", "empty"),
+        (lambda: Prior([[1.0]]), "prior", "2 axes"),
+        (lambda: Prior(["a"]), "prior", "real numbers"),
+        (lambda: Prior([1.5, -0.5]), "prior[1]", "-0.5"),
+        (lambda: Prior([1.0, math.nan]), "prior[1]", "nan"),
+        (lambda: Prior([1.0, math.inf]), "prior[1]", "inf"),
+        (lambda: Prior([1.0, 2.0]), "prior", "found 3.0"),
+        (lambda: Prior.uniform(0), "n", "too small"),
+        (lambda: Prior.from_counts([]), "counts", "empty"),
+        (lambda: Prior.from_counts([1, -1]), "counts[1]", "-1"),
+        (lambda: Prior.from_counts([1, math.nan]), "counts[1]", "nan"),
+        (lambda: Prior.from_counts([1, 1.1e100]), "counts[1]", "1e+100"),
+        (lambda: Prior.from_counts([1], smoothing=-1), "smoothing", "out of range"),
+        (lambda: Prior.from_counts([1], smoothing=math.nan), "smoothing", "not finite"),
+        (lambda: Prior.from_counts([1], smoothing=1.1e100), "smoothing", "out of range"),
+        (lambda: Prior.from_cells([0, 3], n=3), "cells[1]", "between 0 and 2"),
+        (lambda: Prior.from_cells([0, -1], n=3), "cells[1]", "-1"),
+        (lambda: Prior.from_cells([0.0], n=3), "cells", "integers"),
+        (lambda: Prior.from_cells([[0]], n=3), "cells", "2 axes"),
+        (lambda: Prior.from_cells([], n=3), "counts", "all zero"),
+    ],
+)
+def test_wrong_inputs_are_refused_by_name(build, path, words):
+    with pytest.raises(InputError) as raised:
+        build()
+    assert raised.value.path == path
+    assert words in str(raised.value)
+
+
+def test_per_user():
+    @dataclass
+    class TwoUsers:
+        users: tuple[str, ...] = ("bob", "ann", "bob")
+
+        def counts(self, user: str | None = None) -> np.ndarray:
+            return np.array({"ann": [1, 0], "bob": [1, 3], None: [2, 3]}[user])
+
+    priors = per_user(TwoUsers())
+    assert list(priors) == ["bob", "ann"]
+    assert priors["bob"].probabilities.tolist() == [0.25, 0.75]
+    assert priors["ann"].zeros.tolist() == [1]
+    assert per_user(TwoUsers(), smoothing=1.0)["ann"].probabilities.tolist() == [2 / 3, 1 / 3]
