@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
 
-from ..errors import InputError
+from mechdesign.errors import InputError
 
 __all__ = ["LinearProgram", "Residuals", "residuals"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .linear import LinearProgram
+from mechdesign.programs.linear import LinearProgram
 
 __all__ = ["to_mps"]
 

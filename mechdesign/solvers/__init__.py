@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError, MissingDependencyError
-from ..programs.linear import LinearProgram, residuals
-from .contract import Answer, BackEnd, Options, Progress, Report, Solution, Status
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.programs.linear import LinearProgram, residuals
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Report, Solution, Status
 
 __all__ = ["Answer", "Options", "Progress", "Report", "Solution", "Solver", "Status", "available", "find", "solve"]
 

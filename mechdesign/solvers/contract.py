@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..programs.linear import LinearProgram, Residuals
+from mechdesign.programs.linear import LinearProgram, Residuals
 
 __all__ = ["Answer", "BackEnd", "Options", "Progress", "Report", "Solution", "Status"]
 

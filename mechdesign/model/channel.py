@@ -1,0 +1,139 @@
+"""A channel p(o|s) made of integers, and exact sampling from it."""
+
+from __future__ import annotations
+
+import functools
+import secrets as system
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import as_integer, read_only
+
+__all__ = ["EXPONENT", "Channel"]
+
+EXPONENT = 62
+"""Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Channel:
+    """A channel p(o|s) = numerators[s, o] / 2**62 from n secrets to m observables.
+
+    `numerators` is an (n, m) int64 array whose rows sum to exactly 2**62. What is sampled is exactly what these
+    integers say; `matrix` is a rounded view of them. `secrets` and `observables` are labels, or empty.
+
+    Raises InputError for negative entries, rows with another sum, or labels that do not fit.
+    """
+
+    numerators: Integers
+    secrets: tuple[str, ...] = ()
+    observables: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the rows in overflow-safe integer arithmetic."""
+        given = np.asarray(self.numerators)
+        if given.ndim != 2 or 0 in given.shape or given.dtype.kind not in "iu":
+            raise InputError(
+                "numerators", "must be integers of shape (n, m)", value=f"{given.dtype} of shape {given.shape}"
+            )
+        numerators = given.astype(np.int64)
+        if (numerators < 0).any():
+            row, column = np.unravel_index(int(numerators.argmin()), numerators.shape)
+            raise InputError(f"numerators[{row}, {column}]", "is negative", value=int(numerators.min()), bound="at least 0")
+        # Sums of the high and the low halves cannot overflow, so no wrapped sum can pass for 2**62.
+        high, low = (numerators >> 31).sum(axis=1), (numerators & (2**31 - 1)).sum(axis=1)
+        wrong = np.flatnonzero((low % 2**31 != 0) | (high + (low >> 31) != 2**31))
+        if wrong.size:
+            row = int(wrong[0])
+            raise InputError(f"numerators[{row}]", "has another sum", value=sum(map(int, numerators[row])), bound="2**62")
+        read_only(numerators)
+        object.__setattr__(self, "numerators", numerators)
+        for name, size in (("secrets", numerators.shape[0]), ("observables", numerators.shape[1])):
+            labels = tuple(map(str, getattr(self, name)))
+            if labels and (len(labels) != size or len(set(labels)) != size):
+                raise InputError(name, "must be distinct labels", value=f"{len(labels)} labels", bound=f"{size} of them")
+            object.__setattr__(self, name, labels)
+
+    def __repr__(self) -> str:
+        return f"Channel({self.numerators.shape[0]} secrets, {self.numerators.shape[1]} observables)"
+
+    @property
+    def denominator(self) -> int:
+        """The common denominator, 2**62."""
+        return 1 << EXPONENT
+
+    @functools.cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """p(o|s) as float64 of shape (n, m), each entry rounded to nearest."""
+        matrix = np.ldexp(self.numerators.astype(np.float64), -EXPONENT)
+        read_only(matrix)
+        return matrix
+
+    def sample(
+        self,
+        secret: int | str | ArrayLike,
+        size: int | tuple[int, ...] | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> NDArray[np.int64]:
+        """Draw observables, exactly: 62 uniform bits are looked up in the cumulative sums of the secret's row.
+
+        `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an
+        int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
+        operating system; `rng`, a NumPy generator or a seed, gives reproducible draws for tests and simulations.
+
+        Raises InputError for a secret that does not exist or a negative size.
+        """
+        chosen = self._indices(secret)
+        if chosen.ndim and size is not None:
+            raise InputError("size", "cannot be combined with an array of secrets", value=size, remedy="leave it out")
+        shape = chosen.shape if chosen.ndim or size is None else np.empty(_shape(size), dtype=bool).shape
+        count = int(np.prod(shape, dtype=np.int64))
+        bits = _uniform(count, rng).reshape(shape)
+        drawn = np.empty(shape, dtype=np.int64)
+        for index in np.unique(chosen):
+            where = np.broadcast_to(chosen == index, shape)
+            cumulative = np.cumsum(self.numerators[index])
+            drawn[where] = np.searchsorted(cumulative, bits[where], side="right")
+        return drawn
+
+    @classmethod
+    def load(cls, path: str | Path) -> Channel:
+        """Read the channel of an exported directory, or of its ``channel.npz``, without judging it.
+
+        Use `mechdesign.verify` to check what the export claims. Raises CertificateError for a damaged file.
+        """
+        from mechdesign.certify.bundle import read_channel
+
+        return cls(*read_channel(Path(path)))
+
+    def _indices(self, secret: int | str | ArrayLike) -> Integers:
+        if isinstance(secret, str):
+            if secret not in self.secrets:
+                raise InputError("secret", "is not known", value=secret, bound=f"one of {', '.join(self.secrets[:5])}, …")
+            return np.array(self.secrets.index(secret))
+        chosen = np.asarray(secret)
+        n = self.numerators.shape[0]
+        if chosen.dtype.kind not in "iu" or (chosen.size and not (0 <= chosen.min() and chosen.max() < n)):
+            raise InputError("secret", "is not known", value=secret, bound=f"a label, or an index from 0 to {n - 1}")
+        return chosen.astype(np.int64)
+
+
+def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    sizes = size if isinstance(size, tuple) else (size,)
+    return tuple(as_integer(one, "size", 0) for one in sizes)
+
+
+def _uniform(count: int, rng: np.random.Generator | int | None) -> Integers:
+    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 random bits."""
+    if rng is None:
+        words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
+    else:
+        generator = np.random.default_rng(rng)
+        words = np.frombuffer(generator.bytes(8 * count), dtype=np.uint64)
+    return (words >> np.uint64(64 - EXPONENT)).astype(np.int64)
