@@ -1,0 +1,99 @@
+"""Rigorous bounds of exp(ε·w) and of ln(a/b).
+
+ε is a fraction and w a float64 that is taken exactly, as the binary number it is. The `decimal` module computes exp and
+ln correctly rounded to nearest, so that the next number below or above its result is a true bound, also where the
+spacing of the numbers changes (just below a power of ten it is finer, and so are the rounding errors there).
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_upper"]
+
+# Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
+# 2^-62 or not at all: 128 bits leave 66 of them to tell how much a bound that small allows.
+SHIFT = 128
+
+# 58 digits hold any bound below 2^62 to the last of its 128 binary places.
+_DIGITS = 60
+
+
+def _context(digits: int, rounding: str) -> decimal.Context:
+    return decimal.Context(
+        prec=digits,
+        rounding=rounding,
+        Emin=decimal.MIN_EMIN,
+        Emax=decimal.MAX_EMAX,
+        traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
+    )
+
+
+def exp_lower(epsilon: Fraction, weights: NDArray[np.float64], exponent: int) -> NDArray[np.object_]:
+    """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
+
+    The cap costs nothing where numerators are at most 2**exponent: a factor that large only says that zero goes with
+    zero, and so does every larger one. Needs ε >= 0 and finite w >= 0; then 2**SHIFT <= A, with equality for w = 0, and
+    A never falls when ε or w grows.
+    """
+    down = _context(_DIGITS, decimal.ROUND_FLOOR)
+    scale = Decimal(2**SHIFT)
+    # 0.6931471806 is above ln 2: beyond this, exp(ε·w) is above 2**exponent.
+    far = Decimal(exponent) * Decimal("0.6931471806")
+
+    def bound(weight: float) -> int:
+        power = _product(down, epsilon, weight)
+        if power >= far:
+            return 1 << (SHIFT + exponent)
+        below = down.next_minus(down.exp(power))
+        return min(max(int(down.multiply(below, scale)), 1 << SHIFT), 1 << (SHIFT + exponent))
+
+    unique, places = np.unique(weights, return_inverse=True)
+    bounds = np.array([bound(weight) for weight in unique.tolist()], dtype=object)
+    return bounds[places].reshape(weights.shape)
+
+
+def exp_upper(epsilon: Fraction, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return float64 numbers g, shaped like `weights`, with g >= exp(ε·w) as binary numbers; inf where that overflows.
+
+    Needs ε >= 0 and finite w >= 0. g is 1 for w = 0 and else at most two units in the last place too large.
+    """
+    up = _context(30, decimal.ROUND_CEILING)
+
+    def bound(weight: float) -> float:
+        power = _product(up, epsilon, weight)
+        if not power:
+            return 1.0
+        # exp(709.9) is above the largest float64.
+        if power > Decimal("709.9"):
+            return math.inf
+        above = up.next_plus(up.exp(power))
+        nearest = float(above)
+        return nearest if Decimal(nearest) >= above else math.nextafter(nearest, math.inf)
+
+    unique, places = np.unique(weights, return_inverse=True)
+    bounds = np.array([bound(weight) for weight in unique.tolist()], dtype=np.float64)
+    return bounds[places].reshape(weights.shape)
+
+
+def ln_upper(a: int, b: int) -> Fraction:
+    """Return an upper bound of ln(a/b) for positive integers, 0 if they are equal, else within 1e-38 relatively.
+
+    That holds for a > b with numbers below 2**63, where ln(a/b) > 2**-63; the quotient is rounded up to 60 digits.
+    """
+    if a == b:
+        return Fraction(0)
+    up = _context(_DIGITS, decimal.ROUND_CEILING)
+    return Fraction(up.next_plus(up.ln(up.divide(Decimal(a), Decimal(b)))))
+
+
+def _product(context: decimal.Context, epsilon: Fraction, weight: float) -> Decimal:
+    """Return ε·w, rounded once, in the direction of the context."""
+    numerator, denominator = weight.as_integer_ratio()
+    return context.divide(Decimal(epsilon.numerator * numerator), Decimal(epsilon.denominator * denominator))
