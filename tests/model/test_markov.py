@@ -145,6 +145,12 @@ def test_stationary_of_chains_that_are_hard_for_linear_solvers():
     ladder += np.diag(1 - ladder.sum(axis=1))
     probabilities = MarkovChain(ladder).stationary().probabilities
     np.testing.assert_allclose(probabilities[1:] / probabilities[:-1], 1e-10 / (1 - 1e-10), rtol=1e-10)
+    # Upside down and longer, the ratio of the last to the first is beyond float64.
+    n = 41
+    ladder = np.diag(np.full(n - 1, 1 - 1e-10), 1) + np.diag(np.full(n - 1, 1e-10), -1)
+    ladder += np.diag(1 - ladder.sum(axis=1))
+    probabilities = MarkovChain(ladder).stationary().probabilities[-25:]
+    np.testing.assert_allclose(probabilities[:-1] / probabilities[1:], 1e-10 / (1 - 1e-10), rtol=1e-10)
 
 
 def test_stationary_gives_zero_to_states_left_for_ever():
