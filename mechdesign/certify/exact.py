@@ -18,7 +18,7 @@ import numpy as np
 
 from mechdesign.errors import InputError
 
-__all__ = ["exact", "exact_text", "float_down", "float_up", "printed", "text_up"]
+__all__ = ["exact", "exact_text", "float_down", "float_up", "nearest", "printed", "text_up"]
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+", re.ASCII)
@@ -86,9 +86,17 @@ def printed(number: float) -> Fraction:
     return Fraction(float.__repr__(number))
 
 
+def nearest(fraction: Fraction) -> float:
+    """Return the float nearest to `fraction`, infinite beyond the largest float."""
+    try:
+        return fraction.numerator / fraction.denominator
+    except OverflowError:
+        return math.inf if fraction > 0 else -math.inf
+
+
 def float_up(fraction: Fraction) -> float:
     """Return the least float whose printed decimal is not below `fraction`; infinity beyond the largest float."""
-    number = _nearest(fraction)
+    number = nearest(fraction)
     if number == -math.inf:
         return -_LARGEST_FLOAT
     while number < math.inf and printed(number) < fraction:
@@ -110,13 +118,6 @@ def text_up(fraction: Fraction, digits: int = 30) -> str:
 
 
 _LARGEST_FLOAT = math.nextafter(math.inf, 0)
-
-
-def _nearest(fraction: Fraction) -> float:
-    try:
-        return fraction.numerator / fraction.denominator
-    except OverflowError:
-        return math.inf if fraction > 0 else -math.inf
 
 
 def _from_text(text: str, path: str, value: object) -> Fraction:
