@@ -1,0 +1,114 @@
+"""The question: secrets, prior, cost, requirements, objective."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.certify.claims import Claim, Floor
+from mechdesign.certify.costs import distortion
+from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.model._arrays import as_floats, require
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+from mechdesign.model.requirements import Requirement
+
+__all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
+
+OBJECTIVES = ("expected", "worst")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem:
+    """Find the channel p(o|s) of least cost that meets every requirement.
+
+    `prior` (n,) is the probability of each secret; `cost` (n, m) is c(s, o) >= 0, what it costs to answer o for s;
+    `requirements` is any combination of metric, threshold, graph and distortion privacy. `objective` is "expected",
+    Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst", max_s Σ_o p(o|s) c(s, o) (equation 12).
+    `secrets` and `observables` are the domains behind rows and columns, for labels and maps; both may be left out.
+
+    Raises InputError for input of the wrong shape, sign or sum, and InfeasibleError for a distortion floor above what
+    the prior allows, naming the largest possible floor.
+    """
+
+    prior: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    requirements: tuple[Requirement, ...]
+    objective: str = "expected"
+    secrets: Domain | None = None
+    observables: Domain | None = None
+    title: str = ""
+
+    def __init__(
+        self,
+        prior: Prior | ArrayLike,
+        cost: ArrayLike,
+        requirements: Sequence[Requirement],
+        objective: str = "expected",
+        secrets: Domain | None = None,
+        observables: Domain | None = None,
+        title: str = "",
+    ) -> None:
+        given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
+        probabilities = given.probabilities
+        costs = as_floats(cost, "cost", "(n, m)")
+        n = probabilities.size
+        if costs.shape[0] != n or costs.shape[1] == 0:
+            raise InputError("cost", "must have a row for every secret", value=costs.shape, bound=f"of shape ({n}, m)")
+        require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
+        if objective not in OBJECTIVES:
+            raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
+        if isinstance(requirements, str) or not isinstance(requirements, Sequence):
+            raise InputError("requirements", "must be a list", value=requirements)
+        for i, requirement in enumerate(requirements):
+            if not isinstance(requirement, Requirement):
+                raise InputError(f"requirements[{i}]", "is not a requirement", value=requirement, bound="MetricPrivacy, …")
+            if requirement.size != n:
+                raise InputError(
+                    f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
+                )
+        for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
+            if domain is not None and domain.size != size:
+                raise InputError(name, "has another size", value=domain.size, bound=str(size))
+        values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title))
+        names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+        for i, claim in enumerate(self.claims):
+            if isinstance(claim, Floor):
+                _check_reachable(f"requirements[{i}].minimum", claim, probabilities)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
+        n, m = self.cost.shape
+        return f"Problem({n} secrets, {m} observables, {self.objective} cost; {kinds})"
+
+    @functools.cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the requirements claim of a channel, in order, in the words of the verifier."""
+        return tuple(requirement.claim() for requirement in self.requirements)
+
+
+def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike) -> Fraction:
+    """Return the largest distortion that any channel reaches, min_ŝ Σ_s π_s a(ŝ, s): releasing nothing.
+
+    `prior` is (n,), `distance` (k, n), estimates by secrets; exact for the float64 numbers given.
+    """
+    probabilities = np.asarray(prior, dtype=np.float64)
+    constant = np.full((probabilities.size, 1), 1 << EXPONENT, dtype=np.int64)
+    return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
+
+
+def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64]) -> None:
+    largest = largest_distortion(prior, floor.error)
+    if floor.minimum > largest:
+        raise InfeasibleError(
+            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
+            f"the largest possible is {float(largest):.12g} (releasing nothing). Lower the floor, or use a flatter prior"
+        )

@@ -1,0 +1,175 @@
+"""The main road: Problem → normal form → program → solution → channel → certificate."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign import __version__
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.costs import distortion
+from mechdesign.certify.evidence import Evidence, Multipliers
+from mechdesign.certify.exact import exact
+from mechdesign.certify.privacy import check
+from mechdesign.errors import InputError, SolverError
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.problem import Problem
+from mechdesign.solvers import Options, Progress, Report, Status
+from mechdesign.synthesis.normal import NormalForm, normalise
+from mechdesign.synthesis.relax import Relaxed, Rows, plan, relax
+from mechdesign.synthesis.rounding import Rounded, round_channel
+
+__all__ = ["Design", "design"]
+
+Integers = NDArray[np.int64]
+
+# The solver is asked for more than the certificate, which adds its own rounding to what is left.
+_SOLVER_SHARE = 0.1
+_UNSOLVABLE = {
+    Status.INFEASIBLE: "although a constant channel meets every requirement",
+    Status.UNBOUNDED: "although costs are not negative",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design:
+    """A channel, the problem it answers, and the proof of both its privacy and its cost.
+
+    `multipliers` prove the lower bound; `status` says how the search ended ("optimal" or why it stopped early).
+    """
+
+    problem: Problem
+    channel: Channel
+    certificate: Certificate
+    multipliers: Multipliers | None
+    status: str
+
+    def __repr__(self) -> str:
+        return f"Design({self.channel!r}, {self.certificate!r})"
+
+    def evidence(self) -> Evidence:
+        """Return what the certificate was computed from."""
+        return _evidence(self.problem, self.channel.numerators, self.multipliers)
+
+    def save(self, directory: str | os.PathLike[str], report: bool = True) -> None:
+        """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
+
+        An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two. `report`
+        can be switched off. Raises ExportError when the files cannot be written.
+        """
+        from mechdesign.io.export import save
+
+        save(self.problem, self.channel, self.certificate, self.evidence(), Path(directory), report=report)
+
+
+def design(
+    problem: Problem,
+    solver: str = "auto",
+    tolerance: float = 1e-9,
+    time_limit: float | None = None,
+    *,
+    rows: Rows = "auto",
+    options: Mapping[str, object] | None = None,
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Design:
+    """Design the least-cost channel for a problem, and certify it.
+
+    `solver` is "auto" (chosen by size; the certificate's provenance says what was chosen and why) or a name that
+    `mechdesign info` lists. `tolerance` is the relative gap asked for, `time_limit` is in seconds. `rows` is "auto",
+    "all" (a row for every pair), "reduced" (pairs that no others imply), "lazy" (near pairs first, violated ones as
+    they show) or "near" (near pairs only, at ε divided by their stretch: quick, with an honest gap). `options` go to
+    the solver under its own names, `report` receives Progress values.
+
+    The result always holds: it is checked in exact arithmetic, whatever the solver returned. At the time limit, or
+    after Ctrl-C, it is the cheapest certified channel so far, and its gap says how good it is.
+
+    Raises InputError for bad arguments, MissingDependencyError for a solver that is not installed, and SolverError
+    when the solver fails or returns numbers that contradict what it says of them.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError("problem", "is not a Problem", value=type(problem).__name__)
+    _positive("tolerance", tolerance)
+    if time_limit is not None:
+        _positive("time_limit", time_limit)
+    clock = time.perf_counter()
+    form = normalise(problem)
+    chosen = plan(form, solver, rows)
+    if report is not None:
+        report(Progress(chosen.reason, 0.0))
+    asked = Options(
+        tolerance=min(1e-7, max(1e-10, tolerance * _SOLVER_SHARE)),
+        time_limit=time_limit,
+        threads=threads,
+        extra=dict(options or {}),
+        report=report,
+    )
+    relaxed = relax(form, chosen, asked)
+    if relaxed.status in _UNSOLVABLE or (relaxed.status is Status.FAILED and relaxed.matrix is None):
+        explanation = _UNSOLVABLE.get(relaxed.status, "")
+        raise SolverError(f"{chosen.solver} said: {relaxed.message} {explanation}".rstrip())
+    if relaxed.status is Status.FAILED:
+        raise SolverError(f"{chosen.solver} is not to be trusted here: {relaxed.message}")
+    solved = time.perf_counter()
+    numerators = _best(form, relaxed)
+    if report is not None:
+        report(Progress("certifying", time.perf_counter() - clock))
+    rounded = time.perf_counter()
+    provenance: dict[str, str | int | float] = {
+        "mechdesign": __version__,
+        "numpy": np.__version__,
+        "plan": chosen.reason,
+        "status": relaxed.status.value,
+        **relaxed.facts,
+        "privacy_weight": numerators.privacy_weight,
+        "floor_weight": numerators.floor_weight,
+        "solve_seconds": round(solved - clock, 3),
+        "rounding_seconds": round(rounded - solved, 3),
+    }
+    evidence = _evidence(problem, numerators.numerators, relaxed.multipliers)
+    certificate = certify(evidence, provenance)
+    certificate.require()
+    channel = Channel(
+        numerators.numerators,
+        problem.secrets.labels if problem.secrets is not None else (),
+        problem.observables.labels if problem.observables is not None else (),
+    )
+    return Design(problem, channel, certificate, relaxed.multipliers, relaxed.status.value)
+
+
+def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
+    stated = tuple(requirement.stated() for requirement in problem.requirements)
+    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, multipliers)
+
+
+def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
+    """Round what the solver found; where that is nothing or worse, release a constant."""
+    problem = form.problem
+    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
+
+    def holds(numerators: Integers) -> bool:
+        return all(check(numerators, EXPONENT, bound) is None for bound in bounds)
+
+    def distortions(numerators: Integers) -> tuple[Fraction, ...]:
+        return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
+
+    constant = np.zeros((form.groups, form.observables))
+    constant[:, 0] = 1.0
+    for matrix in (relaxed.matrix, constant):
+        rounded = None if matrix is None else round_channel(form, matrix, holds, distortions)
+        if rounded is not None:
+            return rounded
+    raise SolverError("no channel could be rounded to exact integers; this should not happen, please report it")
+
+
+def _positive(path: str, value: float) -> None:
+    if not exact(value, path) > 0:
+        raise InputError(path, "must be positive", value=value, bound="greater than 0")

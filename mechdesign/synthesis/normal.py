@@ -1,0 +1,134 @@
+"""The normal form of a problem: identical secrets merged, pair requirements folded into one matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+
+from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.model.problem import Problem
+
+__all__ = ["FloorRows", "NormalForm", "normalise"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FloorRows:
+    """A distortion floor over merged secrets: Σ_o min_ŝ Σ_g error[ŝ, g] p(o|g) >= minimum.
+
+    `error` (estimates, groups) holds Σ π_s a(ŝ, s) over the secrets s of each group; `claim` is the exact floor and
+    `requirement` its index among the requirements of the problem.
+    """
+
+    requirement: int
+    claim: Floor
+    error: Floats
+
+    @property
+    def minimum(self) -> float:
+        """The floor, as the nearest float."""
+        return float(self.claim.minimum)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm:
+    """A problem over k groups of secrets that every channel must treat alike.
+
+    A bound with exponent 0 between two secrets forces equal rows (both sum to 1), in whichever direction it stands;
+    `group` (n,) maps each secret to its group. `exponents` (k, k) is the least ε·d over all requirements and members,
+    infinite where nothing is required and on the diagonal; `owner`, `source` and `target` (k, k) say which requirement
+    and which pair of secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree
+    inwards, the zero-exponent bounds (secret, parent, requirement, forward) that hold the group together, `forward`
+    when the bound reads p(o|secret) <= p(o|parent).
+    """
+
+    problem: Problem
+    group: Integers
+    exponents: Floats
+    owner: Integers
+    source: Integers
+    target: Integers
+    floors: tuple[FloorRows, ...]
+    ties: tuple[tuple[int, int, int, bool], ...]
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return int(self.exponents.shape[0])
+
+    @property
+    def observables(self) -> int:
+        """Number of observables."""
+        return int(self.problem.cost.shape[1])
+
+    def gather(self, per_secret: Floats) -> Floats:
+        """Sum an array (n, …) over the members of each group, giving (k, …)."""
+        summed = np.zeros((self.groups, *per_secret.shape[1:]))
+        np.add.at(summed, self.group, per_secret)
+        return summed
+
+
+def normalise(problem: Problem) -> NormalForm:
+    """Bring a problem into normal form."""
+    n = problem.prior.size
+    bounds = [(i, claim) for i, claim in enumerate(problem.claims) if isinstance(claim, PairBound)]
+    ties = _ties(n, bounds)
+    group = _groups(n, ties)
+    groups = int(group.max()) + 1
+    exponents = np.full((groups, groups), np.inf)
+    owner, source, target = (np.full((groups, groups), -1) for _ in range(3))
+    for i, bound in bounds:
+        values = float(bound.epsilon) * bound.weights
+        order = np.argsort(-values, kind="stable")  # the last write wins, so the least exponent comes last
+        s, t, values = bound.sources[order], bound.targets[order], values[order]
+        best = np.full((groups, groups), np.inf)
+        best[group[s], group[t]] = values
+        first, second = (np.full((groups, groups), -1) for _ in range(2))
+        first[group[s], group[t]], second[group[s], group[t]] = s, t
+        better = best < exponents
+        for mine, theirs in ((exponents, best), (source, first), (target, second)):
+            mine[better] = theirs[better]
+        owner[better] = i
+    np.fill_diagonal(exponents, np.inf)
+    floors = []
+    for i, claim in enumerate(problem.claims):
+        if isinstance(claim, Floor) and claim.minimum > 0:
+            error = np.zeros((claim.error.shape[0], groups))
+            np.add.at(error.T, group, (claim.error * problem.prior).T)
+            floors.append(FloorRows(i, claim, error))
+    return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
+
+
+def _ties(n: int, bounds: list[tuple[int, PairBound]]) -> tuple[tuple[int, int, int, bool], ...]:
+    edges: dict[tuple[int, int], tuple[int, bool]] = {}
+    for i, bound in bounds:
+        zero = np.flatnonzero(bound.weights == 0)
+        for s, t in zip(bound.sources[zero].tolist(), bound.targets[zero].tolist(), strict=True):
+            if s != t:
+                edges.setdefault((s, t), (i, True))
+                edges.setdefault((t, s), (i, False))
+    if not edges:
+        return ()
+    pairs = np.array(list(edges))
+    graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    _, labels = csgraph.connected_components(graph, directed=False)
+    ties: list[tuple[int, int, int, bool]] = []
+    for root in np.unique(labels, return_index=True)[1]:
+        order, parents = csgraph.breadth_first_order(graph, root, directed=False)
+        ties.extend((s, p, *edges[s, p]) for s, p in ((int(s), int(parents[s])) for s in order[:0:-1]))
+    return tuple(ties)
+
+
+def _groups(n: int, ties: tuple[tuple[int, int, int, bool], ...]) -> Integers:
+    graph = sparse.coo_array(
+        (np.ones(len(ties)), ([tie[0] for tie in ties], [tie[1] for tie in ties])), shape=(n, n)
+    ).tocsr()
+    labels = csgraph.connected_components(graph, directed=False)[1]
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)

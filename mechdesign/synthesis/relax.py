@@ -1,0 +1,207 @@
+"""Solve a normal form: all rows at once, or few rows first and the violated ones as they show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign import solvers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.errors import InputError
+from mechdesign.solvers import Options, Progress, Report, Solution, Status
+from mechdesign.synthesis.formulate import LARGEST_EXPONENT, ChannelProgram, Triples, all_triples, formulate
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.rows import irreducible, stretch
+
+__all__ = ["NEAR_STRETCH", "Plan", "Relaxed", "Rows", "plan", "relax"]
+
+Floats = NDArray[np.float64]
+Rows = Literal["auto", "all", "reduced", "near", "lazy"]
+
+NEAR_STRETCH = 1.0824
+"""The near set keeps pairs that no detour of this stretch replaces: on a grid the eight neighbours, at 1/cos(π/8)."""
+
+# Up to this many rows the simplex method answers in about a second; beyond it lazy rows and IPX win.
+_SMALL = 15_000
+# With fewer violated rows than this, a warm simplex restart beats a fresh interior-point solve.
+_FEW = 60
+_ROUNDS = 100
+_VIOLATED = 1e-11
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a normal form will be solved: which rows, which solvers, and why."""
+
+    rows: Rows
+    solver: str
+    restart: str
+    size: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """What solving gave: p(o|group) (k, m) or None, multipliers or None, and the facts for the certificate.
+
+    `status` is OPTIMAL when the last program was solved and none of the rows that it left out is violated.
+    """
+
+    status: Status
+    matrix: Floats | None
+    multipliers: Multipliers | None
+    message: str
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
+    """Choose rows and solver by size; a choice of the caller's is kept.
+
+    Raises InputError for an unknown solver or row policy, MissingDependencyError for a solver that is not installed.
+    """
+    if rows not in ("auto", "all", "reduced", "near", "lazy"):
+        raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
+    if solver != "auto":
+        solvers.find(solver)
+    bounded = form.exponents <= LARGEST_EXPONENT
+    pairs = bounded if rows == "all" else irreducible(form.exponents) & bounded
+    size = int(pairs.sum()) * form.observables
+    floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
+    chosen: Rows = rows if rows != "auto" else ("reduced" if size <= _SMALL else "lazy")
+    if solver == "auto":
+        small = size + floors <= _SMALL and floors * form.groups <= 20 * _SMALL
+        first = "highs-simplex" if small else "highs-ipx"
+        restart = "highs-simplex"
+    else:
+        first = restart = solver
+    reason = f"{size} privacy rows over {form.groups} secrets and {form.observables} observables: {chosen} rows, {first}"
+    return Plan(chosen, first, restart, size, reason)
+
+
+def relax(form: NormalForm, plan: Plan, options: Options) -> Relaxed:
+    """Solve a normal form as planned, within ``options.time_limit`` seconds in all.
+
+    ``lazy``: solve on the near set, add the violated rows of the irreducible pairs, repeat until none is violated;
+    every round's value and multipliers are lower bounds. ``near``: solve on the near set at ε for the multipliers,
+    and at ε divided by its stretch for the channel, which then meets every bound.
+    """
+    clock = time.perf_counter()
+    bounded = form.exponents <= LARGEST_EXPONENT
+    pairs = bounded if plan.rows == "all" else irreducible(form.exponents) & bounded
+    if plan.rows in ("all", "reduced"):
+        built = formulate(form, all_triples(pairs, form.observables))
+        return _read(built, _run(built, plan.solver, options, clock), plan, rounds=1)
+    near = irreducible(form.exponents, NEAR_STRETCH) & bounded
+    if plan.rows == "near":
+        return _near(form, near, plan, options, clock)
+    return _lazy(form, pairs, near, plan, options, clock)
+
+
+def _near(form: NormalForm, near: NDArray[np.bool_], plan: Plan, options: Options, clock: float) -> Relaxed:
+    guaranteed = stretch(form.exponents, near)
+    if not np.isfinite(guaranteed):
+        raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
+    triples = all_triples(near, form.observables)
+    below = formulate(form, triples)
+    outer = _read(below, _run(below, plan.solver, options, clock), plan, rounds=1)
+    tightened = formulate(replace(form, exponents=form.exponents / guaranteed), triples)
+    inner = _read(tightened, _run(tightened, plan.solver, options, clock), plan, rounds=2)
+    facts = {**inner.facts, "stretch": guaranteed}
+    return replace(inner, multipliers=outer.multipliers, facts=facts)
+
+
+def _lazy(
+    form: NormalForm,
+    pairs: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    plan: Plan,
+    options: Options,
+    clock: float,
+) -> Relaxed:
+    triples = all_triples(near & pairs, form.observables)
+    loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
+    loaded[triples.sources, triples.targets, triples.observables] = True
+    sources, targets = np.nonzero(pairs)
+    best = Relaxed(Status.FAILED, None, None, "no round was finished")
+    solution: Solution | None = None
+    fresh: Triples | None = None
+    for rounds in range(1, _ROUNDS + 1):
+        built = formulate(form, triples)
+        few = fresh is not None and (fresh.size < _FEW or plan.solver == plan.restart)
+        start = solution.start if solution is not None and few and plan.restart == "highs-simplex" else None
+        solution = _run(built, plan.solver if start is None else plan.restart, options, clock, start)
+        found = _read(built, solution, plan, rounds=rounds)
+        if found.matrix is None:
+            return replace(best, status=found.status, message=found.message)
+        best = found
+        if found.status is not Status.OPTIMAL:
+            return best
+        fresh = _violated(form, found.matrix, sources, targets, loaded, max(_VIOLATED, 2 * solution.residuals.primal))
+        _tell(options.report, rounds, clock, built, solution, fresh.size)
+        if not fresh.size:
+            return best
+        loaded[fresh.sources, fresh.targets, fresh.observables] = True
+        triples = triples.append(fresh)
+    return replace(best, status=Status.ITERATION_LIMIT, message=f"rows were still violated after {_ROUNDS} rounds")
+
+
+def _violated(
+    form: NormalForm, matrix: Floats, sources: NDArray[np.int64], targets: NDArray[np.int64], loaded: NDArray[np.bool_], tolerance: float
+) -> Triples:
+    """Return the rows of the given pairs that `matrix` violates by more than `tolerance`, scaled as in the program."""
+    roots = np.exp(form.exponents[sources, targets] / 2)[:, None]
+    found: list[Triples] = []
+    step = max(1, 2_000_000 // form.observables)
+    for start in range(0, sources.size, step):
+        part = slice(start, start + step)
+        s, t = sources[part], targets[part]
+        index, o = np.nonzero(matrix[s] / roots[part] - matrix[t] * roots[part] > tolerance)
+        new = ~loaded[s[index], t[index], o]
+        found.append(Triples(s[index][new], t[index][new], o[new]))
+    empty = np.zeros(0, dtype=np.int64)
+    result = Triples(empty, empty, empty)
+    for part_found in found:
+        result = result.append(part_found)
+    return result
+
+
+def _run(built: ChannelProgram, solver: str, options: Options, clock: float, start: object = None) -> Solution:
+    limit = options.time_limit
+    if limit is not None:
+        limit = max(0.0, limit - (time.perf_counter() - clock))
+    return solvers.solve(built.program, solver, replace(options, time_limit=limit), start)
+
+
+def _read(built: ChannelProgram, solution: Solution, plan: Plan, *, rounds: int) -> Relaxed:
+    finite = bool(np.isfinite(solution.x).all())
+    dual = bool(np.isfinite(solution.row_dual).all())
+    facts: dict[str, str | int | float] = {
+        "solver": solution.solver,
+        "solver_version": solution.version,
+        "rows_policy": plan.rows,
+        "program_rows": built.program.rows,
+        "program_columns": built.program.columns,
+        "rounds": rounds,
+        "iterations": solution.iterations,
+        "primal_residual": solution.residuals.primal,
+        "dual_residual": solution.residuals.dual,
+    }
+    return Relaxed(
+        solution.status,
+        built.channel(solution.x) if finite else None,
+        built.multipliers(solution.row_dual) if dual else None,
+        solution.message,
+        facts,
+    )
+
+
+def _tell(report: Report | None, rounds: int, clock: float, built: ChannelProgram, solution: Solution, violated: int) -> None:
+    if report is not None:
+        lower = solution.residuals.bound / built.scale
+        stage = f"round {rounds}: {built.triples.size} rows, {violated} violated"
+        report(Progress(stage, time.perf_counter() - clock, rounds, lower))

@@ -1,0 +1,173 @@
+"""From a solver's matrix to an integer channel that meets every requirement exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+
+from mechdesign.model.channel import EXPONENT
+from mechdesign.synthesis.normal import NormalForm
+
+__all__ = ["Rounded", "round_channel"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_UNIT = 2.0**-EXPONENT
+# Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.
+_NOISE = 8 * 2.0**-53
+# Columns whose largest entry is below a threshold are emptied; each threshold is tried and the cheapest kept.
+_NEGLIGIBLE = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+_GOOD_ENOUGH = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """An integer channel (n, m) with what it took: the largest mixing weights for privacy and for the floors."""
+
+    numerators: Integers
+    privacy_weight: float
+    floor_weight: float
+
+
+def round_channel(
+    form: NormalForm,
+    matrix: Floats,
+    holds: Callable[[Integers], bool],
+    distortions: Callable[[Integers], tuple[Fraction, ...]],
+) -> Rounded | None:
+    """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
+
+    Within each connected set of groups the rows are mixed with one common distribution u,
+    p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
+    violations and for rounding; the least λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
+    end short are met by mixing with a constant channel, which the adversary learns nothing from. Both weights are
+    proposed in floating point, decided by `holds` (exact privacy) and `distortions` (the floors' left-hand
+    sides, exact), and doubled until these agree. None when the matrix is unusable.
+    """
+    if not np.isfinite(matrix).all():
+        return None
+    labels = csgraph.connected_components(np.isfinite(form.exponents), directed=False)[1]
+    best: tuple[float, Floats, Floats, Floats] | None = None
+    for threshold in _NEGLIGIBLE:
+        rows = _clean(matrix, threshold)
+        common = _common(rows, labels)
+        weights = _least_weights(form.exponents, rows, common, labels)
+        mixed = _mix(rows, common, weights)
+        cost = _cost(form, mixed)
+        if best is None or cost < best[0]:
+            best = (cost, rows, common, weights)
+        if weights.max() <= _GOOD_ENOUGH:
+            break
+    assert best is not None
+    _, rows, common, weights = best
+    constant = _constant(form)
+    floor_weight = 0.0
+    while True:
+        mixed = _mix(rows, common, weights)
+        numerators = _apportion((1 - floor_weight) * mixed + floor_weight * constant)[form.group]
+        if not holds(numerators):
+            if weights.min() >= 1.0:
+                return None
+            weights = np.minimum(1.0, np.maximum(weights, _UNIT) * 2)
+            continue
+        short = _shortage(form, distortions(numerators), floor_weight)
+        if short <= 0:
+            return Rounded(numerators, float(weights.max()), floor_weight)
+        if floor_weight >= 1.0:
+            return None
+        floor_weight = min(1.0, max(2 * floor_weight, short * (1 + 1e-9) + 2.0**-50))
+
+
+def _clean(matrix: Floats, threshold: float) -> Floats:
+    """Clip, empty negligible columns, normalise."""
+    rows = np.clip(matrix, 0.0, 1.0)
+    kept = rows.max(axis=0) > threshold
+    rows = rows * kept
+    sums = rows.sum(axis=1, keepdims=True)
+    lost = sums[:, 0] <= 0
+    rows[lost] = kept / max(1, kept.sum()) if kept.any() else 1 / rows.shape[1]
+    sums[lost] = 1.0
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _common(rows: Floats, labels: Integers) -> Floats:
+    """Return for each group the distribution that its connected set is mixed with: the columns' largest entries."""
+    common = np.empty_like(rows)
+    for label in np.unique(labels):
+        members = labels == label
+        largest = rows[members].max(axis=0)
+        common[members] = largest / largest.sum()
+    return common
+
+
+def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
+    """Return for each group the least λ that pays for all violations within its connected set."""
+    needed = np.zeros(rows.shape[0])
+    for source in range(rows.shape[0]):
+        targets = np.flatnonzero(np.isfinite(exponents[source]))
+        if not targets.size:
+            continue
+        exponent = np.minimum(exponents[source, targets], EXPONENT * np.log(2))[:, None]
+        ratio = np.exp(exponent)
+        violation = rows[source] * (1 + _NOISE) - ratio * rows[targets] * (1 - _NOISE) + (1 + ratio) * _UNIT
+        slack = common[source] * np.expm1(exponent)
+        used = (common[source] > 0) & (violation > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = np.where(used, violation / (violation + slack), 0.0)
+        needed[source] = weight.max(initial=0.0)
+    return np.array([needed[labels == label].max() for label in labels])
+
+
+def _mix(rows: Floats, common: Floats, weights: Floats) -> Floats:
+    return (1 - weights[:, None]) * rows + weights[:, None] * common
+
+
+def _cost(form: NormalForm, rows: Floats) -> float:
+    per_secret = (rows[form.group] * form.problem.cost).sum(axis=1)
+    return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
+
+
+def _constant(form: NormalForm) -> Floats:
+    """Return the cheapest constant output: one observable for every secret."""
+    cost = form.problem.cost
+    per_observable = cost.max(axis=0) if form.problem.objective == "worst" else form.problem.prior @ cost
+    constant = np.zeros(form.observables)
+    constant[per_observable.argmin()] = 1.0
+    return constant
+
+
+def _shortage(form: NormalForm, values: tuple[Fraction, ...], weight: float) -> float:
+    """Return the weight of a constant output that closes the largest gap below a floor, at most 1."""
+    short = 0.0
+    for floor, value in zip(form.floors, values, strict=True):
+        if value < floor.claim.minimum:
+            largest = float(floor.error.sum(axis=1).min())
+            reach = largest - float(value)
+            missing = float(floor.claim.minimum - value) / reach if reach > 0 else 1.0
+            short = max(short, weight + (1 - weight) * min(1.0, max(missing, 2.0**-50)))
+    return short
+
+
+def _apportion(rows: Floats) -> Integers:
+    """Scale non-negative rows to integers that sum to 2**62 exactly, by largest remainders.
+
+    Every entry is within one unit of its exact share; entries that are 0 stay 0.
+    """
+    shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
+    totals = shares.sum(axis=1, keepdims=True)
+    scaled = shares << EXPONENT
+    numerators = scaled // totals
+    remainders = scaled - numerators * totals
+    missing = (1 << EXPONENT) - numerators.sum(axis=1)
+    # A remainder over its total is below 1; its double is exact enough to rank, and ties may fall either way.
+    ranked = np.argsort(-(remainders / totals).astype(np.float64), axis=1, kind="stable")
+    result: Integers = numerators.astype(np.int64)
+    for row, units in enumerate(missing.tolist()):
+        result[row, ranked[row, :units]] += 1
+    return result

@@ -1,0 +1,45 @@
+"""Which pairs need rows: exact reduction, and near sets with a stated stretch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+
+__all__ = ["irreducible", "stretch"]
+
+Floats = NDArray[np.float64]
+
+# Far above the rounding of sums of distances, far below any slack that a certificate could notice.
+_ROUNDING = 1e-12
+
+
+def irreducible(exponents: Floats, stretch: float = 1.0) -> NDArray[np.bool_]:
+    """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
+
+    `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
+    exponents[s, r] + exponents[r, t] <= stretch · exponents[s, t], with both legs strictly shorter than the whole.
+    With ``stretch=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
+    certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
+    A larger stretch leaves a near set; `stretch` measures what it really guarantees.
+    """
+    kept = np.isfinite(exponents)
+    limit = exponents * (stretch * (1 + _ROUNDING))
+    for r in range(exponents.shape[0]):
+        first, second = exponents[:, r, None], exponents[None, r, :]
+        detour = (first + second <= limit) & (first < exponents) & (second < exponents)
+        kept &= ~detour
+    return kept
+
+
+def stretch(exponents: Floats, kept: NDArray[np.bool_]) -> float:
+    """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
+
+    It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
+    is not joined at all.
+    """
+    paths = csgraph.shortest_path(np.where(kept, exponents, 0.0), method="D")
+    required = np.isfinite(exponents)
+    if not required.any():
+        return 1.0
+    return max(1.0, float(np.max(paths[required] / exponents[required])))
