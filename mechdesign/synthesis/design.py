@@ -25,7 +25,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, Progress, Report, Status
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.relax import Relaxed, Rows, plan, relax
-from mechdesign.synthesis.rounding import Rounded, round_channel
+from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
 
 __all__ = ["Design", "design"]
 
@@ -151,7 +151,7 @@ def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers |
 
 
 def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
-    """Round what the solver found; where that is nothing or worse, release a constant."""
+    """Round what the solver found; after an early stop, release a constant where that is cheaper."""
     problem = form.problem
     bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
 
@@ -161,13 +161,14 @@ def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
     def distortions(numerators: Integers) -> tuple[Fraction, ...]:
         return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
 
-    constant = np.zeros((form.groups, form.observables))
-    constant[:, 0] = 1.0
-    for matrix in (relaxed.matrix, constant):
-        rounded = None if matrix is None else round_channel(form, matrix, holds, distortions)
-        if rounded is not None:
-            return rounded
-    raise SolverError("no channel could be rounded to exact integers; this should not happen, please report it")
+    matrices = [relaxed.matrix] if relaxed.matrix is not None else []
+    if relaxed.status is not Status.OPTIMAL or not matrices:
+        matrices.append(np.tile(cheapest_constant(form), (form.groups, 1)))
+    found = [round_channel(form, matrix, holds, distortions) for matrix in matrices]
+    channels = [rounded for rounded in found if rounded is not None]
+    if not channels:
+        raise SolverError(f"the numbers of {relaxed.facts.get('solver', 'the solver')} cannot be rounded to a channel")
+    return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
 
 
 def _positive(path: str, value: float) -> None:

@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from mechdesign.model.channel import EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 
-__all__ = ["Rounded", "round_channel"]
+__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,14 +59,14 @@ def round_channel(
         common = _common(rows, labels)
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
-        cost = _cost(form, mixed)
+        cost = channel_cost(form, mixed[form.group])
         if best is None or cost < best[0]:
             best = (cost, rows, common, weights)
         if weights.max() <= _GOOD_ENOUGH:
             break
     assert best is not None
     _, rows, common, weights = best
-    constant = _constant(form)
+    constant = cheapest_constant(form)
     floor_weight = 0.0
     while True:
         mixed = _mix(rows, common, weights)
@@ -128,13 +128,14 @@ def _mix(rows: Floats, common: Floats, weights: Floats) -> Floats:
     return (1 - weights[:, None]) * rows + weights[:, None] * common
 
 
-def _cost(form: NormalForm, rows: Floats) -> float:
-    per_secret = (rows[form.group] * form.problem.cost).sum(axis=1)
+def channel_cost(form: NormalForm, rows: Floats) -> float:
+    """Return the objective of p(o|s) (n, m), in floating point."""
+    per_secret = (rows * form.problem.cost).sum(axis=1)
     return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
 
 
-def _constant(form: NormalForm) -> Floats:
-    """Return the cheapest constant output: one observable for every secret."""
+def cheapest_constant(form: NormalForm) -> Floats:
+    """Return the distribution (m,) of the cheapest constant output: one observable, whatever the secret."""
     cost = form.problem.cost
     per_observable = cost.max(axis=0) if form.problem.objective == "worst" else form.problem.prior @ cost
     constant = np.zeros(form.observables)
