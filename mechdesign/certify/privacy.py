@@ -1,0 +1,195 @@
+"""Decide exactly whether a channel of integers keeps a pair bound, and the least ε for which it does.
+
+The claim p(o|s) <= exp(ε·w) p(o|t) is decided as N[s,o]·2**SHIFT <= A·N[t,o] in integers, where A / 2**SHIFT is a
+lower bound of exp(ε·w): what is accepted is private, without any tolerance.
+
+**The filter.** Nearly all rows are decided by floats. Write h = A / 2**SHIFT - 1 >= 0, D = N[s,o] - N[t,o] (exact in
+int64) and N = N[t,o]; the claim is D <= h·N. With u = 2**-53, floats h' = fl(h), N' = fl(N), D' = fl(D) and
+c = fl(h'(1 - 8u)) we have fl(c·N') <= h·N (1 - 8u)(1 + u)⁴ and D <= D' / (1 - u) where D > 0. As
+(1 - 8u)(1 + u)⁴ / (1 - u) < 1, D' <= fl(c·N') proves D <= h·N; so does D <= 0. Likewise, with c = fl(h'(1 + 8u)),
+D' > fl(c·N') proves D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 2**-SHIFT, N
+is 0 or at least 1. What neither test decides goes to Python's integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify._arrays import Floats, Integers, require_below
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.exact import exact, exact_text, float_up
+from mechdesign.certify.exponential import SHIFT, exp_lower, ln_upper
+from mechdesign.errors import InputError
+
+__all__ = ["Violation", "check", "realised"]
+
+# Entries worked on at a time: their temporary arrays then stay in the processor's cache.
+_CHUNK = 2**16
+
+_ONE = 1 << SHIFT
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The worst broken inequality: N[source, observable] is `1 + excess` times what the bound allows.
+
+    `excess` is infinite where the target never gives the observable. `sentence` says all this to a person.
+    """
+
+    source: int
+    target: int
+    observable: int
+    excess: float
+    sentence: str
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two secrets."""
+        return self.source, self.target
+
+
+def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | None:
+    """Return None if the channel `numerators` / 2**exponent keeps `bound`, else the worst violation.
+
+    `numerators` is int64 of shape (n, m) with entries between 0 and 2**exponent, exponent at most 62. That there is a
+    violation is decided exactly; which one is the worst, to within the rounding of floats.
+    """
+    _require_channel(numerators, exponent, bound)
+    lower = exp_lower(bound.epsilon, bound.weights, exponent)
+    unique, places = np.unique(lower, return_inverse=True) if len(bound) else (lower, np.zeros(0, dtype=np.int64))
+    slack = np.array([(a - _ONE) / _ONE for a in unique.tolist()], dtype=np.float64)[places]
+    surely_kept, surely_broken = slack * (1 - 2.0**-50), slack * (1 + 2.0**-50)
+    floats = numerators.astype(np.float64)
+    worst: tuple[float, int, int, int] | None = None
+    for part in _parts(len(bound), numerators.shape[1]):
+        sources, targets = bound.sources[part], bound.targets[part]
+        difference = numerators[sources] - numerators[targets]
+        allowed = floats[targets]
+        rows, observables = np.nonzero(difference > surely_kept[part, None] * allowed)
+        if not len(rows):
+            continue
+        gap, room = difference[rows, observables], allowed[rows, observables]
+        broken = gap > surely_broken[part][rows] * room
+        excess = np.zeros(len(rows))
+        with np.errstate(divide="ignore"):
+            excess[broken] = ((gap - slack[part][rows] * room) / ((1 + slack[part][rows]) * room))[broken]
+        close = np.flatnonzero(~broken)
+        left = numerators[sources[rows[close]], observables[close]].astype(object) * _ONE
+        right = lower[part][rows[close]] * numerators[targets[rows[close]], observables[close]].astype(object)
+        over = left > right
+        broken[close] = over
+        # A right side of 0 never comes here: its rows are surely broken.
+        excess[close[over]] = [(a - b) / b for a, b in zip(left[over], right[over], strict=True)]
+        if not broken.any():
+            continue
+        # Among several infinite ones the largest numerator counts.
+        best = np.lexsort((gap, np.where(broken, excess, -1.0)))[-1]
+        row = rows[best]
+        if worst is None or excess[best] > worst[0]:
+            worst = (float(excess[best]), int(sources[row]), int(targets[row]), int(observables[best]))
+    return None if worst is None else Violation(*worst[1:], worst[0], _sentence(numerators, bound, worst))
+
+
+def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
+    """Return the least ε with which `bound` holds: a float whose printed decimal passes `check`, inf if there is none.
+
+    It is max ln(N[s,o] / N[t,o]) / w over pairs and observables, rounded up to a float: 0 when no row exceeds another,
+    infinite where N[t,o] = 0 < N[s,o] or where a pair of weight 0 differs.
+
+    Floats find the candidates: X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1 relatively, also for ratios close
+    to 1, and log1p(X)/w within 2**-48 of the ε that it stands for. Candidates within 2**-44 of the largest are compared
+    exactly, as ratios where the weight is the same and by rigorous logarithms otherwise. Should all this be wrong, the
+    number returned still passes `check`.
+    """
+    _require_channel(numerators, exponent, bound)
+    if not len(bound):
+        return 0.0
+    floats = numerators.astype(np.float64)
+    # Zeros get a factor that no ratio can reach; it keeps 0/0 out of the way.
+    inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
+    growth = np.empty(len(bound))
+    for part in _parts(len(bound), numerators.shape[1]):
+        growth[part] = _growth(numerators, inverse, bound, part).max(axis=1)
+    if growth.max() <= 0:
+        return 0.0
+    if growth.max() > 2.0**100 or (growth[bound.weights == 0] > 0).any():
+        return math.inf
+    upper = max(ln_upper(a, b) / Fraction(weight) for weight, a, b in _candidates(numerators, inverse, bound, growth))
+    found = float_up(upper)
+    step = 1
+    while math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None:
+        for _ in range(step):
+            found = math.nextafter(found, math.inf)
+        step *= 2
+    return found
+
+
+def _candidates(
+    numerators: Integers, inverse: Floats, bound: PairBound, growth: Floats
+) -> Iterator[tuple[float, int, int]]:
+    """Yield, for each weight that may decide, the weight and the largest ratio a/b that occurs with it."""
+    positive = np.flatnonzero(bound.weights > 0)
+    weights, group = np.unique(bound.weights[positive], return_inverse=True)
+    largest = np.zeros(len(weights))
+    np.maximum.at(largest, group, growth[positive])
+    with np.errstate(over="ignore"):
+        rate = np.log1p(largest) / weights
+    decisive = rate >= rate.max() * (1 - 2.0**-44)
+    threshold = largest * (1 - 2.0**-48)
+    chosen = decisive[group] & (growth[positive] >= threshold[group])
+    pairs, group = positive[chosen], group[chosen]
+    best: dict[int, tuple[int, int]] = {}
+    for part in _parts(len(pairs), numerators.shape[1]):
+        ratios = _growth(numerators, inverse, bound, pairs[part])
+        rows, observables = np.nonzero(ratios >= threshold[group[part], None])
+        tops = numerators[bound.sources[pairs[part]][rows], observables]
+        bottoms = numerators[bound.targets[pairs[part]][rows], observables]
+        for key, a, b in zip(group[part][rows].tolist(), tops.tolist(), bottoms.tolist(), strict=True):
+            known = best.get(key)
+            if known is None or a * known[1] > known[0] * b:
+                best[key] = a, b
+    for key, (a, b) in best.items():
+        yield float(weights[key]), a, b
+
+
+def _growth(numerators: Integers, inverse: Floats, bound: PairBound, part: slice | NDArray[np.int64]) -> Floats:
+    """Return (N[s,o] - N[t,o]) / N[t,o] for some pairs, shape (pairs, m)."""
+    sources, targets = bound.sources[part], bound.targets[part]
+    growth: Floats = (numerators[sources] - numerators[targets]) * inverse[targets]
+    return growth
+
+
+def _parts(pairs: int, observables: int) -> Iterator[slice]:
+    size = max(1, _CHUNK // observables)
+    for start in range(0, pairs, size):
+        yield slice(start, min(start + size, pairs))
+
+
+def _require_channel(numerators: Integers, exponent: int, bound: PairBound) -> None:
+    if numerators.dtype != np.int64 or numerators.ndim != 2 or not numerators.size:
+        raise InputError("numerators", "is not a channel", value=numerators.shape, bound="int64 of shape (n, m)")
+    if not 1 <= exponent <= 62 or int(numerators.min()) < 0 or int(numerators.max()) > 1 << exponent:
+        raise InputError("numerators", "has entries out of range", bound=f"between 0 and 2**{exponent}, at most 2**62")
+    require_below(bound.sources, len(numerators), "sources")
+    require_below(bound.targets, len(numerators), "targets")
+
+
+def _sentence(numerators: Integers, bound: PairBound, worst: tuple[float, int, int, int]) -> str:
+    excess, source, target, observable = worst
+    if not numerators[target, observable]:
+        return (
+            f"secret {source} gives observable {observable} and secret {target} never does, "
+            "so that seeing it tells them apart for certain"
+        )
+    pair = (bound.sources == source) & (bound.targets == target)
+    weight = float(bound.weights[pair].min())
+    return (
+        f"p({observable} | {source}) exceeds exp({exact_text(bound.epsilon)} · {weight!r}) · "
+        f"p({observable} | {target}) by a factor of 1 + {excess:.3g}"
+    )

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import decimal
+import math
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign.certify import privacy
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.exact import exact
+from mechdesign.certify.privacy import check, realised
+from mechdesign.errors import InputError
+
+CAREFUL = decimal.Context(prec=150, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+ONE = 2**62
+
+
+def exponential(power: Fraction) -> Fraction:
+    return Fraction(CAREFUL.exp(CAREFUL.divide(Decimal(power.numerator), Decimal(power.denominator))))
+
+
+def largest_allowed(epsilon: Fraction, weight: float, below: int) -> int:
+    """Return the largest numerator that exp(epsilon * weight) allows beside `below`, at most 2**62."""
+    power = epsilon * Fraction(weight)
+    if power > 43:
+        return ONE if below else 0
+    return min(ONE, math.floor(exponential(power) * below))
+
+
+def one_pair(epsilon: Fraction, weight: float) -> PairBound:
+    return PairBound("metric", epsilon, [0], [1], [weight])
+
+
+def column(above: int, below: int) -> np.ndarray:
+    return np.array([[above], [below]], dtype=np.int64)
+
+
+numerators = st.one_of(
+    st.integers(0, ONE), st.integers(0, 62).map(lambda k: 2**k), st.integers(0, 1000), st.integers(ONE - 1000, ONE)
+)
+epsilons = st.one_of(st.just(Fraction(3, 5)), st.fractions(Fraction(1, 10**6), 100, max_denominator=10**6))
+weights = st.one_of(
+    st.just(0.0), st.just(1.0), st.floats(1e-12, 1e4), st.integers(-40, 13).map(lambda e: 10.0 ** (e / 3))
+)
+
+
+@settings(max_examples=500)
+@given(epsilons, weights, numerators)
+def test_one_unit_decides(epsilon: Fraction, weight: float, below: int) -> None:
+    allowed = largest_allowed(epsilon, weight, below)
+    bound = one_pair(epsilon, weight)
+    assert check(column(allowed, below), 62, bound) is None
+    if allowed < ONE:
+        violation = check(column(allowed + 1, below), 62, bound)
+        assert violation is not None
+        assert (violation.pair, violation.observable) == ((0, 1), 0)
+        assert violation.excess > 0
+
+
+@settings(max_examples=300)
+@given(weights.filter(bool), numerators, numerators)
+def test_realised_is_the_least_float_that_passes(weight: float, above: int, below: int) -> None:
+    channel = column(above, below)
+    found = realised(channel, 62, one_pair(Fraction(1), weight))
+    if above <= below:
+        assert found == 0
+    elif not below:
+        assert found == math.inf
+    else:
+        assert check(channel, 62, one_pair(exact(found), weight)) is None
+        before = math.nextafter(found, 0)
+        assert before == 0 or check(channel, 62, one_pair(exact(before), weight)) is not None
+
+
+@st.composite
+def channels(draw: st.DrawFn) -> tuple[np.ndarray, PairBound]:
+    n, m = draw(st.integers(2, 4)), draw(st.integers(1, 4))
+    # Few different values make ties, a narrow range makes ratios close to 1.
+    entry = st.one_of(st.integers(0, 5), st.integers(2**61, 2**61 + 3), st.integers(0, ONE))
+    channel = np.array(draw(st.lists(st.lists(entry, min_size=m, max_size=m), min_size=n, max_size=n)), dtype=np.int64)
+    weight = st.one_of(st.sampled_from([0.0, 1.0, 2.0, 1e-12, 1e-3, 50.0, 1e4]), st.floats(0, 1e4))
+    distance = np.array(draw(st.lists(st.lists(weight, min_size=n, max_size=n), min_size=n, max_size=n)))
+    return channel, PairBound.metric(draw(epsilons), distance)
+
+
+def brute_force(channel: np.ndarray, bound: PairBound) -> float:
+    """Return the largest excess N_s / (g N_t) - 1, at most 0 if the bound holds."""
+    worst = Fraction(-1)
+    for s, t, weight in zip(bound.sources.tolist(), bound.targets.tolist(), bound.weights.tolist(), strict=True):
+        power = bound.epsilon * Fraction(weight)
+        for above, below in zip(channel[s].tolist(), channel[t].tolist(), strict=True):
+            if above and not below:
+                return math.inf
+            if above:
+                worst = max(worst, Fraction(above, below) / exponential(min(power, Fraction(100))) - 1)
+    return float(worst)
+
+
+@settings(max_examples=300)
+@given(channels())
+def test_whole_channels_against_brute_force(case: tuple[np.ndarray, PairBound]) -> None:
+    channel, bound = case
+    worst = brute_force(channel, bound)
+    violation = check(channel, 62, bound)
+    assert (violation is None) == (worst <= 0)
+    if violation is not None:
+        assert violation.excess == pytest.approx(worst, rel=1e-9)
+        one = replace(
+            bound, sources=[violation.source], targets=[violation.target], weights=[_weight(bound, violation)]
+        )
+        assert brute_force(channel[:, [violation.observable]], one) == pytest.approx(worst, rel=1e-9)
+
+
+@settings(max_examples=200)
+@given(channels())
+def test_realised_of_whole_channels(case: tuple[np.ndarray, PairBound]) -> None:
+    channel, bound = case
+    found = realised(channel, 62, bound)
+    if found == 0:
+        # No ε is small enough to break the bound.
+        assert check(channel, 62, replace(bound, epsilon=Fraction(1, 10**300))) is None
+    elif found == math.inf:
+        assert check(channel, 62, replace(bound, epsilon=Fraction(10**300))) is not None
+    else:
+        assert check(channel, 62, replace(bound, epsilon=exact(found))) is None
+        before = math.nextafter(found, 0)
+        assert before == 0 or check(channel, 62, replace(bound, epsilon=exact(before))) is not None
+
+
+def _weight(bound: PairBound, violation: privacy.Violation) -> float:
+    return float(bound.weights[(bound.sources == violation.source) & (bound.targets == violation.target)][0])
+
+
+def test_results_do_not_depend_on_how_pairs_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    distance = random.random((12, 12)) * 3
+    channel = random.integers(1, 2**40, (12, 9))
+    for epsilon in (Fraction(1, 10), Fraction(20)):
+        bound = PairBound.metric(epsilon, distance)
+        whole = check(channel, 62, bound), realised(channel, 62, bound)
+        for size in (1, 9, 100):
+            monkeypatch.setattr(privacy, "_CHUNK", size)
+            assert (check(channel, 62, bound), realised(channel, 62, bound)) == whole
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_single_unit_in_a_large_channel_is_found(seed: int) -> None:
+    """All rows of a geometric mechanism on a line are tight to less than one unit; then one numerator moves by one."""
+    n, epsilon = 60, Fraction(1, 50)
+    steps = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    values = [ONE]
+    for _ in range(n):
+        # The smallest that one step allows; what several steps allow follows.
+        below = math.ceil(values[-1] / exponential(epsilon))
+        assert largest_allowed(epsilon, 1.0, below) >= values[-1]
+        values.append(below)
+    channel = np.array(values)[steps + 1]
+    bound = PairBound.metric(epsilon, steps.astype(float))
+    assert check(channel, 62, bound) is None
+    assert realised(channel, 62, bound) == 0.02
+    random = np.random.default_rng(seed)
+    row, observable = (int(i) for i in random.integers(1, n - 1, 2))
+    row = row + 1 if row == observable else row
+    channel[row, observable] -= 1
+    violation = check(channel, 62, bound)
+    assert violation is not None
+    assert (violation.target, violation.observable) == (row, observable)
+    assert violation.excess < 1e-17
+    assert realised(channel, 62, bound) > 0.02
+
+
+def test_weight_zero_means_equal() -> None:
+    bound = PairBound("metric", Fraction(1), [0, 1], [1, 0], [0.0, 0.0])
+    assert check(column(7, 7), 62, bound) is None
+    assert realised(column(7, 7), 62, bound) == 0
+    for channel in (column(ONE, ONE - 1), column(ONE - 1, ONE), column(0, 1)):
+        assert check(channel, 62, bound) is not None
+        assert realised(channel, 62, bound) == math.inf
+
+
+def test_a_huge_bound_still_asks_zero_to_go_with_zero() -> None:
+    bound = PairBound("metric", Fraction(10**4), [0, 1], [1, 0], [1e300, 1e300])
+    assert check(column(ONE, 1), 62, bound) is None
+    violation = check(column(ONE, 0), 62, bound)
+    assert violation is not None
+    assert violation.excess == math.inf
+    assert "secret 0 gives observable 0 and secret 1 never does" in violation.sentence
+
+
+def test_sentence_names_pair_and_bound() -> None:
+    violation = check(column(3, 1), 62, one_pair(Fraction(3, 5), 1.0))
+    assert violation is not None
+    assert violation.sentence == "p(0 | 0) exceeds exp(0.6 · 1.0) · p(0 | 1) by a factor of 1 + 0.646"
+
+
+def test_no_pairs_ask_nothing() -> None:
+    bound = PairBound("graph", Fraction(1), [], [], [])
+    assert check(column(1, 0), 62, bound) is None
+    assert realised(column(1, 0), 62, bound) == 0
+
+
+@pytest.mark.parametrize("ask", [check, realised])
+def test_what_is_no_channel_is_refused(ask: object) -> None:
+    bound = one_pair(Fraction(1), 1.0)
+    for channel, exponent in [
+        (np.array([[0.5], [0.5]]), 62),
+        (np.array([5, 5]), 62),
+        (np.zeros((2, 0), dtype=np.int64), 62),
+        (column(-1, 5), 62),
+        (column(5, 5), 2),
+        (column(5, 5), 63),
+        (np.array([[5]]), 62),
+    ]:
+        with pytest.raises(InputError):
+            ask(channel, exponent, bound)  # type: ignore[operator]
