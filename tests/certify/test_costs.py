@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign.certify.costs import cost_per_secret, distortion, expected_cost, worst_cost
+
+# Ties, zeros, numbers one step apart, subnormals and the largest floats.
+floats = st.one_of(
+    st.sampled_from([0.0, 1.0, np.nextafter(1, 2), 2.0, 5e-324, 2.0**-1022, 1e-300, 1e300, 1.7976931348623157e308]),
+    st.floats(0, 10),
+    st.floats(0, allow_nan=False, allow_infinity=False),
+)
+
+
+def arrays(draw: st.DrawFn, rows: int, columns: int, entries: st.SearchStrategy[object]) -> np.ndarray:
+    lists = st.lists(st.lists(entries, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
+    return np.array(draw(lists))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]:
+    n, m, k = (draw(st.integers(1, 4)) for _ in range(3))
+    exponent = draw(st.sampled_from([1, 10, 62]))
+    entries = st.one_of(st.sampled_from([0, 1, 2**exponent]), st.integers(0, 2**exponent))
+    numerators = arrays(draw, n, m, entries).astype(np.int64)
+    prior = arrays(draw, 1, n, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 5e-324])))[0]
+    return numerators, exponent, prior, arrays(draw, n, m, floats), arrays(draw, k, n, floats)
+
+
+def exactly(array: np.ndarray) -> list[list[Fraction]]:
+    return [[Fraction(value) for value in row] for row in array.tolist()]
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_costs_against_fractions(case: tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
+    numerators, exponent, prior, cost, _ = case
+    per_secret = [
+        sum((n * c for n, c in zip(ns, cs, strict=True)), Fraction(0)) / 2**exponent
+        for ns, cs in zip(exactly(numerators), exactly(cost), strict=True)
+    ]
+    assert list(cost_per_secret(numerators, exponent, cost)) == per_secret
+    assert worst_cost(numerators, exponent, cost) == max(per_secret)
+    weighted = (Fraction(w) * c for w, c in zip(prior.tolist(), per_secret, strict=True))
+    assert expected_cost(numerators, exponent, prior, cost) == sum(weighted, Fraction(0))
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_distortion_against_fractions(case: tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
+    numerators, exponent, prior, _, error = case
+    total = Fraction(0)
+    for column in exactly(numerators.T):
+        total += min(
+            sum((Fraction(w) * n * a for w, n, a in zip(prior.tolist(), column, row, strict=True)), Fraction(0))
+            for row in exactly(error)
+        )
+    assert distortion(numerators, exponent, prior, error) == total / 2**exponent
+
+
+def test_estimates_one_step_apart_are_told_apart() -> None:
+    """Two rows of errors that floats cannot tell apart after summing."""
+    n = 50
+    error = np.full((3, n), 0.1)
+    error[1, 7] = np.nextafter(0.1, 0)
+    error[2, 9] = np.nextafter(0.1, 1)
+    numerators = np.full((n, 2), 2**61)
+    prior = np.full(n, 1 / n)
+    expected = sum(Fraction(w) * Fraction(a) for w, a in zip(prior.tolist(), error[1].tolist(), strict=True))
+    assert distortion(numerators, 62, prior, error) == expected
+
+
+def test_unused_observables_add_nothing() -> None:
+    numerators = np.array([[0, 2**62], [0, 2**62]])
+    error = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert distortion(numerators, 62, np.array([0.25, 0.75]), error) == Fraction(1, 4)
+
+
+def test_binary_numbers_are_taken_exactly() -> None:
+    numerators = np.array([[1, 1]])
+    cost = np.array([[0.1, 0.2]])
+    assert expected_cost(numerators, 1, np.ones(1), cost) == (Fraction(0.1) + Fraction(0.2)) / 2
+    assert expected_cost(numerators, 1, np.ones(1), cost) != Fraction(3, 20)
