@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +38,14 @@ class LinearProgram:
     name: str = "program"
 
     def __post_init__(self) -> None:
-        matrix = sparse.csr_array(self.matrix, dtype=np.float64)
-        matrix.sort_indices()
+        given: Any = self.matrix
+        if np.ndim(given) != 2:
+            raise InputError("matrix", "has the wrong number of axes", value=np.ndim(given), bound="2")
+        matrix = sparse.csr_array(given, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            # Solvers refuse entries that are given twice; what the caller holds is not ours to change.
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         rows, columns = matrix.shape
         object.__setattr__(self, "matrix", matrix)
         sizes = {"cost": columns, "row_lower": rows, "row_upper": rows, "lower": columns, "upper": columns}
@@ -55,11 +62,18 @@ class LinearProgram:
         for low, high, what in ((self.row_lower, self.row_upper, "row"), (self.lower, self.upper, "column")):
             if (low > high).any():
                 index = int((low > high).argmax())
-                raise InputError(f"{what}[{index}]", "has a lower bound above its upper bound", value=(low[index], high[index]))
+                raise InputError(
+                    f"{what}[{index}]", "has a lower bound above its upper bound", value=(low[index], high[index])
+                )
+            nowhere = np.isposinf(low) | np.isneginf(high)
+            if nowhere.any():
+                index = int(nowhere.argmax())
+                raise InputError(f"{what}[{index}]", "can only be infinite", value=(low[index], high[index]))
         for attribute, size in (("row_blocks", rows), ("column_blocks", columns)):
             blocks = dict(getattr(self, attribute)) or {"all": slice(0, size)}
             stops = [0, *(block.stop for block in blocks.values())]
-            if [block.start for block in blocks.values()] != stops[:-1] or stops[-1] != size:
+            starts = [block.start for block in blocks.values()]
+            if starts != stops[:-1] or stops[-1] != size or stops != sorted(stops):
                 raise InputError(attribute, f"must cover 0 to {size} in order, without gaps", value=blocks)
             object.__setattr__(self, attribute, MappingProxyType(blocks))
 
@@ -111,7 +125,10 @@ def residuals(program: LinearProgram, x: Array, row_dual: Array) -> Residuals:
     reduced = program.cost - program.matrix.T @ row_dual
     bound = 0.0
     dual = 0.0
-    for multiplier, low, high in ((row_dual, program.row_lower, program.row_upper), (reduced, program.lower, program.upper)):
+    for multiplier, low, high in (
+        (row_dual, program.row_lower, program.row_upper),
+        (reduced, program.lower, program.upper),
+    ):
         leaned = np.where(multiplier > 0, low, high)
         infeasible = ~np.isfinite(leaned)
         dual = max(dual, float(np.max(np.abs(multiplier[infeasible]), initial=0.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -15,18 +16,35 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
     """Yield the lines of the program, a minimisation, in free MPS format.
 
     Rows and columns are called after their blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers are
-    written with 17 significant digits, so that reading the file gives the same program to the bit.
+    written with 17 significant digits, so that reading the file gives the same program to the bit. Two kinds of rows
+    come back in another form: readers drop a row without bounds, and the rare row whose two bounds no single range
+    can express exactly is written twice, the second time with the suffix ``_upper``.
+
+    Raises InputError when two blocks have the same name but for their spaces.
     """
     row_names = _names(program.row_blocks)
     column_names = _names(program.column_blocks)
     equal = program.row_lower == program.row_upper
     below, above = np.isfinite(program.row_lower), np.isfinite(program.row_upper)
     kinds = np.select([equal, below, above], ["E", "G", "L"], "N")
+    # A range R means [right, right + R] in a G row and [right - R, right] in an L row.
+    right = np.where(below, program.row_lower, program.row_upper)
+    ranges: dict[int, float] = {}
+    twice: dict[int, str] = {}
+    for row in np.flatnonzero(below & above & ~equal).tolist():
+        kind, ranges[row] = _range(float(program.row_lower[row]), float(program.row_upper[row]))
+        if kind == "L":
+            kinds[row], right[row] = kind, program.row_upper[row]
+        elif not kind:
+            del ranges[row]
+            twice[row] = f"{row_names[row]}_upper"
     yield f"NAME {'_'.join(program.name.split()) or 'program'}\n"
     yield "ROWS\n"
     yield " N objective\n"
     for name, kind in zip(row_names, kinds, strict=True):
         yield f" {kind} {name}\n"
+    for name in twice.values():
+        yield f" L {name}\n"
     yield "COLUMNS\n"
     by_column = program.matrix.tocsc()
     for column, name in enumerate(column_names):
@@ -35,13 +53,16 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
             yield f" {name} objective {program.cost[column]:.17g}\n"
         for row, value in zip(by_column.indices[entries], by_column.data[entries], strict=True):
             yield f" {name} {row_names[row]} {value:.17g}\n"
+            if row in twice:
+                yield f" {name} {twice[row]} {value:.17g}\n"
     yield "RHS\n"
-    right = np.where(below, program.row_lower, program.row_upper)
-    for row in np.flatnonzero((kinds != "N") & (right != 0)):
+    for row in np.flatnonzero((kinds != "N") & (right != 0)).tolist():
         yield f" rhs {row_names[row]} {right[row]:.17g}\n"
+    for row, name in twice.items():
+        yield f" rhs {name} {program.row_upper[row]:.17g}\n"
     yield "RANGES\n"
-    for row in np.flatnonzero(below & above & ~equal):
-        yield f" range {row_names[row]} {program.row_upper[row] - program.row_lower[row]:.17g}\n"
+    for row, width in ranges.items():
+        yield f" range {row_names[row]} {width:.17g}\n"
     yield "BOUNDS\n"
     for column, name in enumerate(column_names):
         low, high = program.lower[column], program.upper[column]
@@ -58,5 +79,20 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
     yield "ENDATA\n"
 
 
+def _range(low: float, high: float) -> tuple[str, float]:
+    """Find the kind of row and the range that give a reader exactly these bounds; no kind if none do."""
+    width = high - low
+    for kind in ("G", "L"):
+        for candidate in (width, math.nextafter(width, math.inf), math.nextafter(width, 0.0)):
+            if (low + candidate == high) if kind == "G" else (high - candidate == low):
+                return kind, candidate
+    return "", 0.0
+
+
 def _names(blocks: Mapping[str, slice]) -> list[str]:
-    return [f"{'_'.join(block.split())}_{i}" for block, part in blocks.items() for i in range(part.stop - part.start)]
+    names = ["_".join(block.split()) for block in blocks]
+    if len(set(names)) < len(names):
+        raise InputError("blocks", "have names that differ in spaces only", value=list(blocks))
+    return [
+        f"{name}_{i}" for name, part in zip(names, blocks.values(), strict=True) for i in range(part.stop - part.start)
+    ]

@@ -18,6 +18,9 @@ __all__ = ["Answer", "Options", "Progress", "Report", "Solution", "Solver", "Sta
 # A pair that a solver calls optimal is demoted when its own numbers are further off than this.
 _GROSS = 1e-3
 
+# Where the optimum is zero no relative distance of the objectives is small; this much, in units of the costs, is.
+_NEGLIGIBLE = 1e-6
+
 
 @dataclass(frozen=True)
 class Solver:
@@ -42,6 +45,8 @@ _SOLVERS = {
         Solver("highs-ipx", "highs", "ipx", "highspy"),
         Solver("highs-pdlp", "highs", "pdlp", "highspy"),
         Solver("scipy", "scipy", "highs", "scipy"),
+        Solver("scipy-ds", "scipy", "highs-ds", "scipy"),
+        Solver("scipy-ipm", "scipy", "highs-ipm", "scipy"),
         Solver("cvxpy", "cvxpy", "CLARABEL", "cvxpy"),
     )
 }
@@ -64,11 +69,15 @@ def find(name: str) -> Solver:
     else:
         raise InputError("solver", "is not known", value=name, bound=f"one of auto, {', '.join(_SOLVERS)}, cvxpy-NAME")
     if not solver.installed:
-        raise MissingDependencyError(f"solver {name!r} needs the package {solver.package}: pip install {solver.package}")
+        raise MissingDependencyError(
+            f"solver {name!r} needs the package {solver.package}: pip install {solver.package}"
+        )
     return solver
 
 
-def solve(program: LinearProgram, solver: str = "highs", options: Options | None = None, start: object = None) -> Solution:
+def solve(
+    program: LinearProgram, solver: str = "highs", options: Options | None = None, start: object = None
+) -> Solution:
     """Solve a program and measure what came back.
 
     The objective and all residuals are recomputed from the returned numbers; a missing or non-finite answer counts
@@ -85,7 +94,9 @@ def solve(program: LinearProgram, solver: str = "highs", options: Options | None
 def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: float) -> Solution:
     """Turn what a back end says into a Solution, believing only the numbers."""
     x = np.full(program.columns, np.nan) if answer.x is None else np.asarray(answer.x, dtype=np.float64)
-    row_dual = np.full(program.rows, np.nan) if answer.row_dual is None else np.asarray(answer.row_dual, dtype=np.float64)
+    row_dual = (
+        np.full(program.rows, np.nan) if answer.row_dual is None else np.asarray(answer.row_dual, dtype=np.float64)
+    )
     status, message = answer.status, answer.message
     if x.shape != (program.columns,) or row_dual.shape != (program.rows,):
         status, message = Status.FAILED, f"the solver returned shapes {x.shape} and {row_dual.shape}"
@@ -93,11 +104,12 @@ def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: flo
     quality = residuals(program, x, row_dual)
     if status is Status.OPTIMAL:
         scale = 1.0 + float(np.max(np.abs(program.cost), initial=0.0))
-        if not (quality.primal <= _GROSS and quality.dual <= _GROSS * scale and quality.gap <= _GROSS):
+        near = abs(quality.objective - quality.bound) <= _NEGLIGIBLE * scale or quality.gap <= _GROSS
+        if not (quality.primal <= _GROSS and quality.dual <= _GROSS * scale and near):
             status = Status.FAILED
             message = (
                 f"the solver said optimal, but rows are violated by {quality.primal:.3g}, reduced costs by "
-                f"{quality.dual:.3g}, and the objectives differ by {quality.gap:.3g}"
+                f"{quality.dual:.3g}, and the objectives differ by {quality.gap:.3g}; its own words: {answer.message}"
             )
     return Solution(
         status, x, row_dual, quality, solver, answer.version, answer.iterations, seconds, message, answer.start

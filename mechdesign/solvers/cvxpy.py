@@ -1,0 +1,259 @@
+"""Any solver that CVXPY has installed: an independent way to the same numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.metadata
+import time
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, MissingDependencyError
+from ..programs.linear import LinearProgram
+from .contract import Answer, BackEnd, Options, Status
+
+__all__ = ["back_end"]
+
+_STATUS = {
+    "optimal": Status.OPTIMAL,
+    # Close to optimal is for the measurement to judge.
+    "optimal_inaccurate": Status.OPTIMAL,
+    "infeasible": Status.INFEASIBLE,
+    "unbounded": Status.UNBOUNDED,
+}
+_SCS_INTERRUPTED = -5
+
+# SCS publishes its settings in prose only.
+_SCS_NAMES = (
+    "acceleration_interval",
+    "acceleration_lookback",
+    "acceleration_type_1",
+    "adaptive_scale",
+    "alpha",
+    "eps_abs",
+    "eps_infeas",
+    "eps_rel",
+    "linear_solver",
+    "max_iters",
+    "normalize",
+    "rho_x",
+    "scale",
+    "time_limit_secs",
+    "use_indirect",
+)
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """How one solver calls what every back end offers, and which option names of its own it has.
+
+    `smallest` is the least tolerance that it accepts, `wrapper` the keyword under which it wants all its options.
+    """
+
+    package: str
+    names: Callable[[], Collection[str]]
+    tolerances: tuple[str, ...]
+    time_limit: str
+    threads: str = ""
+    smallest: float = 0.0
+    wrapper: str = ""
+
+
+def _clarabel_names() -> Collection[str]:
+    return _public(importlib.import_module("clarabel").DefaultSettings())
+
+
+def _highs_names() -> Collection[str]:
+    return _public(importlib.import_module("highspy").HighsOptions())
+
+
+def _osqp_names() -> Collection[str]:
+    return _public(importlib.import_module("osqp.ext_builtin").OSQPSettings())
+
+
+def _scipy_names() -> Collection[str]:
+    names: Collection[str] = importlib.import_module(".scipy", __package__).OPTIONS
+    return {"method", *names}
+
+
+def _scs_names() -> Collection[str]:
+    return _SCS_NAMES
+
+
+def _public(settings: object) -> Collection[str]:
+    return {name for name in dir(settings) if not name.startswith("_")}
+
+
+_DIALECTS = {
+    "CLARABEL": _Dialect(
+        "clarabel", _clarabel_names, ("tol_feas", "tol_gap_abs", "tol_gap_rel"), "time_limit", "max_threads"
+    ),
+    "HIGHS": _Dialect(
+        "highspy",
+        _highs_names,
+        ("primal_feasibility_tolerance", "dual_feasibility_tolerance"),
+        "time_limit",
+        "threads",
+        smallest=1e-10,
+    ),
+    "OSQP": _Dialect("osqp", _osqp_names, ("eps_abs", "eps_rel"), "time_limit"),
+    "SCIPY": _Dialect(
+        "scipy",
+        _scipy_names,
+        ("primal_feasibility_tolerance", "dual_feasibility_tolerance"),
+        "time_limit",
+        smallest=1e-10,
+        wrapper="scipy_options",
+    ),
+    "SCS": _Dialect("scs", _scs_names, ("eps_abs", "eps_rel"), "time_limit_secs"),
+}
+
+
+def back_end(method: str) -> BackEnd:
+    """Return the CVXPY solver called `method`, such as "CLARABEL".
+
+    None of them starts from an earlier answer. A solver that this file has no dialect for runs with its own
+    tolerances, and takes neither a time limit nor other options. `vertex` has no meaning here, and `threads` only
+    where the solver has such an option: the others named above run in one thread. Ctrl-C is seen when the solver
+    returns, except that SCS looks out for it.
+
+    Raises MissingDependencyError when CVXPY does not find the solver.
+    """
+    with warnings.catch_warnings():
+        # CVXPY warns of the optional packages that it did not find.
+        warnings.simplefilter("ignore")
+        cvxpy: Any = importlib.import_module("cvxpy")
+        installed = cvxpy.installed_solvers()
+    if method not in installed:
+        raise MissingDependencyError(
+            f"CVXPY has no solver {method} installed: pip install {_package(method)}. "
+            f"Installed are {', '.join(sorted(installed))}"
+        )
+
+    def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        settings = _settings(method, options)
+        try:
+            answer, said = _solve(cvxpy, program, method, settings, options)
+            # "Unbounded" is the discovery of a ray, which a program without any point can have as well.
+            if said in ("unbounded", "infeasible_or_unbounded") and program.cost.any():
+                feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
+                feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
+                status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
+                answer = dataclasses.replace(answer, status=status)
+        except KeyboardInterrupt:
+            return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version(cvxpy, method))
+        return answer
+
+    return solve
+
+
+def _settings(method: str, options: Options) -> dict[str, object]:
+    dialect = _DIALECTS.get(method)
+    if dialect is None:
+        known = f"available with {', '.join(_DIALECTS)}"
+        if options.time_limit is not None:
+            raise InputError(
+                "options.time_limit", f"cannot be honoured by {method}", value=options.time_limit, bound=known
+            )
+        if options.threads is not None:
+            raise InputError("options.threads", f"cannot be honoured by {method}", value=options.threads, bound=known)
+        for name, value in options.extra.items():
+            raise InputError(f"options.extra.{name}", f"cannot be checked for {method}", value=value, bound=known)
+        return {}
+    settings: dict[str, object] = dict.fromkeys(dialect.tolerances, max(options.tolerance, dialect.smallest))
+    if options.time_limit is not None:
+        # Zero means "no limit" to some of them.
+        settings[dialect.time_limit] = max(float(options.time_limit), 1e-6)
+    if options.threads is not None and dialect.threads:
+        settings[dialect.threads] = options.threads
+    names = dialect.names() if options.extra else ()
+    for name, value in options.extra.items():
+        if name not in names:
+            accepted = f"one of {', '.join(sorted(names))}"
+            raise InputError(f"options.extra.{name}", f"is not an option of {method}", value=value, bound=accepted)
+        settings[name] = value
+    return {dialect.wrapper: settings} if dialect.wrapper else settings
+
+
+def _solve(
+    cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
+) -> tuple[Answer, str]:
+    """Solve once; give the answer and CVXPY's own word for the status."""
+    equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
+    ranged = program.row_lower != program.row_upper
+    above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
+    below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
+    x = cvxpy.Variable(program.columns, bounds=[program.lower, program.upper])
+    # CVXPY's multipliers of a minimisation: c + Aᵀν = 0 for A x = b, and not negative for inequalities.
+    parts = []
+    if equal.size:
+        parts.append((equal, -1.0, program.matrix[equal] @ x == program.row_lower[equal]))
+    if above.size:
+        parts.append((above, -1.0, program.matrix[above] @ x <= program.row_upper[above]))
+    if below.size:
+        parts.append((below, 1.0, program.matrix[below] @ x >= program.row_lower[below]))
+    problem = cvxpy.Problem(cvxpy.Minimize(program.cost @ x), [constraint for _, _, constraint in parts])
+    version = _version(cvxpy, method)
+    clock = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
+            raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=_copy(settings))
+            solution = chain.invert(raw, inverse)
+        except cvxpy.error.SolverError as error:
+            return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
+        except (TypeError, ValueError) as error:
+            if not options.extra:
+                return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
+            raise InputError("options.extra", f"is refused by {method} ({error})", value=dict(options.extra)) from error
+    seconds = time.perf_counter() - clock
+    row_dual = None
+    if all(constraint.id in solution.dual_vars for _, _, constraint in parts):
+        row_dual = np.zeros(program.rows)
+        for rows, sign, constraint in parts:
+            row_dual[rows] += sign * np.ravel(solution.dual_vars[constraint.id])
+    present = x.id in solution.primal_vars
+    words = [str(solution.status), *(str(warning.message) for warning in caught)]
+    answer = Answer(
+        status=_status(solution.status, raw, seconds, options.time_limit),
+        x=np.array(np.ravel(solution.primal_vars[x.id]), dtype=np.float64) if present else None,
+        row_dual=row_dual if present else None,
+        iterations=int(solution.attr.get("num_iters") or 0),
+        message="; ".join(words),
+        version=version,
+    )
+    return answer, str(solution.status)
+
+
+def _status(said: str, raw: Any, seconds: float, time_limit: float | None) -> Status:
+    info = raw.get("info") if isinstance(raw, dict) else None
+    if isinstance(info, dict) and info.get("status_val") == _SCS_INTERRUPTED:
+        return Status.INTERRUPTED
+    if said in ("user_limit", "optimal_inaccurate") and time_limit is not None and seconds >= time_limit:
+        return Status.TIME_LIMIT
+    if said == "user_limit":
+        return Status.ITERATION_LIMIT
+    return _STATUS.get(said, Status.FAILED)
+
+
+def _copy(settings: dict[str, object]) -> dict[str, object]:
+    """Copy one level deep, since CVXPY adds and removes entries of what it is given."""
+    return {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
+
+
+def _package(method: str) -> str:
+    return _DIALECTS[method].package if method in _DIALECTS else method.lower()
+
+
+def _version(cvxpy: Any, method: str) -> str:
+    try:
+        version = importlib.metadata.version(_package(method))
+    except importlib.metadata.PackageNotFoundError:
+        version = "of unknown version"
+    return f"CVXPY {cvxpy.__version__} with {method} {version}"
