@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
@@ -38,7 +39,10 @@ def stretch(exponents: Floats, kept: NDArray[np.bool_]) -> float:
     It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
     is not joined at all.
     """
-    paths = csgraph.shortest_path(np.where(kept, exponents, 0.0), method="D")
+    sources, targets = np.nonzero(kept)
+    # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+    graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
+    paths = csgraph.shortest_path(graph, method="D")
     required = np.isfinite(exponents)
     if not required.any():
         return 1.0
