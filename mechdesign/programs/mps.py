@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
 
 __all__ = ["to_mps"]

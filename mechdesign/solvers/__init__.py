@@ -62,7 +62,7 @@ def find(name: str) -> Solver:
 
     Raises InputError for a name that does not exist and MissingDependencyError for a package that is not installed.
     """
-    if name.lower().startswith("cvxpy-"):
+    if name.lower().startswith("cvxpy-") and name.lower() != "cvxpy-":
         solver = Solver(name.lower(), "cvxpy", name[len("cvxpy-") :].upper(), "cvxpy")
     elif name in _SOLVERS:
         solver = _SOLVERS[name]

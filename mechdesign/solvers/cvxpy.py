@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, MissingDependencyError
-from ..programs.linear import LinearProgram
-from .contract import Answer, BackEnd, Options, Status
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
 
 __all__ = ["back_end"]
 
@@ -114,6 +114,22 @@ _DIALECTS = {
 }
 
 
+# Packages that are not called after the solver that they bring.
+_PACKAGES = {
+    "CBC": "cylp",
+    "COPT": "coptpy",
+    "GLOP": "ortools",
+    "GLPK": "cvxopt",
+    "GLPK_MI": "cvxopt",
+    "GUROBI": "gurobipy",
+    "NAG": "naginterfaces",
+    "PDLP": "ortools",
+    "PROXQP": "proxsuite",
+    "SCIP": "pyscipopt",
+    "SDPA": "sdpa-python",
+}
+
+
 def back_end(method: str) -> BackEnd:
     """Return the CVXPY solver called `method`, such as "CLARABEL".
 
@@ -122,13 +138,16 @@ def back_end(method: str) -> BackEnd:
     where the solver has such an option: the others named above run in one thread. Ctrl-C is seen when the solver
     returns, except that SCS looks out for it.
 
-    Raises MissingDependencyError when CVXPY does not find the solver.
+    Raises InputError for a solver that CVXPY does not know, MissingDependencyError for one that is not installed.
     """
     with warnings.catch_warnings():
         # CVXPY warns of the optional packages that it did not find.
         warnings.simplefilter("ignore")
         cvxpy: Any = importlib.import_module("cvxpy")
         installed = cvxpy.installed_solvers()
+        known = {*cvxpy.settings.SOLVERS, *installed}
+    if method not in known:
+        raise InputError("solver", "is not known to CVXPY", value=method, bound=f"one of {', '.join(sorted(known))}")
     if method not in installed:
         raise MissingDependencyError(
             f"CVXPY has no solver {method} installed: pip install {_package(method)}. "
@@ -206,12 +225,13 @@ def _solve(
             data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
             raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=_copy(settings))
             solution = chain.invert(raw, inverse)
-        except cvxpy.error.SolverError as error:
+        except (cvxpy.error.SolverError, TypeError, ValueError) as error:
+            # CVXPY wraps some of the complaints about the type of an option.
+            wrapped = error.args[0] if error.args else None
+            if options.extra and any(isinstance(cause, TypeError | ValueError) for cause in (error, wrapped)):
+                problem = f"is refused by {method} ({error})"
+                raise InputError("options.extra", problem, value=dict(options.extra)) from error
             return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
-        except (TypeError, ValueError) as error:
-            if not options.extra:
-                return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
-            raise InputError("options.extra", f"is refused by {method} ({error})", value=dict(options.extra)) from error
     seconds = time.perf_counter() - clock
     row_dual = None
     if all(constraint.id in solution.dual_vars for _, _, constraint in parts):
@@ -248,7 +268,7 @@ def _copy(settings: dict[str, object]) -> dict[str, object]:
 
 
 def _package(method: str) -> str:
-    return _DIALECTS[method].package if method in _DIALECTS else method.lower()
+    return _DIALECTS[method].package if method in _DIALECTS else _PACKAGES.get(method, method.lower())
 
 
 def _version(cvxpy: Any, method: str) -> str:

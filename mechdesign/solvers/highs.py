@@ -20,9 +20,9 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ..errors import InputError
-from ..programs.linear import LinearProgram
-from .contract import Answer, BackEnd, Options, Progress, Status
+from mechdesign.errors import InputError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Status
 
 __all__ = ["back_end"]
 

@@ -11,9 +11,9 @@ import scipy
 import scipy.optimize
 import scipy.sparse as sparse
 
-from ..errors import InputError
-from ..programs.linear import LinearProgram
-from .contract import Answer, BackEnd, Options, Status
+from mechdesign.errors import InputError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
 
 __all__ = ["OPTIONS", "back_end"]
 
@@ -104,7 +104,7 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
         row_dual[above] = result.ineqlin.marginals[: above.size]
         row_dual[below] -= result.ineqlin.marginals[above.size :]
     return Answer(
-        status=_status(result.status, result.message),
+        status=_status(result.status, result.message, present=result.x is not None),
         x=None if result.x is None else np.asarray(result.x, dtype=np.float64),
         row_dual=row_dual,
         iterations=int(result.nit or 0) + int(result.crossover_nit or 0),
@@ -113,9 +113,12 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
     )
 
 
-def _status(code: int, message: str) -> Status:
+def _status(code: int, message: str, *, present: bool) -> Status:
     if code == 1:
         return Status.TIME_LIMIT if "time limit" in message.lower() else Status.ITERATION_LIMIT
+    if code == 4 and present:
+        # linprog doubts what HiGHS calls optimal, by a tolerance of its own: for the measurement to judge.
+        return Status.OPTIMAL
     return {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}.get(code, Status.FAILED)
 
 
