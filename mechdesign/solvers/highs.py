@@ -36,6 +36,7 @@ _STATUS = {
 }
 _CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _SMALLEST_TOLERANCE = 1e-10
+_INTERIOR_TOLERANCE = 1e-12
 _SMALLEST_COEFFICIENT = 1e-12
 _DEVEX = 1
 
@@ -55,6 +56,8 @@ def back_end(method: str) -> BackEnd:
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        # Given a basis, HiGHS would run simplex instead of the method that was asked for.
+        start = start if method in ("choose", "simplex") else None
         settings = _settings(method, options, warm=start is not None)
         highs = _configure(settings, options)
         if settings["solver"] in _DEAF:
@@ -77,7 +80,8 @@ def _settings(method: str, options: Options, *, warm: bool) -> dict[str, object]
         "threads": options.threads or 0,
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
-        "ipm_optimality_tolerance": tolerance,
+        # Without crossover the interior point is the answer; a few more iterations make it as good as a vertex.
+        "ipm_optimality_tolerance": tolerance if options.vertex else min(tolerance, _INTERIOR_TOLERANCE),
         "pdlp_optimality_tolerance": tolerance,
         "run_crossover": "on" if options.vertex else "off",
         # Smaller coefficients are dropped without a word; the default is a thousand times larger.

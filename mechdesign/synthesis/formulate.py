@@ -18,9 +18,9 @@ __all__ = ["LARGEST_EXPONENT", "ChannelProgram", "Triples", "all_triples", "form
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LARGEST_EXPONENT = 27.6
-"""Bounds with ratios above e^27.6 (about 1e12) get no row: their coefficients would drown the solver, and meeting
-them afterwards costs less than 1e-12 of probability."""
+LARGEST_EXPONENT = 40.0
+"""Bounds with ratios above e^40 (about 2e17) get no row: their coefficients would drown the solver, and meeting them
+afterwards moves less than 1e-17 of probability."""
 
 
 @dataclass(frozen=True, eq=False)

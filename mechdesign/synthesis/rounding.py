@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
@@ -43,7 +44,8 @@ def round_channel(
 ) -> Rounded | None:
     """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
 
-    Within each connected set of groups the rows are mixed with one common distribution u,
+    First, entries are raised to what the bounds require of them, which makes violations relative. Then, within each
+    connected set of groups, the rows are mixed with one common distribution u,
     p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
     violations and for rounding; the least λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
     end short are met by mixing with a constant channel, which the adversary learns nothing from. Both weights are
@@ -54,8 +56,9 @@ def round_channel(
         return None
     labels = csgraph.connected_components(np.isfinite(form.exponents), directed=False)[1]
     best: tuple[float, Floats, Floats, Floats] | None = None
+    paths = _shortest(form.exponents)
     for threshold in _NEGLIGIBLE:
-        rows = _clean(matrix, threshold)
+        rows = _raise(_clean(matrix, threshold), paths)
         common = _common(rows, labels)
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
@@ -94,6 +97,27 @@ def _clean(matrix: Floats, threshold: float) -> Floats:
     rows[lost] = kept / max(1, kept.sum()) if kept.any() else 1 / rows.shape[1]
     sums[lost] = 1.0
     return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _shortest(exponents: Floats) -> Floats:
+    """Return the exponents that chains of bounds imply, shortest paths, with 0 on the diagonal."""
+    sources, targets = np.nonzero(np.isfinite(exponents))
+    graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
+    paths: Floats = csgraph.shortest_path(graph)
+    return paths
+
+
+def _raise(rows: Floats, paths: Floats) -> Floats:
+    """Raise every entry to what the others require of it, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise again.
+
+    Before the last step every bound holds up to relative rounding, so that what is left to pay for is tiny even
+    where a solver's absolute error is far above the entry.
+    """
+    raised = rows.copy()
+    for source in range(rows.shape[0]):
+        joined = np.flatnonzero(np.isfinite(paths[source]))
+        raised[joined] = np.maximum(raised[joined], np.exp(-paths[source, joined])[:, None] * rows[source])
+    return raised / raised.sum(axis=1, keepdims=True)
 
 
 def _common(rows: Floats, labels: Integers) -> Floats:
