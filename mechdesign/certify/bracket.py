@@ -1,0 +1,144 @@
+"""A lower bound of the least cost that any channel under the requirements can have, from any multipliers.
+
+Write a pair bound as rows g p(o|t) - p(o|s) >= 0 with multipliers y >= 0, and a floor as Σ_o x_o >= D with
+x_o <= Σ_s π_s p(o|s) a(ŝ,s), multipliers q >= 0. Let w be the prior (expected cost) or any weights of the secrets
+(worst cost), and
+
+    r[s,o] = w_s c(s,o) - Σ g y(r,s,o) + Σ y(s,t,o) - π_s Σ_ŝ q[ŝ,o] a(ŝ,s),    T = min_o Σ_ŝ q[ŝ,o].
+
+Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o] (divided by Σw for the worst cost):
+its rows sum to 1 and are not negative, the rows of the requirements times their multipliers are not negative, and
+Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D since the x_o of a channel are not negative, as a >= 0. It does not matter where the
+multipliers come from; poor ones only give a poor bound.
+
+**Rounding.** All of it is evaluated in floats and rounded against us: what raises the bound is rounded down, what
+lowers it (g among it, an upper bound of exp(ε·w)) up. Sums of non-negative terms get bounds from both sides, see
+`_sums`, and every other operation a step of `nextafter`. Only elementwise operations in a fixed order are used, so that
+all machines find the same number.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify._arrays import Floats, Integers
+from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exponential import exp_upper
+from mechdesign.errors import CertificateError
+
+__all__ = ["lower_bound"]
+
+# Larger numbers prove nothing: their sums could overflow.
+_HUGE = 1e290
+
+
+def lower_bound(evidence: Evidence) -> float:
+    """Return a float64, taken as a binary number, that no admissible channel's cost lies below; at least 0.
+
+    The channel itself does not enter. Without multipliers every multiplier is 0. Raises `CertificateError` when a
+    multiplier stands for a pair that its requirement does not bound.
+    """
+    multipliers = evidence.multipliers
+    weights = evidence.prior
+    if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
+        weights = multipliers.weights
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        raising = np.nextafter(weights[:, None] * evidence.cost, 0)
+        lowering = np.zeros_like(raising)
+        constants: list[float] = []
+        entries = () if multipliers is None else multipliers.requirements
+        for index, (claim, entry) in enumerate(zip(evidence.claims(), entries, strict=False)):
+            if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
+                up, down = _pair_terms(claim, entry, raising.shape, f"requirements[{index}] ({claim.kind} privacy)")
+                raising = np.nextafter(raising + up, -math.inf)
+            elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
+                constant, down = _floor_terms(claim, entry, evidence.prior, raising.shape[1])
+                constants.append(constant)
+            else:
+                raise CertificateError(
+                    f"requirements[{index}] ({claim.kind} privacy): the multipliers are of another kind"
+                )
+            lowering = np.nextafter(lowering + down, math.inf)
+        reduced = np.nextafter(raising - lowering, -math.inf).min(axis=1)
+    # Cutting large numbers off only lowers the bound; after that the sum cannot overflow.
+    terms = np.minimum([*reduced.tolist(), *constants], _HUGE)
+    if terms.min() < -_HUGE or weights.max() > _HUGE:
+        return 0.0
+    total = math.nextafter(math.fsum(terms), -math.inf)
+    if evidence.objective == "worst":
+        total = math.nextafter(total / math.nextafter(math.fsum(weights), math.inf), -math.inf)
+    return max(0.0, total)
+
+
+def _pair_terms(claim: PairBound, entry: PairMultipliers, shape: tuple[int, int], name: str) -> tuple[Floats, Floats]:
+    """Return Σ y rounded down at the sources and Σ g y rounded up at the targets, both of shape (n, m)."""
+    n, m = shape
+    factors = np.full((n, n), math.nan)
+    factors[claim.sources, claim.targets] = exp_upper(claim.epsilon, claim.weights)
+    growth = factors[entry.sources, entry.targets]
+    stray = np.isnan(growth)
+    if stray.any():
+        pair = int(entry.sources[stray][0]), int(entry.targets[stray][0])
+        raise CertificateError(f"{name}: a multiplier stands for the pair {pair}, which is not bounded", pair)
+    # Where g overflows the multiplier counts as 0, which is as good a multiplier as any.
+    used = (entry.values > 0) & np.isfinite(growth)
+    sources, targets, observables = entry.sources[used], entry.targets[used], entry.observables[used]
+    values = entry.values[used]
+    up, _ = _sums(sources * m + observables, values, n * m)
+    _, down = _sums(targets * m + observables, np.nextafter(growth[used] * values, math.inf), n * m)
+    return up.reshape(shape), down.reshape(shape)
+
+
+def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -> tuple[float, Floats]:
+    """Return T·D rounded down and π_s Σ_ŝ q[ŝ,o] a(ŝ,s) rounded up, of shape (n, m)."""
+    k, n = claim.error.shape
+    attack = _sums(entry.observables, entry.values, m)[0]
+    constant = Fraction(float(attack.min())) * claim.minimum
+    below = nearest(constant)
+    if below > _HUGE:
+        below = _HUGE
+    elif Fraction(below) > constant:
+        below = math.nextafter(below, -math.inf)
+    _, upper = _sums(entry.estimates * m + entry.observables, entry.values, k * m)
+    upper = upper.reshape(k, m)
+    used = upper > 0
+    pulled = np.zeros((n, m))
+    for estimate in np.flatnonzero(used.any(axis=1)).tolist():
+        pulled += claim.error[estimate][:, None] * upper[estimate]
+    # Up to K products, K - 1 sums, one more product: (K + 2) roundings by a factor of at most 1 + 2**-53 each, or by
+    # 2**-1074 where they underflow. Infinite where a sum overflows; 0·inf is not a number and counts as infinite.
+    count = int(used.sum(axis=0).max(initial=0))
+    lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1000) * (1 + 2.0**-50) + 2.0**-1000
+    return below, np.where(np.isnan(lifted), math.inf, lifted)
+
+
+def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds of the sums of non-negative `values` over equal `cells` in 0..size-1.
+
+    With σ a power of two above 2·K·max(values), K the most values in one cell, high = fl(fl(σ + x) - σ) is a multiple
+    of 2**-53·σ, and low = x - high is exact and at most 2**-53·σ. The sums of the high parts are below σ and so exact;
+    those of the low parts are wrong by at most K²·2**-106·σ; adding the two rounds once. The bounds are therefore a few
+    units in the last place apart, however many values there are. (Rump, Ogita and Oishi, Accurate floating-point
+    summation, 2008, section 3.)
+    """
+    if not values.any():
+        return np.zeros(size), np.zeros(size)
+    count = int(np.bincount(cells, minlength=size).max())
+    largest = float(values.max())
+    if not largest * count < _HUGE:
+        return np.zeros(size), np.full(size, math.inf)
+    sigma = 2.0 ** (math.frexp(largest * count)[1] + 2)
+    high: NDArray[np.float64] = (sigma + values) - sigma
+    total = np.bincount(cells, high, size) + np.bincount(cells, values - high, size)
+    slack = count**2 * 2.0**-105 * sigma + 2.0**-1000
+    lower = np.nextafter(np.nextafter(total, -math.inf) - slack, -math.inf)
+    upper = np.nextafter(np.nextafter(total, math.inf) + slack, math.inf)
+    # Cells without values sum to 0 exactly.
+    empty = np.bincount(cells, minlength=size) == 0
+    return np.where(empty, 0.0, np.maximum(lower, 0)), np.where(empty, 0.0, upper)
