@@ -114,7 +114,7 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -
     # Up to K products, K - 1 sums, one more product: (K + 2) roundings by a factor of at most 1 + 2**-53 each, or by
     # 2**-1074 where they underflow. Infinite where a sum overflows; 0·inf is not a number and counts as infinite.
     count = int(used.sum(axis=0).max(initial=0))
-    lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1000) * (1 + 2.0**-50) + 2.0**-1000
+    lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1050) * (1 + 2.0**-50) + 2.0**-1050
     return below, np.where(np.isnan(lifted), math.inf, lifted)
 
 
@@ -136,7 +136,7 @@ def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:
     sigma = 2.0 ** (math.frexp(largest * count)[1] + 2)
     high: NDArray[np.float64] = (sigma + values) - sigma
     total = np.bincount(cells, high, size) + np.bincount(cells, values - high, size)
-    slack = count**2 * 2.0**-105 * sigma + 2.0**-1000
+    slack = count**2 * 2.0**-105 * sigma + 2.0**-1070
     lower = np.nextafter(np.nextafter(total, -math.inf) - slack, -math.inf)
     upper = np.nextafter(np.nextafter(total, math.inf) + slack, math.inf)
     # Cells without values sum to 0 exactly.
