@@ -1,0 +1,1 @@
+"""Reading and writing: specifications, movement data, exports."""
