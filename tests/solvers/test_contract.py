@@ -1,0 +1,586 @@
+"""One contract for all back ends: named programs with known answers, garbage, options, and brute force."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import solvers
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, solve
+
+INF = math.inf
+HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
+ALL = (*HIGHS, "scipy", "scipy-ds", "scipy-ipm", "cvxpy", "cvxpy-scs", "cvxpy-osqp", "cvxpy-highs", "cvxpy-scipy")
+
+
+def program(cost, rows, row_lower, row_upper, lower, upper) -> LinearProgram:
+    matrix = np.array(rows, dtype=float).reshape(len(row_lower), len(cost))
+    return LinearProgram(np.array(cost, dtype=float), sparse.csr_array(matrix), row_lower, row_upper, lower, upper)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A program and its optimum; `x` and `dual` are None where they are not unique."""
+
+    program: LinearProgram
+    value: float
+    x: tuple[float, ...] | None = None
+    dual: tuple[float, ...] | None = None
+
+
+NONE2, ANY2 = [0, 0], [INF, INF]
+FEASIBLE = {
+    "upper rows": Known(
+        program([-3, -5], [[1, 0], [0, 2], [3, 2]], [-INF] * 3, [4, 12, 18], NONE2, ANY2), -36, (2, 6), (0, -1.5, -1)
+    ),
+    "lower rows": Known(program([3, 5], [[-1, 1], [1, 1]], [-2, 6], ANY2, NONE2, ANY2), 22, (4, 2), (1, 4)),
+    "two-sided row held below": Known(program([1], [[1]], [2], [5], [0], [INF]), 2, (2,), (1,)),
+    "two-sided row held above": Known(program([-1], [[1]], [2], [5], [0], [INF]), -5, (5,), (-1,)),
+    "two-sided rows": Known(
+        program([-1, -2], [[1, 1], [1, -1]], [1, -5], [9, 5], NONE2, ANY2), -16, (2, 7), (-1.5, 0.5)
+    ),
+    "equality rows": Known(program([3, 1], [[1, 1], [1, -1]], [3, 1], [3, 1], NONE2, ANY2), 7, (2, 1), (2, 1)),
+    "negative equality dual": Known(program([1, -1], [[1, 1]], [4], [4], NONE2, ANY2), -4, (0, 4), (-1,)),
+    "free column": Known(program([1], [[1]], [-3], [INF], [-INF], [INF]), -3, (-3,), (1,)),
+    "fixed column": Known(program([1.5, 2], [[1, 1]], [3], [INF], [2, 0], [2, INF]), 5, (2, 1), (2,)),
+    "upper-bounded columns": Known(program([-1, -1], [[1, 1]], [-INF], [100], NONE2, [3, 2]), -5, (3, 2), (0,)),
+    "column with an upper bound only": Known(program([-1], [[1]], [-INF], [0], [-INF], [-7]), 7, (-7,), (0,)),
+    "negative bounds": Known(program([1, 1], [[1, 1]], [-100], [INF], [-5, -3], [-1, -2]), -8, (-5, -3), (0,)),
+    "degenerate": Known(
+        program([1, 1], [[1, 1], [1, 2], [2, 1], [1, 0]], [0] * 4, [INF] * 4, [-INF] * 2, ANY2), 0, (0, 0)
+    ),
+    "many optima": Known(program([1, 1, 1], [[1, 1, 1]], [1], [INF], [0] * 3, [INF] * 3), 1, None, (1,)),
+    "redundant rows": Known(
+        program(
+            [1, 2],
+            [[1, 1], [2, 2], [1, 1], [0, 1], [0, -1]],
+            [2, 4, -INF, 1, -INF],
+            [2, 4, 5, INF, 7],
+            NONE2,
+            ANY2,
+        ),
+        3,
+        (1, 1),
+    ),
+    "empty row and free row": Known(
+        program([2, 1], [[0, 0], [1, 1], [1, 0]], [-1, 1, -INF], [1, INF, INF], NONE2, ANY2), 1, (0, 1), (0, 1, 0)
+    ),
+    "empty column": Known(program([1, -1, 2], [[1, 0, 1]], [3], [INF], [0] * 3, [INF, 5, INF]), -2, (3, 5, 0), (1,)),
+    "no rows": Known(program([1, -1], [], [], [], NONE2, [INF, 2]), -2, (0, 2), ()),
+    "badly scaled": Known(program([1, 1e6], [[1e6, 1]], [1e3], [INF], NONE2, ANY2), 1e-3, (1e-3, 0), (1e-6,)),
+    "zero objective": Known(program([0, 0], [[1, 1], [1, -1]], [1, 0], [2, INF], NONE2, ANY2), 0),
+    "zero optimum": Known(program([1, 3], [[1, 1]], [-INF], [2], NONE2, ANY2), 0, (0, 0), (0,)),
+}
+HOPELESS = {
+    "infeasible rows": (
+        Status.INFEASIBLE,
+        program([1, 1], [[1, 1], [1, 1]], [2, -INF], [INF, 1], NONE2, ANY2),
+    ),
+    "infeasible bounds": (Status.INFEASIBLE, program([1, 1], [[1, 1]], [5], [INF], NONE2, [2, 2])),
+    "infeasible equalities": (
+        Status.INFEASIBLE,
+        program([0, 0], [[1, 1], [1, 1]], [1, 2], [1, 2], [-INF] * 2, ANY2),
+    ),
+    "infeasible empty row": (Status.INFEASIBLE, program([1, 1], [[0, 0], [1, 1]], [1, 1], [2, INF], NONE2, ANY2)),
+    "infeasible, with a ray": (
+        Status.INFEASIBLE,
+        program([-1, 0, 0], [[0, 1, 1], [0, 1, 1]], [2, -INF], [INF, 1], [0] * 3, [INF] * 3),
+    ),
+    "unbounded": (Status.UNBOUNDED, program([-1, 0], [[1, -1]], [-INF], [1], NONE2, ANY2)),
+    "unbounded free column": (Status.UNBOUNDED, program([1, 0], [[1, -1]], [-INF], [1], [-INF, 0], ANY2)),
+    "unbounded without rows": (Status.UNBOUNDED, program([1], [], [], [], [-INF], [5])),
+}
+
+
+def metric_program(n: int) -> LinearProgram:
+    """Build a privacy program on n random points: n² columns, about n³ rows, and seconds of work from n = 40 on."""
+    rng = np.random.default_rng(0)
+    points = 4 * rng.random((n, 2))
+    distance = np.linalg.norm(points[:, None] - points, axis=2)
+    prior = rng.dirichlet(np.ones(n))
+    first, second = np.nonzero(~np.eye(n, dtype=bool))
+    pairs = np.arange(first.size)
+    block = sparse.coo_array(
+        (
+            np.concatenate([np.ones(first.size), -np.exp(distance[first, second] / 2)]),
+            (np.concatenate([pairs, pairs]), np.concatenate([first, second])),
+        )
+    )
+    privacy = sparse.kron(block, sparse.eye_array(n))
+    sums = sparse.kron(sparse.eye_array(n), np.ones((1, n)))
+    rows = privacy.shape[0]
+    return LinearProgram(
+        (prior[:, None] * distance).ravel(),
+        sparse.csr_array(sparse.vstack([privacy, sums])),
+        np.concatenate([np.full(rows, -INF), np.ones(n)]),
+        np.concatenate([np.zeros(rows), np.ones(n)]),
+        np.zeros(n * n),
+        np.full(n * n, INF),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- known answers
+
+
+@pytest.mark.parametrize("name", FEASIBLE)
+@pytest.mark.parametrize("solver", ALL)
+def test_known_optimum(solver: str, name: str) -> None:
+    known = FEASIBLE[name]
+    solution = solve(known.program, solver)
+    assert solution.status is Status.OPTIMAL, solution.message
+    scale = 1 + abs(known.value)
+    assert float(known.program.cost @ solution.x) == pytest.approx(known.value, abs=1e-7 * scale)
+    assert solution.residuals.objective == float(known.program.cost @ solution.x)
+    assert solution.residuals.bound == pytest.approx(known.value, abs=1e-7 * scale)
+    assert solution.residuals.primal <= 1e-7
+    assert solution.residuals.dual <= 1e-7
+    if known.x is not None:
+        np.testing.assert_allclose(solution.x, known.x, atol=1e-6)
+    if known.dual is not None:
+        np.testing.assert_allclose(solution.row_dual, known.dual, atol=1e-6)
+    assert_complementary(known.program, solution)
+    assert solution.seconds >= 0
+    assert solution.iterations >= 0
+    assert solution.version
+    assert solution.message
+
+
+def assert_complementary(lp: LinearProgram, solution: Solution) -> None:
+    """A positive multiplier sits at a lower bound, a negative one at an upper bound, of rows and of columns."""
+    sides = (
+        (solution.row_dual, lp.matrix @ solution.x, lp.row_lower, lp.row_upper),
+        (lp.cost - lp.matrix.T @ solution.row_dual, solution.x, lp.lower, lp.upper),
+    )
+    for multiplier, value, low, high in sides:
+        np.testing.assert_allclose(value[multiplier > 1e-5], low[multiplier > 1e-5], atol=1e-5)
+        np.testing.assert_allclose(value[multiplier < -1e-5], high[multiplier < -1e-5], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+@pytest.mark.parametrize("solver", ALL)
+def test_known_failure(solver: str, name: str) -> None:
+    status, lp = HOPELESS[name]
+    assert solve(lp, solver).status is status
+
+
+# ------------------------------------------------------------------------------------------------- random programs
+
+INTEGERS = st.integers(-4, 4)
+
+
+@st.composite
+def random_programs(draw: st.DrawFn) -> LinearProgram:
+    """Draw a program in a box, so that it has an optimal vertex or no point at all."""
+    columns, rows = draw(st.integers(1, 3)), draw(st.integers(0, 3))
+    matrix = [[draw(INTEGERS) for _ in range(columns)] for _ in range(rows)]
+    row_lower, row_upper = [], []
+    for _ in range(rows):
+        low, width = draw(INTEGERS), draw(st.integers(0, 4))
+        kind = draw(st.sampled_from("LGER"))
+        row_lower.append(-INF if kind == "L" else low)
+        row_upper.append(INF if kind == "G" else low if kind == "E" else low + width)
+    lower = [draw(INTEGERS) for _ in range(columns)]
+    upper = [low + draw(st.integers(0, 5)) for low in lower]
+    return program([draw(INTEGERS) for _ in range(columns)], matrix, row_lower, row_upper, lower, upper)
+
+
+def best_vertex(lp: LinearProgram) -> float | None:
+    """Find the optimum by trying every choice of as many active bounds as there are columns."""
+    stack = np.vstack([lp.matrix.toarray(), np.eye(lp.columns)])
+    low, high = np.concatenate([lp.row_lower, lp.lower]), np.concatenate([lp.row_upper, lp.upper])
+    planes = [(row, bound) for row, *bounds in zip(stack, low, high, strict=True) for bound in bounds]
+    best = None
+    for chosen in itertools.combinations([plane for plane in planes if np.isfinite(plane[1])], lp.columns):
+        matrix = np.array([row for row, _ in chosen])
+        if abs(np.linalg.det(matrix)) < 1e-9:
+            continue
+        x = np.linalg.solve(matrix, np.array([bound for _, bound in chosen]))
+        if (stack @ x >= low - 1e-9).all() and (stack @ x <= high + 1e-9).all():
+            value = float(lp.cost @ x)
+            best = value if best is None else min(best, value)
+    return best
+
+
+@settings(max_examples=60)
+@given(lp=random_programs())
+def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
+    best = best_vertex(lp)
+    for solver in ("highs", "highs-simplex", "highs-ipx", "scipy", "scipy-ipm"):
+        solution = solve(lp, solver)
+        if best is None:
+            assert solution.status is Status.INFEASIBLE, solver
+        else:
+            assert solution.status is Status.OPTIMAL, (solver, solution.message)
+            assert solution.residuals.objective == pytest.approx(best, abs=1e-7)
+            assert solution.residuals.bound == pytest.approx(best, abs=1e-7)
+
+
+@settings(max_examples=40)
+@given(lp=random_programs())
+def test_random_programs_agree_with_another_algorithm(lp: LinearProgram) -> None:
+    expected, solution = solve(lp, "highs"), solve(lp, "cvxpy")
+    assert solution.status is expected.status
+    if expected.status is Status.OPTIMAL:
+        assert solution.residuals.objective == pytest.approx(expected.residuals.objective, abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------- garbage
+
+HONEST = FEASIBLE["upper rows"]
+
+
+def answer(x: object, row_dual: object, status: Status = Status.OPTIMAL) -> Answer:
+    return Answer(status, x, row_dual, 1, "all is well", "fake 1.0")  # type: ignore[arg-type]
+
+
+def test_an_honest_answer_passes() -> None:
+    solution = measure(HONEST.program, answer(np.array(HONEST.x), np.array(HONEST.dual)), solver="fake", seconds=1.0)
+    assert solution.status is Status.OPTIMAL
+    assert solution.residuals.gap == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "row_dual"),
+    [
+        pytest.param([np.nan, 6], HONEST.dual, id="nan"),
+        pytest.param(HONEST.x, [0, np.nan, -1], id="nan dual"),
+        pytest.param([INF, 6], HONEST.dual, id="infinite"),
+        pytest.param(None, HONEST.dual, id="no point"),
+        pytest.param(HONEST.x, None, id="no dual"),
+        pytest.param([2, 6, 0], HONEST.dual, id="too long"),
+        pytest.param([[2], [6]], HONEST.dual, id="column vector"),
+        pytest.param(HONEST.x, [-1.5, -1], id="dual too short"),
+        pytest.param([6, 2], HONEST.dual, id="shuffled"),
+        pytest.param([4, 6], HONEST.dual, id="outside a row"),
+        pytest.param([-1, 6], HONEST.dual, id="outside a bound"),
+        pytest.param([0, 0], HONEST.dual, id="feasible but poor"),
+        pytest.param(HONEST.x, [0, 1.5, 1], id="dual of the wrong sign"),
+        pytest.param(HONEST.x, [-1.5, 0, -1], id="dual shuffled"),
+        pytest.param(HONEST.x, [0, 0, 0], id="no reason"),
+        pytest.param(HONEST.x, [0, -15, -10], id="dual scaled"),
+    ],
+)
+def test_garbage_called_optimal_is_failure(x: object, row_dual: object) -> None:
+    parts = [None if part is None else np.array(part, dtype=float) for part in (x, row_dual)]
+    solution = measure(HONEST.program, answer(*parts), solver="fake", seconds=1.0)
+    assert solution.status is Status.FAILED
+    assert solution.x.shape == (2,)
+    assert solution.row_dual.shape == (3,)
+
+
+def test_the_words_of_the_solver_survive_a_demotion() -> None:
+    solution = measure(HONEST.program, answer(np.zeros(2), np.zeros(3)), solver="fake", seconds=1.0)
+    assert "said optimal" in solution.message
+    assert "all is well" in solution.message
+
+
+def test_missing_numbers_are_infinite() -> None:
+    solution = measure(HONEST.program, answer(None, None, Status.TIME_LIMIT), solver="fake", seconds=1.0)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.residuals.primal == solution.residuals.dual == solution.residuals.gap == INF
+    assert solution.residuals.bound == -INF
+
+
+def test_rounding_at_a_zero_optimum_is_no_gap() -> None:
+    lp = FEASIBLE["zero optimum"].program
+    assert measure(lp, answer(np.array([1e-12, 0]), np.zeros(1)), solver="fake", seconds=1.0).status is Status.OPTIMAL
+    assert measure(lp, answer(np.array([1e-3, 0]), np.zeros(1)), solver="fake", seconds=1.0).status is Status.FAILED
+
+
+def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        @staticmethod
+        def back_end(method: str) -> object:
+            return lambda program, options, start: answer(np.zeros(program.columns), np.zeros(program.rows))
+
+    monkeypatch.setitem(sys.modules, "mechdesign.solvers.fake", Fake)
+    monkeypatch.setitem(solvers._SOLVERS, "fake", solvers.Solver("fake", "fake", "", "numpy"))
+    assert solve(HONEST.program, "fake").status is Status.FAILED
+
+
+# ------------------------------------------------------------------------------------------------- names and options
+
+
+def test_every_solver_can_be_found() -> None:
+    for solver in solvers.available():
+        assert solvers.find(solver.name) is solver
+        assert solver.installed
+
+
+@pytest.mark.parametrize("name", ["", "simplex", "cvxpy-", "HIGHS", "auto"])
+def test_unknown_name(name: str) -> None:
+    with pytest.raises(InputError, match="is not known"):
+        solvers.find(name)
+
+
+def test_unknown_to_cvxpy() -> None:
+    with pytest.raises(InputError, match="CLARABEL"):
+        solve(HONEST.program, "cvxpy-banana")
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not any(solver.installed for solver in solvers.available())
+    with pytest.raises(MissingDependencyError, match="pip install highspy"):
+        solve(HONEST.program, "highs")
+    with pytest.raises(MissingDependencyError, match="pip install cvxpy"):
+        solve(HONEST.program, "cvxpy-scs")
+
+
+def test_solver_not_installed_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpy.installed_solvers", lambda: ["SCIPY", "OSQP"])
+    with pytest.raises(MissingDependencyError, match=r"pip install clarabel\. Installed are OSQP, SCIPY"):
+        solve(HONEST.program, "cvxpy")
+    with pytest.raises(MissingDependencyError, match="pip install gurobipy"):
+        solve(HONEST.program, "cvxpy-GUROBI")
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_unknown_option_is_refused(solver: str) -> None:
+    with pytest.raises(InputError, match=r"options\.extra\.no_such_option"):
+        solve(HONEST.program, solver, Options(extra={"no_such_option": 1}))
+
+
+@pytest.mark.parametrize(
+    ("solver", "name", "value"),
+    [
+        ("highs", "presolve", object()),
+        ("highs", "solver", "magic"),
+        ("highs", "threads", -3),
+        ("highs-pdlp", "primal_feasibility_tolerance", -1.0),
+        ("scipy", "presolve", "perhaps"),
+        ("scipy", "maxiter", "many"),
+        ("scipy", "simplex_dual_edge_weight_strategy", "coin"),
+        ("cvxpy", "max_iter", "many"),
+        ("cvxpy-osqp", "max_iter", "many"),
+    ],
+)
+def test_wrong_value_of_an_option_is_refused(solver: str, name: str, value: object) -> None:
+    with pytest.raises(InputError, match=r"options\.extra"):
+        solve(HONEST.program, solver, Options(extra={name: value}))
+
+
+def test_a_refused_thread_count_is_not_blamed_on_extra() -> None:
+    with pytest.raises(InputError, match=r"^options\.threads"):
+        solve(HONEST.program, "highs", Options(threads=-1))
+
+
+@pytest.mark.parametrize(
+    ("solver", "extra"),
+    [
+        ("highs", {"presolve": "off", "simplex_iteration_limit": 1}),
+        ("highs-ipx", {"presolve": "off", "ipm_iteration_limit": 1}),
+        ("highs-pdlp", {"presolve": "off", "pdlp_iteration_limit": 1}),
+        ("scipy", {"presolve": False, "maxiter": 1}),
+        ("cvxpy", {"max_iter": 1}),
+        ("cvxpy-osqp", {"max_iter": 1}),
+        ("cvxpy-highs", {"presolve": "off", "simplex_iteration_limit": 1}),
+    ],
+)
+def test_extra_options_reach_the_solver(solver: str, extra: dict[str, object]) -> None:
+    assert solve(HONEST.program, solver, Options(extra=extra)).status is Status.ITERATION_LIMIT
+
+
+def test_inaccurate_is_measured_and_its_message_kept() -> None:
+    solution = solve(HONEST.program, "cvxpy-scs", Options(extra={"max_iters": 1}))
+    assert solution.status is Status.FAILED
+    assert "optimal_inaccurate" in solution.message
+
+
+def test_a_solver_without_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(importlib.import_module("mechdesign.solvers.cvxpy")._DIALECTS, "CLARABEL")
+    assert solve(HONEST.program, "cvxpy").status is Status.OPTIMAL
+    for options in (Options(time_limit=1.0), Options(threads=1), Options(extra={"max_iter": 5})):
+        with pytest.raises(InputError, match="CLARABEL"):
+            solve(HONEST.program, "cvxpy", options)
+
+
+def test_versions_name_who_solved() -> None:
+    assert solve(HONEST.program, "cvxpy-scs").version.startswith("CVXPY ")
+    assert " with SCS 3" in solve(HONEST.program, "cvxpy-scs").version
+    assert solve(HONEST.program, "highs-ipx").version.endswith("(ipx)")
+    assert solve(HONEST.program, "scipy").version.startswith("SciPy ")
+
+
+def test_data_that_highs_cannot_take() -> None:
+    solution = solve(program([1], [[1e200]], [1], [INF], [0], [INF]), "highs")
+    assert solution.status is Status.FAILED
+    assert "refuses" in solution.message
+
+
+def test_small_coefficients_are_not_dropped() -> None:
+    assert solve(program([1], [[1e-11]], [1], [INF], [0], [INF]), "highs").residuals.objective == pytest.approx(1e11)
+
+
+@pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp", "scipy", "cvxpy-osqp"])
+def test_time_limit(solver: str) -> None:
+    solution = solve(metric_program(36), solver, Options(time_limit=0.3))
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.seconds < 5
+
+
+@pytest.mark.parametrize("solver", ["highs-pdlp", "cvxpy", "cvxpy-scs"])
+def test_tolerance_takes_effect(solver: str) -> None:
+    lp = metric_program(8)
+    loose, tight = (solve(lp, solver, Options(tolerance=level, vertex=False)) for level in (1e-4, 1e-9))
+    assert loose.iterations < tight.iterations
+    assert max(tight.residuals.primal, tight.residuals.dual) < 1e-6
+
+
+def test_tolerance_of_the_simplex_method() -> None:
+    # A row violated by 1e-5 is feasible to a tolerance of 1e-4, and to no smaller one.
+    lp = program([1, 1], [[1, 1], [1, 1]], [1, -INF], [INF, 1 - 1e-5], NONE2, ANY2)
+    for solver in ("highs-simplex", "cvxpy-highs"):
+        extra = {"presolve": "off"}
+        assert solve(lp, solver, Options(tolerance=1e-4, extra=extra)).status is Status.OPTIMAL
+        assert solve(lp, solver, Options(tolerance=1e-7, extra=extra)).status is Status.INFEASIBLE
+
+
+def test_vertex() -> None:
+    lp = program([1] * 5, [[1] * 5], [1], [INF], [0] * 5, [INF] * 5)
+    inside, corner = (
+        solve(lp, "highs-ipx", Options(vertex=vertex, extra={"presolve": "off"})).x for vertex in (False, True)
+    )
+    assert np.count_nonzero(inside > 1e-3) == 5
+    assert np.count_nonzero(corner) == 1
+
+
+def test_the_number_of_threads_may_change_within_a_process(tmp_path: Path) -> None:
+    lp = metric_program(6)
+    for threads in (2, 1, 3):
+        log = tmp_path / f"{threads}.log"
+        extra = {"parallel": "on", "simplex_strategy": 3, "presolve": "off", "log_to_console": False}
+        options = Options(threads=threads, extra={**extra, "log_file": str(log), "output_flag": True})
+        assert solve(lp, "highs-simplex", options).status is Status.OPTIMAL
+        words = log.read_text()
+        assert f"threads available = {threads} " in words
+
+
+def test_solving_in_two_threads_at_once() -> None:
+    lp = metric_program(16)
+    found: list[Status] = []
+    threads = [threading.Thread(target=lambda: found.append(solve(lp, "highs-simplex").status)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [Status.OPTIMAL] * 3
+
+
+def test_start_from_an_earlier_basis() -> None:
+    lp = metric_program(8)
+    cold = solve(lp, "highs-simplex")
+    assert cold.iterations > 10
+    assert solve(lp, "highs-simplex", start=cold.start).iterations == 0
+    row = sparse.csr_array(np.ones((1, lp.columns)))
+    more = LinearProgram(
+        lp.cost,
+        sparse.csr_array(sparse.vstack([lp.matrix, row])),
+        np.append(lp.row_lower, 0),
+        np.append(lp.row_upper, INF),
+        lp.lower,
+        lp.upper,
+    )
+    assert solve(more, "highs-simplex", start=cold.start).iterations == 0
+
+
+@pytest.mark.parametrize(("solver", "stage"), [("highs-simplex", "simplex"), ("highs-ipx", "interior point")])
+def test_progress(solver: str, stage: str) -> None:
+    seen: list[Progress] = []
+    solve(metric_program(36), solver, Options(time_limit=1.3, report=seen.append))
+    assert seen
+    assert all(stage in moment.stage for moment in seen)
+    assert 0 < seen[0].iteration <= seen[-1].iteration
+    assert 0 < seen[0].seconds <= seen[-1].seconds
+
+
+def test_an_error_in_a_report_stops_the_solve() -> None:
+    def report(moment: Progress) -> None:
+        raise LookupError(moment.stage)
+
+    with pytest.raises(LookupError):
+        solve(metric_program(36), "highs-simplex", Options(report=report))
+    assert threading.active_count() == 1
+
+
+# ------------------------------------------------------------------------------------------------- Ctrl-C
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_contract import Options, metric_program, solve
+lp = metric_program(40)
+print("ready", flush=True)
+solution = solve(lp, {solver!r}, Options(time_limit=60))
+print(solution.status.name, solution.seconds < 20, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+@pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp"])
+def test_interrupt(solver: str) -> None:
+    script = SCRIPT.format(folder=str(Path(__file__).parent), solver=solver)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.0)
+            # To the whole group, as a terminal does.
+            os.killpg(process.pid, signal.SIGINT)
+            words = process.stdout.read()
+            assert words == "INTERRUPTED True\n"
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def interrupt(*arguments: object, **keywords: object) -> object:
+    raise KeyboardInterrupt
+
+
+def test_interrupt_in_linprog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scipy.optimize, "linprog", interrupt)
+    solution = solve(HONEST.program, "scipy")
+    assert solution.status is Status.INTERRUPTED
+    assert np.isnan(solution.x).all()
+
+
+def test_interrupt_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpy.Problem.get_problem_data", interrupt)
+    assert solve(HONEST.program, "cvxpy").status is Status.INTERRUPTED
+
+
+def test_the_process_of_pdlp_may_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    solution = solve(HONEST.program, "highs-pdlp")
+    assert solution.status is Status.FAILED
+    assert "ended with code" in solution.message
+
+
+def test_a_program_is_only_measured_in_its_own_numbers() -> None:
+    # The same answer is right for one program and wrong for a neighbour.
+    other = replace(HONEST.program, row_upper=np.array([4.0, 12.0, 17.0]))
+    assert (
+        measure(other, answer(np.array(HONEST.x), np.array(HONEST.dual)), solver="f", seconds=0).status is Status.FAILED
+    )
