@@ -1,0 +1,224 @@
+"""The answers together: does the channel keep its promises, what does it cost, and how much less could it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from mechdesign.certify import bracket, costs, privacy
+from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.exact import exact_text, float_down, float_up, printed, text_up
+from mechdesign.errors import CertificateError
+
+__all__ = ["Certificate", "Checked", "certify"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found about one requirement.
+
+    `nominal` is the exact text of the ε or of the minimum that was asked for; `realised` is the least ε that holds,
+    rounded up, or the distortion, rounded down. Whether the requirement `holds` is decided exactly, not by these two.
+    """
+
+    kind: str
+    nominal: str
+    realised: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a channel.
+
+    All floats mean the decimals that they print. `expected_cost`, `worst_cost` and the 30-digit texts beside them are
+    rounded up, `lower_bound` (of the objective's least value over all channels that meet the requirements) is rounded
+    down, `relative_gap` = (cost - lower_bound) / max(cost, 1e-9 · largest cost) is rounded up. `reason` is empty if the
+    certificate `holds`; otherwise it says which requirement does not, and `pair` is the worst pair of secrets, if one
+    is at fault. `provenance` says who made the channel; nothing in it is proved.
+    """
+
+    holds: bool
+    objective: str
+    expected_cost: float
+    expected_cost_text: str
+    worst_cost: float
+    worst_cost_text: str
+    lower_bound: float
+    relative_gap: float
+    requirements: tuple[Checked, ...]
+    reason: str = ""
+    pair: tuple[int, int] | None = None
+    provenance: Mapping[str, str | float | int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+
+    @property
+    def cost(self) -> float:
+        """The cost that the objective counts, rounded up."""
+        return self.worst_cost if self.objective == "worst" else self.expected_cost
+
+    @property
+    def epsilon(self) -> tuple[float, ...]:
+        """The realised ε of every requirement on pairs, in order."""
+        return tuple(checked.realised for checked in self.requirements if checked.kind != "distortion")
+
+    @property
+    def distortion(self) -> tuple[float, ...]:
+        """The realised distortion of every floor, in order."""
+        return tuple(checked.realised for checked in self.requirements if checked.kind == "distortion")
+
+    def require(self) -> None:
+        """Raise `CertificateError` with the reason and the pair unless the certificate holds."""
+        if not self.holds:
+            raise CertificateError(self.reason, self.pair)
+
+    def differences(self, other: Certificate) -> tuple[str, ...]:
+        """Return the names of the fields that differ, provenance aside."""
+        names = (item.name for item in fields(self) if item.name != "provenance")
+        return tuple(name for name in names if getattr(self, name) != getattr(other, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values, from which `from_json` makes an equal certificate."""
+        return {
+            "holds": self.holds,
+            "objective": self.objective,
+            "expected_cost": _to_json(self.expected_cost),
+            "expected_cost_text": self.expected_cost_text,
+            "worst_cost": _to_json(self.worst_cost),
+            "worst_cost_text": self.worst_cost_text,
+            "lower_bound": _to_json(self.lower_bound),
+            "relative_gap": _to_json(self.relative_gap),
+            "requirements": [
+                {
+                    "kind": checked.kind,
+                    "nominal": checked.nominal,
+                    "realised": _to_json(checked.realised),
+                    "holds": checked.holds,
+                }
+                for checked in self.requirements
+            ],
+            "reason": self.reason,
+            "pair": None if self.pair is None else list(self.pair),
+            "provenance": {
+                name: _to_json(value) if isinstance(value, float) else value for name, value in self.provenance.items()
+            },
+        }
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that `to_json` wrote; raise `CertificateError` when a field is missing or wrong."""
+        pair = _take(values, "pair", (list, type(None)))
+        if pair is not None and not (len(pair) == 2 and all(type(secret) is int for secret in pair)):
+            raise CertificateError("malformed certificate: pair is not a pair of integers")
+        provenance = _take(values, "provenance", (dict,))
+        if not all(isinstance(value, str | float | int) for value in provenance.values()):
+            raise CertificateError("malformed certificate: provenance holds more than texts and numbers")
+        checked = []
+        for entry in _take(values, "requirements", (list,)):
+            if not isinstance(entry, dict):
+                raise CertificateError("malformed certificate: an entry of requirements is not an object")
+            checked.append(
+                Checked(
+                    _take(entry, "kind", (str,)),
+                    _take(entry, "nominal", (str,)),
+                    _take_float(entry, "realised"),
+                    _take(entry, "holds", (bool,)),
+                )
+            )
+        return Certificate(
+            holds=_take(values, "holds", (bool,)),
+            objective=_take(values, "objective", (str,)),
+            expected_cost=_take_float(values, "expected_cost"),
+            expected_cost_text=_take(values, "expected_cost_text", (str,)),
+            worst_cost=_take_float(values, "worst_cost"),
+            worst_cost_text=_take(values, "worst_cost_text", (str,)),
+            lower_bound=_take_float(values, "lower_bound"),
+            relative_gap=_take_float(values, "relative_gap"),
+            requirements=tuple(checked),
+            reason=_take(values, "reason", (str,)),
+            pair=None if pair is None else (pair[0], pair[1]),
+            provenance=provenance,
+        )
+
+
+def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | None = None) -> Certificate:
+    """Recompute everything from the evidence and return what is proved.
+
+    A requirement that is not met does not raise: the certificate then does not hold, and says why. Raises
+    `CertificateError` only when a multiplier stands for a pair that its requirement does not bound.
+    """
+    checked: list[Checked] = []
+    reason, pair = "", None
+    for index, claim in enumerate(evidence.claims()):
+        found, sentence, secrets = _check(evidence, claim)
+        checked.append(found)
+        if not found.holds and not reason:
+            number = "epsilon" if isinstance(claim, PairBound) else "minimum"
+            name = f"requirements[{index}] ({claim.kind} privacy, {number} {found.nominal})"
+            reason, pair = f"{name} does not hold: {sentence}", secrets
+    expected = costs.expected_cost(evidence.numerators, evidence.exponent, evidence.prior, evidence.cost)
+    worst = costs.worst_cost(evidence.numerators, evidence.exponent, evidence.cost)
+    lower = float_down(Fraction(bracket.lower_bound(evidence)))
+    return Certificate(
+        holds=not reason,
+        objective=evidence.objective,
+        expected_cost=float_up(expected),
+        expected_cost_text=text_up(expected),
+        worst_cost=float_up(worst),
+        worst_cost_text=text_up(worst),
+        lower_bound=lower,
+        relative_gap=_relative_gap(worst if evidence.objective == "worst" else expected, lower, evidence),
+        requirements=tuple(checked),
+        reason=reason,
+        pair=pair,
+        provenance=provenance or {},
+    )
+
+
+def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, int] | None]:
+    """Return what was found, and for a claim that does not hold a sentence and the pair at fault, if any."""
+    if isinstance(claim, PairBound):
+        violation = privacy.check(evidence.numerators, evidence.exponent, claim)
+        realised = privacy.realised(evidence.numerators, evidence.exponent, claim)
+        found = Checked(claim.kind, exact_text(claim.epsilon), realised, violation is None)
+        if violation is None:
+            return found, "", None
+        least = "no epsilon holds" if realised == math.inf else f"the least epsilon that holds is {realised!r}"
+        return found, f"{violation.sentence}; {least}", violation.pair
+    total = costs.distortion(evidence.numerators, evidence.exponent, evidence.prior, claim.error)
+    found = Checked(claim.kind, exact_text(claim.minimum), float_down(total), total >= claim.minimum)
+    return found, f"the best attack's expected error is only {found.realised!r}", None
+
+
+def _relative_gap(cost: Fraction, lower: float, evidence: Evidence) -> float:
+    scale = max(cost, Fraction(float(evidence.cost.max())) / 10**9)
+    return float_up((cost - printed(lower)) / scale) if scale else 0.0
+
+
+def _to_json(number: float) -> float | str:
+    """Return a finite float itself, and the repr of one that JSON cannot hold."""
+    return number if math.isfinite(number) else repr(number)
+
+
+def _take(values: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
+    if name not in values:
+        raise CertificateError(f"malformed certificate: {name} is missing")
+    if type(values[name]) not in types:
+        raise CertificateError(f"malformed certificate: {name} is not {types[0].__name__}")
+    return values[name]
+
+
+def _take_float(values: Mapping[str, Any], name: str) -> float:
+    value = _take(values, name, (float, str))
+    if isinstance(value, str):
+        if value != "inf":
+            raise CertificateError(f"malformed certificate: {name} is not a number")
+        return math.inf
+    return float(value)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.claims import Stated
+from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
+from mechdesign.certify.exact import exact
+from mechdesign.errors import CertificateError
+
+ONE = 2**62
+
+
+def response(n: int = 3, epsilon: float = 1.0, **changes: Any) -> Evidence:
+    """Return randomised response: optimal for the complete graph, a uniform prior and Hamming cost."""
+    lie = math.floor(ONE / (n - 1 + math.exp(epsilon))) + 2**10
+    numerators = np.full((n, n), lie)
+    np.fill_diagonal(numerators, ONE - (n - 1) * lie)
+    # Complementary slackness: y(s,t,o) with s = o for all t, of the one value that leaves all r[s,o] of a row equal.
+    sources, targets = np.nonzero(~np.eye(n, dtype=bool))
+    values = np.full(len(sources), 1 / (n * (n - 1 + math.exp(epsilon))))
+    fields: dict[str, Any] = {
+        "numerators": numerators,
+        "exponent": 62,
+        "prior": np.full(n, 1 / n),
+        "cost": 1 - np.eye(n),
+        "objective": "expected",
+        "requirements": (Stated.graph(exact(epsilon), np.argwhere(np.triu(np.ones((n, n)), 1))),),
+        "multipliers": Multipliers((PairMultipliers(sources, targets, sources, values),)),
+    }
+    return Evidence(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+@pytest.mark.parametrize("epsilon", [0.01, 0.6, 1.0, 5.0])
+def test_randomised_response_is_certified_optimal(n: int, epsilon: float) -> None:
+    certificate = certify(response(n, epsilon), {"solver": "by hand"})
+    best = (n - 1) / (n - 1 + math.exp(epsilon))
+    assert certificate.holds
+    assert certificate.reason == ""
+    assert certificate.pair is None
+    assert certificate.expected_cost == pytest.approx(best, rel=1e-13)
+    assert certificate.worst_cost == pytest.approx(best, rel=1e-13)
+    assert certificate.lower_bound <= best + 1e-15
+    assert 0 <= certificate.relative_gap < 1e-12
+    assert certificate.epsilon == certificate.epsilon[:1]
+    assert epsilon - 1e-12 < certificate.epsilon[0] <= epsilon
+    assert certificate.distortion == ()
+    assert certificate.provenance["solver"] == "by hand"
+    certificate.require()
+
+
+def test_numbers_are_rounded_outwards() -> None:
+    evidence = response(3, 1.0)
+    certificate = certify(evidence)
+    lie = int(evidence.numerators[0, 1])
+    prior = Fraction(1 / 3)
+    expected = 3 * prior * Fraction(2 * lie, ONE)
+    assert 0 <= exact(certificate.expected_cost) - expected < Fraction(1, 10**15)
+    assert 0 <= Fraction(certificate.expected_cost_text) - expected < Fraction(1, 10**29)
+    assert 0 <= Fraction(certificate.worst_cost_text) - Fraction(2 * lie, ONE) < Fraction(1, 10**29)
+    gap = (expected - exact(certificate.lower_bound)) / expected
+    assert 0 <= exact(certificate.relative_gap) - gap < Fraction(1, 10**20)
+
+
+def test_worst_cost_is_the_objective_when_asked() -> None:
+    cost = np.array([[0.0, 1.0], [2.0, 0.0]])
+    stated = (Stated.graph(Fraction(1), [[0, 1]]),)
+    evidence = Evidence([[ONE // 2, ONE // 2]] * 2, 62, [0.5, 0.5], cost, "worst", stated)
+    certificate = certify(evidence)
+    assert (certificate.cost, certificate.worst_cost, certificate.expected_cost) == (1.0, 1.0, 0.75)
+    assert certificate.lower_bound == 0
+    assert certificate.relative_gap == 1
+    assert certify(replace(evidence, objective="expected")).cost == 0.75
+
+
+def test_a_broken_pair_bound_names_itself() -> None:
+    certificate = certify(response(3, 1.0, requirements=(Stated.graph(Fraction(1, 2), [[1, 2]]),), multipliers=None))
+    assert not certificate.holds
+    assert certificate.pair in {(1, 2), (2, 1)}
+    assert certificate.reason.startswith("requirements[0] (graph privacy, epsilon 0.5) does not hold: p(")
+    assert "the least epsilon that holds is 0.99999" in certificate.reason
+    with pytest.raises(CertificateError, match=r"requirements\[0\]") as caught:
+        certificate.require()
+    assert caught.value.pair == certificate.pair
+
+
+def test_the_second_requirement_is_checked_too() -> None:
+    edges = [[0, 1]]
+    identity = np.array([[ONE, 0], [0, ONE]])
+    stated = (Stated.graph(Fraction(1), np.zeros((0, 2))), Stated.graph(Fraction(2), edges))
+    certificate = certify(Evidence(identity, 62, [0.5, 0.5], 1 - np.eye(2), "expected", stated))
+    assert [checked.holds for checked in certificate.requirements] == [True, False]
+    assert certificate.epsilon == (0.0, math.inf)
+    assert certificate.reason.startswith("requirements[1] (graph privacy, epsilon 2)")
+    assert certificate.reason.endswith("no epsilon holds")
+
+
+def test_a_floor_is_decided_to_the_last_unit() -> None:
+    """The best attack on this channel errs by (ONE // 4 + 1 + ONE // 4) / ONE / 2 exactly."""
+    quarter = ONE // 4
+    numerators = np.array([[3 * quarter, quarter], [quarter + 1, 3 * quarter - 1]])
+    true = Fraction(2 * quarter + 1, 2 * ONE)
+    for minimum, holds in ((true, True), (true + Fraction(1, 10**60), False), (true - Fraction(1, 10**60), True)):
+        stated = (Stated.distortion(minimum, 1 - np.eye(2)),)
+        certificate = certify(Evidence(numerators, 62, [0.5, 0.5], 1 - np.eye(2), "expected", stated))
+        assert certificate.holds is holds
+        assert certificate.distortion == (0.25,)
+        assert certificate.epsilon == ()
+        assert certificate.pair is None
+        assert ("the best attack's expected error is only 0.25" in certificate.reason) is not holds
+
+
+def test_free_channels_have_no_gap() -> None:
+    certificate = certify(Evidence([[1, 1]], 1, [1.0], [[0.0, 0.0]], "expected", ()))
+    assert certificate.holds
+    assert (certificate.expected_cost, certificate.lower_bound, certificate.relative_gap) == (0, 0, 0)
+
+
+def test_a_gap_beside_a_tiny_cost_is_measured_by_the_largest_cost() -> None:
+    certificate = certify(Evidence([[2, 0], [2, 0]], 1, [0.5, 0.5], [[1e-12, 1.0], [1e-12, 0.0]], "expected", ()))
+    assert certificate.relative_gap == pytest.approx(0.5e-3, rel=1e-12)
+
+
+def test_json_round_trips() -> None:
+    broken = certify(response(2, 1.0, requirements=(Stated.graph(Fraction(1, 3), [[0, 1]]),), multipliers=None))
+    open_ = certify(
+        Evidence([[2, 0], [0, 2]], 1, [0.5, 0.5], np.ones((2, 2)), "worst", (Stated.graph(Fraction(1), [[0, 1]]),)),
+        {"seconds": 1.5, "rows": 3, "solver": "none", "best": math.inf},
+    )
+    for certificate in (certify(response()), broken):
+        again = Certificate.from_json(json.loads(json.dumps(certificate.to_json(), allow_nan=False)))
+        assert again == certificate
+        assert again.differences(certificate) == ()
+    again = Certificate.from_json(json.loads(json.dumps(open_.to_json(), allow_nan=False)))
+    assert again.differences(open_) == ()
+    assert again.epsilon == (math.inf,)
+
+
+@pytest.mark.parametrize("name", list(certify(response()).to_json()))
+def test_malformed_json_is_refused(name: str) -> None:
+    values = certify(response()).to_json()
+    with pytest.raises(CertificateError, match=name):
+        Certificate.from_json({key: value for key, value in values.items() if key != name})
+    for wrong in (None, 1, [1], {"a": []}, "nan", [1.5, 2], [{"kind": "graph"}]):
+        if name == "pair" and wrong is None:
+            continue
+        if name in {"reason", "objective", "expected_cost_text", "worst_cost_text"} and isinstance(wrong, str):
+            continue
+        with pytest.raises(CertificateError, match="malformed"):
+            Certificate.from_json({**values, name: wrong})
+
+
+def test_differences_are_named() -> None:
+    certificate = certify(response())
+    assert replace(certificate, lower_bound=0.0, holds=False).differences(certificate) == ("holds", "lower_bound")
+    assert replace(certificate, provenance={"a": 1}).differences(certificate) == ()
