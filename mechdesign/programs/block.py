@@ -1,0 +1,126 @@
+"""Channel-shaped programs as values: one block per observable, coupled by the row sums, with bounds on ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.errors import InputError
+
+__all__ = ["BlockMultipliers", "BlockProgram", "FloorBlock", "RatioMultipliers", "WorstBlock", "lower_bound", "objective"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FloorBlock:
+    """The requirement Σ_o min_h Σ_s error[h, s] x[s, o] >= minimum, with error >= 0 of shape (k, n)."""
+
+    minimum: float
+    error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class WorstBlock:
+    """The objective max_i Σ_o cost[i, o] x[row[i], o]: `cost` (q, m), and `row` (q,) with entries below n."""
+
+    cost: Array
+    row: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProgram:
+    """Minimise over x (n, m) >= 0 with row sums 1, under ratio bounds and floors.
+
+    The objective is Σ_so cost[s, o] x[s, o], or that of `worst`, and then `cost` is zero. Ratio bounds are
+    x[s, o] <= exp(exponents[s, t]) x[t, o] for all o; `exponents` (n, n) is positive, infinite where nothing is
+    required and on the diagonal.
+    """
+
+    cost: Array
+    exponents: Array
+    floors: tuple[FloorBlock, ...] = ()
+    worst: WorstBlock | None = None
+
+    def __post_init__(self) -> None:
+        n, m = self.cost.shape
+        if self.exponents.shape != (n, n):
+            raise InputError("exponents", "have the wrong shape", value=self.exponents.shape, bound=f"({n}, {n})")
+        if not np.isfinite(self.cost).all():
+            raise InputError("cost", "must be finite")
+        if not (self.exponents > 0).all():
+            raise InputError(
+                "exponents",
+                "must be positive",
+                value=float(np.min(self.exponents)),
+                remedy="merge rows that an exponent of zero makes equal",
+            )
+        for index, floor in enumerate(self.floors):
+            if floor.error.ndim != 2 or floor.error.shape[1] != n:
+                raise InputError(f"floors[{index}].error", "has the wrong shape", value=floor.error.shape, bound=f"(k, {n})")
+        if self.worst is not None and self.worst.cost.shape != (self.worst.row.size, m):
+            raise InputError("worst.cost", "has the wrong shape", value=self.worst.cost.shape)
+
+    @property
+    def rows(self) -> int:
+        """Number n of rows of x."""
+        return int(self.cost.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Number m of columns of x, the blocks."""
+        return int(self.cost.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RatioMultipliers:
+    """Multipliers >= 0 of the rows exp(exponents[s, t]) x[t, o] − x[s, o] >= 0, sparse: four arrays of one length."""
+
+    sources: Integers
+    targets: Integers
+    columns: Integers
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMultipliers:
+    """Multipliers of a block program: of its ratio bounds, of each floor (k, m), and the weights (q,) of `worst`."""
+
+    ratios: RatioMultipliers
+    floors: tuple[Array, ...] = ()
+    weights: Array | None = None
+
+
+def objective(program: BlockProgram, x: Array) -> float:
+    """Return the value of x (n, m)."""
+    if program.worst is None:
+        return float(np.vdot(program.cost, x))
+    return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
+
+
+def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
+    """Return a bound that no feasible x lies below, up to rounding; valid for any multipliers >= 0.
+
+    With y on the ratio bounds, q on the floors and weights ω of the worst cost (scaled to sum 1), reduced costs are
+    r = c − Bᵀy − Σ_h q[h] error[h], where (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] column by column, and the
+    bound is Σ_s min_o r[s, o] + Σ minimum · min_o Σ_h q[h, o].
+    """
+    reduced = program.cost.copy()
+    if program.worst is not None:
+        q = program.worst.row.size
+        given = multipliers.weights
+        weights = np.full(q, 1 / q) if given is None or not given.sum() > 0 else given / given.sum()
+        np.add.at(reduced, program.worst.row, weights[:, None] * program.worst.cost)
+    total = 0.0
+    for floor, values in zip(program.floors, multipliers.floors, strict=True):
+        total += floor.minimum * float(values.sum(axis=0).min())
+        reduced -= floor.error.T @ values
+    s, t, o, y = (getattr(multipliers.ratios, name) for name in ("sources", "targets", "columns", "values"))
+    m = program.columns
+    growth = np.exp(program.exponents[s, t])
+    reduced += np.bincount(s * m + o, y, reduced.size).reshape(reduced.shape)
+    reduced -= np.bincount(t * m + o, growth * y, reduced.size).reshape(reduced.shape)
+    return total + float(reduced.min(axis=1).sum())

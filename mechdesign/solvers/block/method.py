@@ -1,0 +1,144 @@
+"""The primal-dual iteration: predictor, corrector, centrality corrections, on a weighted central path."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from mechdesign.programs.block import BlockProgram, objective
+from mechdesign.solvers.block.bound import bound
+from mechdesign.solvers.block.directions import Direction, Point, direction, link_residuals
+from mechdesign.solvers.block.layout import Layout
+from mechdesign.solvers.block.parallel import Workers
+from mechdesign.solvers.block.rows import PairRows, batch_size, recentred
+from mechdesign.solvers.block.schur import Blocks, LinkSystem
+from mechdesign.solvers.block.small import SmallRows
+from mechdesign.solvers.block.start import first_point, total_weight
+from mechdesign.solvers.contract import Status
+
+__all__ = ["Iteration", "Iterator"]
+
+Array = npt.NDArray[np.float64]
+
+_LARGEST_SIGMA = 0.02
+_CORRECTIONS = 12
+_LONG_ENOUGH = 0.95
+_WORTHWHILE = 0.01
+_KEPT = 0.9
+_STEP = 0.9
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history: bounds, what the linking rows lack, μ, step lengths, corrections, seconds."""
+
+    iteration: int
+    lower: float
+    upper: float
+    lacking: float
+    mu: float
+    primal: float
+    dual: float
+    corrections: int
+    raised: float
+    seconds: float
+
+
+class Iterator:
+    """The iterate with all its arrays, and one step at a time."""
+
+    def __init__(self, layout: Layout, workers: Workers) -> None:
+        self.layout, self.workers = layout, workers
+        self.small = SmallRows(layout)
+        self.pairs = PairRows(layout, workers)
+        self.blocks = Blocks(layout, workers, self.pairs, self.small)
+        self.weight = total_weight(layout, self.small)
+        self.point, mu = first_point(layout, self.small)
+        self.pairs.start(self.x, mu)
+        self.mu = mu
+
+    @property
+    def x(self) -> Array:
+        """The blocks' entries of the matrix, contiguous, (B, n)."""
+        return np.ascontiguousarray(self.point.points[:, : self.layout.rows])
+
+    def measure(self) -> tuple[float, float]:
+        """Assemble the blocks here, which the next `step` needs, and return the lower bound and the largest residual."""
+        layout, point = self.layout, self.point
+        self.blocks.assemble(point.points, point.z, point.y)
+        linked = point.z[self.small.linking] @ point.y[self.small.linking]
+        self.mu = (float(layout.counts @ self.blocks.products) + float(linked)) / self.weight
+        lacking = float(np.abs(link_residuals(layout, self.small, point)).max())
+        return bound(layout, self.small, point, self.blocks.pulled), lacking
+
+    def step(self) -> tuple[float, float, int]:
+        """Move to the next iterate; return both step lengths and the number of corrections kept."""
+        small, pairs, point = self.small, self.pairs, self.point
+        x = self.x
+        system = LinkSystem(self.blocks, point.z, point.y)
+        predictor = direction(
+            self.layout, small, self.blocks, system, point, np.zeros_like(x), np.zeros(small.size)
+        )
+        centre = self._centre(x, predictor)
+        f = centre * small.weights / point.z - predictor.q * predictor.dy
+        pulled = pairs.aim(x, np.ascontiguousarray(predictor.u[:, : x.shape[1]]), centre)
+        found = direction(self.layout, small, self.blocks, system, point, pulled, f)
+        steps = self._lengths(x, found)
+        kept = 0
+        for _ in range(_CORRECTIONS):
+            if min(steps) >= _LONG_ENOUGH:
+                break
+            primal, dual = (min(1.0, 1.8 * step + 0.3) for step in steps)
+            u = self._rows_of(found)
+            pulled = pairs.recentre(x, u, primal, dual, centre)
+            product = (point.z * (1 + primal * found.q)) * (point.y + dual * found.dy)
+            changed = f + recentred(product, centre * small.weights) / point.z
+            other = direction(self.layout, small, self.blocks, system, point, pulled, changed)
+            pairs.accept()
+            lengths = self._lengths(x, other)
+            if sum(lengths) < sum(steps) + _WORTHWHILE or min(lengths) < _KEPT * min(steps):
+                pairs.accept()
+                break
+            found, f, steps = other, changed, lengths
+            kept += 1
+        self._advance(x, found, _STEP * steps[0], _STEP * steps[1])
+        return _STEP * steps[0], _STEP * steps[1], kept
+
+    def _rows_of(self, found: Direction) -> Array:
+        return np.ascontiguousarray(found.u[:, : self.layout.rows])
+
+    def _centre(self, x: Array, predictor: Direction) -> float:
+        """Return t = σ μ, with Mehrotra's σ = (μ_aff/μ)³ but at most 0.02."""
+        small, point = self.small, self.point
+        low, high, first, second = self.pairs.predict(x, self._rows_of(predictor))
+        primal = 1.0 / max(1.0, low, -float(predictor.q.min(initial=0.0)))
+        dual = 1.0 / max(1.0, high, -float((predictor.dy / point.y).min(initial=0.0)))
+        total = self.mu * self.weight
+        own = small.counts * point.z * point.y
+        after = small.counts * point.z * (1 + primal * predictor.q) * (point.y + dual * predictor.dy)
+        # Σ (z + α_p dz)(y + α_d dy) with dy = −y (1 + q) over the ratio rows.
+        pairs = (total - own.sum()) * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
+        reached = max(0.0, float(pairs + after.sum())) / total
+        return min(reached**3, _LARGEST_SIGMA) * self.mu
+
+    def _lengths(self, x: Array, found: Direction) -> tuple[float, float]:
+        """Return the longest steps up to 1 that keep z and y non-negative."""
+        primal, dual = self.pairs.ratios(x, self._rows_of(found))
+        primal = max(1.0, primal, -float(found.q.min(initial=0.0)))
+        dual = max(1.0, dual, -float((found.dy / self.point.y).min(initial=0.0)))
+        return 1.0 / primal, 1.0 / dual
+
+    def _advance(self, x: Array, found: Direction, primal: float, dual: float) -> None:
+        point, linking = self.point, self.small.linking
+        self.pairs.advance(x, self._rows_of(found), dual)
+        points = point.points * (1 + primal * found.u)
+        slack = point.z[linking] * (1 + primal * found.q[linking])
+        y = point.y + dual * found.dy
+        multipliers = point.multipliers + dual * found.multipliers
+        multipliers[self.layout.rows :] = y[linking]
+        theta = point.theta + primal * found.theta
+        self.point = Point(points, multipliers, theta, self.small.slacks(points, slack), y)

@@ -1,0 +1,88 @@
+"""Work on blocks with all cores: plain threads, each calling single-threaded BLAS."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+__all__ = ["Workers", "single_threaded_blas"]
+
+Result = TypeVar("Result")
+
+_PREFIXES = ("scipy_openblas", "openblas")
+_SUFFIXES = ("", "64_", "_64")
+
+
+class Workers:
+    """A few threads that share the blocks, a batch of consecutive ones at a time, whoever is free taking the next.
+
+    NumPy's loops and the LAPACK calls of `kernel` release the interpreter's lock, so plain threads are enough.
+    """
+
+    def __init__(self, threads: int | None, blocks: int, batch: int) -> None:
+        self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
+        self.count = max(1, min(threads or os.cpu_count() or 1, len(self.batches)))
+        self._pool = ThreadPoolExecutor(self.count) if self.count > 1 else None
+
+    def run(self, task: Callable[[int, Iterator[slice]], Result]) -> list[Result]:
+        """Call ``task(worker, batches)`` in every worker, all drawing on one iterator; return the results in order.
+
+        An interruption is passed on only when all workers are done, so that nothing changes behind the caller's back.
+        """
+        batches = iter(self.batches)
+        if self._pool is None:
+            return [task(0, batches)]
+        futures = [self._pool.submit(task, worker, batches) for worker in range(self.count)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            wait(futures)
+            raise
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+
+@contextlib.contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Let every BLAS call use one thread; restore what was before. Does nothing where OpenBLAS is not used."""
+    before = [(setter, getter()) for getter, setter in _controls()]
+    for setter, _ in before:
+        setter(1)
+    try:
+        yield
+    finally:
+        for setter, threads in before:
+            setter(threads)
+
+
+@functools.cache
+def _controls() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
+    """Find the thread controls of the OpenBLAS libraries behind NumPy and SciPy."""
+    import scipy.linalg.cython_lapack
+
+    files = [scipy.linalg.cython_lapack.__file__]
+    with contextlib.suppress(ImportError):
+        from numpy._core import _multiarray_umath
+
+        files.append(_multiarray_umath.__file__)
+    found = []
+    for file in files:
+        with contextlib.suppress(OSError, TypeError):
+            # A symbol is looked up in the extension and in the libraries that it is linked to.
+            library = ctypes.CDLL(file)
+            names = [(prefix, suffix) for prefix in _PREFIXES for suffix in _SUFFIXES]
+            for prefix, suffix in names:
+                with contextlib.suppress(AttributeError):
+                    getter = getattr(library, f"{prefix}_get_num_threads{suffix}")
+                    setter = getattr(library, f"{prefix}_set_num_threads{suffix}")
+                    found.append((getter, setter))
+                    break
+    return tuple(found)

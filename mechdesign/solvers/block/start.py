@@ -1,0 +1,46 @@
+"""Where the iteration starts: the uniform channel, well inside every bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block import objective
+from mechdesign.solvers.block.directions import Point
+from mechdesign.solvers.block.layout import Layout
+from mechdesign.solvers.block.small import SmallRows
+
+__all__ = ["first_point", "total_weight"]
+
+Array = npt.NDArray[np.float64]
+
+# Parts of a floor start at this share of what the column gives; slacks at least at this share of the minimum.
+_PART = 0.95
+_SLACK = 0.1
+
+
+def total_weight(layout: Layout, small: SmallRows) -> float:
+    """Return the sum of the weights of all rows of the program, orbits counted in full."""
+    return float(layout.counts.sum() * layout.weights.sum() + small.counts @ small.weights)
+
+
+def first_point(layout: Layout, small: SmallRows) -> tuple[Point, float]:
+    """Return the first iterate and its μ: x = 1/m, y = μ w / z with μ = cost / (m Σ w), λ = 0."""
+    program, n, m = layout.program, layout.rows, layout.program.columns
+    points = np.full((layout.blocks, layout.width), 1 / m)
+    slack = np.empty(layout.floors + layout.members)
+    for index, error in enumerate(layout.errors):
+        points[:, n + index] = _PART * error.sum(axis=1).min() / m
+        surplus = layout.counts @ points[:, n + index] - layout.minima[index]
+        slack[index] = max(surplus, _SLACK * layout.minima[index])
+    cost = objective(program, np.full((n, m), 1 / m))
+    theta = 0.0
+    if layout.members:
+        theta = 1.1 * cost
+        slack[layout.floors :] = theta - program.worst.cost.mean(axis=1)
+    z = small.slacks(points, slack)
+    mu = cost / (m * float(layout.weights.sum()))
+    y = mu * small.weights / z
+    multipliers = np.zeros(layout.links)
+    multipliers[n:] = y[small.linking]
+    return Point(points, multipliers, theta, z, y), mu
