@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -22,14 +22,16 @@ __all__ = ["Certificate", "Checked", "certify"]
 class Checked:
     """What was found about one requirement.
 
-    `nominal` is the exact text of the ε or of the minimum that was asked for; `realised` is the least ε that holds,
-    rounded up, or the distortion, rounded down. Whether the requirement `holds` is decided exactly, not by these two.
+    `nominal` is the exact text of the ε or of the minimum that was asked for, `radius` that of a threshold's radius,
+    else empty; `realised` is the least ε that holds, rounded up, or the distortion, rounded down. Whether the
+    requirement `holds` is decided exactly, not by these two.
     """
 
     kind: str
     nominal: str
     realised: float
     holds: bool
+    radius: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Certificate:
                     "nominal": checked.nominal,
                     "realised": _to_json(checked.realised),
                     "holds": checked.holds,
+                    "radius": checked.radius,
                 }
                 for checked in self.requirements
             ],
@@ -130,6 +133,7 @@ class Certificate:
                     _take(entry, "nominal", (str,)),
                     _take_float(entry, "realised"),
                     _take(entry, "holds", (bool,)),
+                    _take(entry, "radius", (str,)),
                 )
             )
         return Certificate(
@@ -158,7 +162,8 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
     reason, pair = "", None
     for index, claim in enumerate(evidence.claims()):
         found, sentence, secrets = _check(evidence, claim)
-        checked.append(found)
+        radius = evidence.requirements[index].numbers.get("radius")
+        checked.append(found if radius is None else replace(found, radius=exact_text(radius)))
         if not found.holds and not reason:
             number = "epsilon" if isinstance(claim, PairBound) else "minimum"
             name = f"requirements[{index}] ({claim.kind} privacy, {number} {found.nominal})"

@@ -1,0 +1,128 @@
+"""Arrays as bytes: uncomplicated .npz archives that never hold pickles, and digests of arrays.
+
+What `pack` writes, `numpy.load` reads. `unpack` takes nothing on trust: it accepts only the plain headers that `pack`
+writes, and looks at what an archive claims before it makes room for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import CertificateError, InputError
+
+__all__ = ["digest", "pack", "plain", "unpack"]
+
+_MAGIC = b"\x93NUMPY\x01\x00"
+_SHAPE = rb"\(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\)"
+_HEADER = re.compile(
+    rb"\{'descr': '([<|][A-Za-z][0-9]{0,6})', 'fortran_order': False, 'shape': " + _SHAPE + rb", \} *\n"
+)
+_TYPES = re.compile(r"\|[biu]1|<[iu][248]|<f[48]|<U[1-9][0-9]{0,5}")
+
+# What reading a damaged archive raises.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    OverflowError,
+)
+
+# More than any channel that fits in memory needs; what claims more is damaged or malicious.
+_LARGEST_ARRAY = 2**32
+
+
+def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
+    """Return `array` in C order and a type that archives hold; raise `InputError` for objects, dates and the like."""
+    # np.ascontiguousarray would turn numbers into arrays of one axis.
+    made = np.asarray(array, order="C")
+    if made.dtype.byteorder == ">":
+        made = made.astype(made.dtype.newbyteorder("<"))
+    if not _TYPES.fullmatch(made.dtype.str):
+        raise InputError(path, f"holds {made.dtype}", bound="numbers, truth values or texts of one length")
+    return made
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return a compressed .npz archive of plain arrays. The same arrays give the same bytes."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.create_system = 3
+            entry.external_attr = 0o644 << 16
+            content = io.BytesIO()
+            np.lib.format.write_array(content, plain(array, name), version=(1, 0), allow_pickle=False)
+            # Probabilities hardly compress and multipliers do so at once: higher levels only take time.
+            archive.writestr(entry, content.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=1)
+    return target.getvalue()
+
+
+def unpack(content: bytes, file: str) -> dict[str, NDArray[Any]]:
+    """Return the read-only arrays of an archive; raise `CertificateError`, naming `file`, for anything out of order."""
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for entry in archive.infolist():
+                name = entry.filename.removesuffix(".npy")
+                if name == entry.filename or name in arrays:
+                    raise CertificateError(f"{file} is malformed: unexpected entry {entry.filename!r}")
+                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise CertificateError(f"{file} is malformed: {name} is compressed in an unknown way")
+                with archive.open(entry) as source:
+                    arrays[name] = _read(source, entry.file_size, f"{file} is malformed: array {name}")
+    except _DAMAGE as error:
+        raise CertificateError(
+            f"incomplete export: {file} is not a complete archive ({error}); was the export interrupted?"
+        ) from error
+    return arrays
+
+
+def digest(array: NDArray[Any]) -> str:
+    """Return the SHA-256 of an array's type, shape and values."""
+    content = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
+    content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()
+
+
+def _read(source: Any, size: int, name: str) -> NDArray[Any]:
+    start = source.read(len(_MAGIC) + 2)
+    if len(start) != len(_MAGIC) + 2 or not start.startswith(_MAGIC):
+        raise CertificateError(f"{name} is not in the .npy format")
+    length = int.from_bytes(start[-2:], "little")
+    header = _HEADER.fullmatch(source.read(length))
+    if header is None:
+        raise CertificateError(f"{name} has an unexpected header")
+    kind = header[1].decode()
+    if kind[1] == "O":
+        raise CertificateError(f"{name} holds pickled objects, which are never loaded")
+    if not _TYPES.fullmatch(kind):
+        raise CertificateError(f"{name} has the unexpected type {kind}")
+    dtype = np.dtype(kind)
+    shape = tuple(int(part) for part in header[2].replace(b" ", b"").split(b",") if part)
+    expected = math.prod(shape) * dtype.itemsize
+    if expected > _LARGEST_ARRAY or len(start) + length + expected != size:
+        raise CertificateError(f"{name} claims the shape {shape}, which is not what the file holds")
+    content = source.read(expected + 1)
+    if len(content) != expected:
+        raise CertificateError(f"{name} is cut off")
+    if kind[1] == "U" and (np.frombuffer(content, dtype="<u4") > 0x10FFFF).any():
+        raise CertificateError(f"{name} holds no texts")
+    array = np.frombuffer(content, dtype=dtype).reshape(shape) if expected else np.zeros(shape, dtype=dtype)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,355 @@
+"""The exported set of files: what stands in each, how it is written, and how it is read back without trust.
+
+A set is a folder with these files:
+
+- ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64, for
+  requirement i an array ``requirement_i_distance``, ``requirement_i_edges`` or ``requirement_i_error`` (see `Stated`),
+  and arrays that a caller adds, such as labels and points.
+- ``dual.npz``, where there are multipliers: for requirement i the sparse ``requirement_i_sources``, ``_targets``,
+  ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
+  ``weights`` (n,), where the worst cost has weights.
+- ``certificate.json``: schema, objective, requirements with their exact numbers as texts, the certificate, metadata of
+  the caller, the SHA-256 of every other file and of every array, and ``digest``, the SHA-256 of the canonical JSON
+  (sorted keys, no spaces, ASCII) of all the rest.
+- any further files that the caller lists, such as ``channel.csv`` and ``report.html``.
+
+Digests tell an interrupted export or an accident from a whole set. They are no signature: that the numbers are true
+follows only from recomputing them, which `mechdesign.certify.verify` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.certify._archive import digest, pack, plain, unpack
+from mechdesign.certify._writing import replace_files
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.claims import KINDS, Stated
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import CertificateError, InputError
+
+__all__ = ["CERTIFICATE", "CHANNEL", "DUAL", "SCHEMA", "Bundle", "encode", "inspect", "read", "write"]
+
+CHANNEL = "channel.npz"
+DUAL = "dual.npz"
+CERTIFICATE = "certificate.json"
+
+# Raised by one when the meaning of a field changes.
+SCHEMA = "mechdesign-certificate/1"
+
+_FIELDS = ("schema", "objective", "requirements", "certificate", "metadata", "files", "arrays", "digest")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
+_LARGEST_CERTIFICATE = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A set of files as read: nothing in it has been proved.
+
+    `certificate` is what the files claim. `metadata` and `arrays` are what the caller of `encode` added. `problems`
+    lists, as sentences, the digests that do not fit.
+    """
+
+    evidence: Evidence
+    certificate: Certificate
+    metadata: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    problems: tuple[str, ...] = ()
+
+
+def encode(
+    evidence: Evidence,
+    certificate: Certificate,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, ArrayLike] | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of a set by name, the certificate last. The same values give the same bytes.
+
+    `metadata` is any JSON object, `arrays` are further arrays of ``channel.npz`` (numbers, truth values or texts), and
+    `files` further files of the set. Raises `CertificateError` when the certificate does not hold, and `InputError` for
+    names that are taken or malformed and for values that the files cannot hold.
+    """
+    certificate.require()
+    contents = {CHANNEL: _channel_arrays(evidence)}
+    for name, values in (arrays or {}).items():
+        if not _ARRAY_NAME.fullmatch(name) or _OWN_ARRAY.fullmatch(name):
+            raise InputError(f"arrays[{name!r}]", "is not a free name", bound="lower-case letters, digits and _")
+        contents[CHANNEL][name] = plain(np.asarray(values), f"arrays[{name!r}]")
+    if evidence.multipliers is not None:
+        contents[DUAL] = _dual_arrays(evidence.multipliers)
+    found = {name: pack(held) for name, held in contents.items()}
+    for name, content in (files or {}).items():
+        if not _FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE):
+            raise InputError(f"files[{name!r}]", "is not a free name", bound="a plain file name")
+        found[name] = content
+    document = {
+        "schema": SCHEMA,
+        "objective": evidence.objective,
+        "requirements": [
+            {"kind": stated.kind, **{name: exact_text(number) for name, number in stated.numbers.items()}}
+            for stated in evidence.requirements
+        ],
+        "certificate": certificate.to_json(),
+        "metadata": dict(metadata or {}),
+        "files": {name: _sha256(content) for name, content in found.items()},
+        "arrays": {name: {key: digest(array) for key, array in held.items()} for name, held in contents.items()},
+    }
+    try:
+        # What JSON turns into something else, such as tuples and whole-number keys, is digested as it will be read.
+        document = json.loads(json.dumps(document, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "metadata", f"is not JSON ({error})", bound="texts, finite numbers, lists and objects"
+        ) from error
+    document["digest"] = document_digest(document)
+    found[CERTIFICATE] = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+    return found
+
+
+def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write a set that `encode` made, in place of the one that may stand in `directory`, the certificate last.
+
+    A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
+    old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
+    written; see `mechdesign.certify._writing`.
+    """
+    folder = Path(directory)
+    if CERTIFICATE not in files:
+        raise InputError("files", "lacks the certificate", value=sorted(files), bound=f"a set with {CERTIFICATE}")
+    replace_files(folder, files, CERTIFICATE, _left_over(folder, files))
+
+
+def read(directory: str | Path) -> Bundle:
+    """Return the set in `directory` after checking its digests, but nothing else.
+
+    Raises `CertificateError` when it is incomplete, malformed or does not fit its digests.
+    """
+    bundle = inspect(directory)
+    if bundle.problems:
+        raise CertificateError("; ".join(bundle.problems))
+    return bundle
+
+
+def inspect(directory: str | Path) -> Bundle:
+    """Return the set in `directory` with the digests that do not fit as `problems`.
+
+    Raises `CertificateError` when files are missing, malformed, or make no evidence.
+    """
+    folder = Path(directory)
+    document = _parse(_content(folder, CERTIFICATE))
+    problems: list[str] = []
+    if document["digest"] != document_digest(document):
+        problems.append(f"{CERTIFICATE} does not match its own digest; it has been changed since it was written")
+    held: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, recorded in document["files"].items():
+        content = _content(folder, name)
+        whole = _sha256(content) == recorded
+        if not whole:
+            problems.append(
+                f"incomplete export: {name} does not match its digest; was the export interrupted, or the file changed?"
+            )
+        if name in (CHANNEL, DUAL):
+            held[name] = unpack(content, name)
+            problems += _array_problems(name, held[name], document["arrays"].get(name, {}))
+    if set(document["arrays"]) != set(held):
+        problems.append(f"{CERTIFICATE} has digests of arrays in other files than it lists")
+    if CHANNEL not in held:
+        raise CertificateError(f"{CERTIFICATE} does not list {CHANNEL}")
+    try:
+        evidence, rest = _evidence(document, held[CHANNEL], held.get(DUAL))
+        certificate = Certificate.from_json(document["certificate"])
+    except InputError as error:
+        raise CertificateError("; ".join([*problems, f"the files hold no channel for the problem: {error}"])) from error
+    except CertificateError as error:
+        raise CertificateError("; ".join([*problems, error.reason]), error.pair) from error
+    return Bundle(evidence, certificate, MappingProxyType(document["metadata"]), rest, tuple(problems))
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON of `document` without its field ``digest``."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    return _sha256(json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
+
+
+def _channel_arrays(evidence: Evidence) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {
+        "numerators": evidence.numerators,
+        "exponent": np.array(evidence.exponent, dtype=np.int64),
+        "prior": evidence.prior,
+        "cost": evidence.cost,
+    }
+    for index, stated in enumerate(evidence.requirements):
+        arrays[f"requirement_{index}_{KINDS[stated.kind][1]}"] = stated.array
+    return arrays
+
+
+def _dual_arrays(multipliers: Multipliers) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    for index, entry in enumerate(multipliers.requirements):
+        for name in _indices(entry):
+            arrays[f"requirement_{index}_{name}"] = getattr(entry, name).astype(np.int32)
+        arrays[f"requirement_{index}_values"] = entry.values
+    if multipliers.weights is not None:
+        arrays["weights"] = multipliers.weights
+    return arrays
+
+
+def _indices(entry: PairMultipliers | FloorMultipliers) -> tuple[str, ...]:
+    pairs = isinstance(entry, PairMultipliers)
+    return ("sources", "targets", "observables") if pairs else ("estimates", "observables")
+
+
+def _evidence(
+    document: Mapping[str, Any], channel: dict[str, NDArray[Any]], dual: dict[str, NDArray[Any]] | None
+) -> tuple[Evidence, Mapping[str, NDArray[Any]]]:
+    """Return the evidence, and the arrays of ``channel.npz`` that are not part of it."""
+    rest = dict(channel)
+    stated = tuple(_stated(index, entry, rest) for index, entry in enumerate(document["requirements"]))
+    multipliers = None if dual is None else _multipliers(stated, dict(dual))
+    evidence = Evidence(
+        numerators=_array(rest, CHANNEL, "numerators", "<i8", 2),
+        exponent=int(_array(rest, CHANNEL, "exponent", "<i8", 0)),
+        prior=_array(rest, CHANNEL, "prior", "<f8", 1),
+        cost=_array(rest, CHANNEL, "cost", "<f8", 2),
+        objective=document["objective"],
+        requirements=stated,
+        multipliers=multipliers,
+    )
+    unknown = [name for name in rest if _OWN_ARRAY.fullmatch(name)]
+    if unknown:
+        raise CertificateError(f"{CHANNEL} is malformed: array {unknown[0]} belongs to no requirement")
+    return evidence, MappingProxyType(rest)
+
+
+def _stated(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
+    name = f"{CERTIFICATE} is malformed: requirements[{index}]"
+    if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
+        raise CertificateError(f"{name} is of no known kind")
+    numbers, array = KINDS[entry["kind"]]
+    if set(entry) != {"kind", *numbers} or not all(isinstance(entry[number], str) for number in numbers):
+        raise CertificateError(f"{name} does not state {', '.join(numbers)} as texts, or states more")
+    kind, axes = ("<i8", 2) if array == "edges" else ("<f8", 2)
+    path = f"requirements[{index}]"
+    return Stated(
+        entry["kind"],
+        {number: exact(entry[number], f"{path}.{number}") for number in numbers},
+        _array(arrays, CHANNEL, f"requirement_{index}_{array}", kind, axes),
+    )
+
+
+def _multipliers(stated: tuple[Stated, ...], arrays: dict[str, NDArray[Any]]) -> Multipliers:
+    def take(index: int, name: str) -> NDArray[Any]:
+        return _array(arrays, DUAL, f"requirement_{index}_{name}", "<f8" if name == "values" else "<i4", 1)
+
+    entries: list[PairMultipliers | FloorMultipliers] = []
+    for index, requirement in enumerate(stated):
+        if requirement.kind == "distortion":
+            names: tuple[str, ...] = ("estimates", "observables", "values")
+            entries.append(FloorMultipliers(*(take(index, name) for name in names)))
+        else:
+            names = ("sources", "targets", "observables", "values")
+            entries.append(PairMultipliers(*(take(index, name) for name in names)))
+    weights = _array(arrays, DUAL, "weights", "<f8", 1) if "weights" in arrays else None
+    if arrays:
+        raise CertificateError(f"{DUAL} is malformed: array {next(iter(arrays))} belongs to no requirement")
+    return Multipliers(tuple(entries), weights)
+
+
+def _array(arrays: dict[str, NDArray[Any]], file: str, name: str, kind: str, axes: int) -> NDArray[Any]:
+    """Take an array out of `arrays`."""
+    if name not in arrays:
+        raise CertificateError(f"{file} is malformed: array {name} is missing")
+    array = arrays.pop(name)
+    if array.dtype.str != kind or array.ndim != axes:
+        found = f"{array.dtype.str} of {array.ndim} axes"
+        raise CertificateError(f"{file} is malformed: array {name} is {found}, not {kind} of {axes} axes")
+    return array
+
+
+def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any) -> list[str]:
+    if not isinstance(recorded, dict):
+        return [f"{CERTIFICATE} is malformed: arrays of {file}"]
+    problems = [f"array {name} of {file} is missing" for name in recorded if name not in arrays]
+    for name, array in arrays.items():
+        if recorded.get(name) != digest(array):
+            problems.append(f"array {name} of {file} does not match its digest")
+    return problems
+
+
+def _content(folder: Path, name: str) -> bytes:
+    path = folder / name
+    try:
+        # Pipes and devices would block or never end.
+        if not path.is_file():
+            raise CertificateError(f"incomplete export: {name} is missing in {folder}; was the export interrupted?")
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _parse(content: bytes) -> dict[str, Any]:
+    if len(content) > _LARGEST_CERTIFICATE:
+        raise CertificateError(f"{CERTIFICATE} is malformed: {len(content)} bytes are too many")
+    try:
+        document = json.loads(content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        # Numbers such as 1e999 are read as infinite, which only writing them again shows.
+        json.dumps(document, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
+    if not isinstance(document, dict):
+        raise CertificateError(f"{CERTIFICATE} is malformed: not an object")
+    if document.get("schema") != SCHEMA:
+        raise CertificateError(f"{CERTIFICATE} has the schema {document.get('schema')!r}, and not {SCHEMA!r}")
+    if set(document) != set(_FIELDS):
+        wrong = ", ".join(sorted(set(document) ^ set(_FIELDS)))
+        raise CertificateError(f"{CERTIFICATE} is malformed: missing or unknown: {wrong}")
+    for name in ("certificate", "metadata", "files", "arrays"):
+        if not isinstance(document[name], dict):
+            raise CertificateError(f"{CERTIFICATE} is malformed: {name} is not an object")
+    if not isinstance(document["requirements"], list):
+        raise CertificateError(f"{CERTIFICATE} is malformed: requirements is not a list")
+    for name in document["files"]:
+        if not _FILE_NAME.fullmatch(name) or name == CERTIFICATE:
+            raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not the name of a file of the set")
+    return document
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Return the files that an older certificate in `folder` lists, as they were written, and `files` lacks."""
+    try:
+        recorded = _parse(_content(folder, CERTIFICATE))["files"]
+        return [
+            name for name, known in recorded.items() if name not in files and _sha256(_content(folder, name)) == known
+        ]
+    except CertificateError:
+        return []
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
