@@ -1,0 +1,1 @@
+"""Privacy as a game: what an attacker makes of a channel."""
