@@ -133,10 +133,10 @@ _PACKAGES = {
 def back_end(method: str) -> BackEnd:
     """Return the CVXPY solver called `method`, such as "CLARABEL".
 
-    None of them starts from an earlier answer. A solver that this file has no dialect for runs with its own
-    tolerances, and takes neither a time limit nor other options. `vertex` has no meaning here, and `threads` only
-    where the solver has such an option: the others named above run in one thread. Ctrl-C is seen when the solver
-    returns, except that SCS looks out for it.
+    None of them starts from an earlier answer, and `vertex` has no meaning here. `threads` reaches Clarabel and HiGHS;
+    SCS, OSQP and SciPy run in one thread. A solver that this file has no dialect for runs with its own tolerances, and
+    neither a time limit, nor threads, nor extra options are accepted for it. Ctrl-C is seen when the solver returns,
+    except that SCS looks out for it; then there are no numbers.
 
     Raises InputError for a solver that CVXPY does not know, MissingDependencyError for one that is not installed.
     """
