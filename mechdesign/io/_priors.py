@@ -43,7 +43,7 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
         return Prior.uniform(domain.size), ()
     if table.probabilities is not None:
         _check_length(len(table.probabilities), domain, f"{path}.probabilities")
-        with at(path, {"prior": "probabilities"} | _indexed("prior", "probabilities", domain.size)):
+        with at(path, {"prior": "probabilities"}):
             return Prior(np.array(table.probabilities)), ()
     notes: tuple[str, ...] = ()
     if table.checkins is not None:
@@ -67,14 +67,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
-    # An error of a count that came from elsewhere than the table itself is about the table that brought it.
-    names = _indexed("counts", form, domain.size) | {"counts": form}
-    with at(path, names):
+    with at(path, {"counts": form}):
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
-
-
-def _indexed(name: str, key: str, n: int) -> dict[str, str]:
-    return {f"{name}[{index}]": f"{key}[{index}]" for index in range(n)}
 
 
 def _check_length(length: int, domain: Domain, path: str) -> None:

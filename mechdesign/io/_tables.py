@@ -280,14 +280,15 @@ def choice(value: str, choices: Iterable[str], path: str) -> str:
 def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turn any `InputError` into a `SpecificationError` about a key at or below `path`.
 
-    Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions.
+    Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
     """
     try:
         yield
     except SpecificationError:
         raise
     except InputError as error:
-        place = (renamed or {}).get(error.path, error.path)
+        argument = re.split(r"[.\[]", error.path, maxsplit=1)[0]
+        place = (renamed or {}).get(argument, argument) + error.path[len(argument) :]
         raise SpecificationError(
             join(path, place), error.problem, value=_shown(error.value), bound=error.bound, remedy=error.remedy
         ) from error

@@ -1,0 +1,89 @@
+"""Write single files that a crash cannot spoil, and look at folders before a long computation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
+from mechdesign.errors import ExportError
+
+__all__ = ["SET", "check_target", "check_writable", "write_file"]
+
+SET = (CHANNEL, DUAL, "channel.csv", "report.html", CERTIFICATE)
+"""The files of an exported set."""
+
+_PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
+
+
+def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+    """Write a file in pieces under a temporary name, and rename it when it is whole; raise `ExportError` on failure."""
+    target = Path(path)
+    temporary = target.parent / f".{target.name}.partial"
+    try:
+        with temporary.open("wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ExportError(f"{target} could not be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def check_target(directory: str | os.PathLike[str], force: bool = False) -> None:
+    """Raise `ExportError` unless a set of files may and can be written into `directory`.
+
+    It may when the folder does not exist or is empty, or when an exported set stands there, whole or interrupted. With
+    `force` it may whatever stands there: files of other names are never touched.
+    """
+    folder = Path(directory)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise ExportError(f"{folder} is not a folder; choose another one")
+        if folder.is_dir() and not force and not _is_ours(folder):
+            raise ExportError(
+                f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
+                "write beside them"
+            )
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
+    check_writable(folder)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise `ExportError` unless files can be made in `folder`, or `folder` itself in the nearest folder there is."""
+    there = folder.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise ExportError(f"{folder} cannot be made: {there} is not a folder")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def _is_ours(folder: Path) -> bool:
+    names = {entry.name for entry in folder.iterdir()}
+    if not names:
+        return True
+    if CERTIFICATE in names:
+        try:
+            document = json.loads((folder / CERTIFICATE).read_bytes())
+        except ValueError:
+            # Cut off by an interrupted export, or not ours: the other files tell.
+            document = None
+        if isinstance(document, dict) and str(document.get("schema", "")).startswith("mechdesign-certificate/"):
+            return True
+    plain = {match["name"] if (match := _PARTIAL.fullmatch(name)) else name for name in names}
+    return CHANNEL in plain and plain <= set(SET)
