@@ -1,0 +1,123 @@
+"""The sides of a map: its extent, its scale, and ticks in degrees or in the unit of the domain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from mechdesign.model.domain import Domain, Grid
+from mechdesign.report.scales import short
+from mechdesign.report.style import INK, RULE
+from mechdesign.report.words import clip
+
+__all__ = ["LONGEST", "borders", "extent", "frame", "in_unit", "round_ticks"]
+
+Floats = NDArray[np.float64]
+
+LONGEST = 12.0
+"""A map longer than this, in widths, is not drawn to scale: its short side could not be seen."""
+
+
+def borders(cells: Grid) -> tuple[Floats, Floats]:
+    """Return where the columns and the rows of a grid begin and end."""
+    return np.linspace(0, cells.width, cells.columns + 1), np.linspace(0, cells.height, cells.rows + 1)
+
+
+def extent(domain: Domain) -> tuple[float, float, float, float]:
+    """Return west, east, south and north of the picture of a domain in the plane."""
+    if domain.cells is not None:
+        return 0.0, domain.cells.width, 0.0, domain.cells.height
+    (west, south), (east, north) = domain.points.min(axis=0), domain.points.max(axis=0)
+    margin = 0.06 * (max(east - west, north - south) or 2.0)
+    return float(west - margin), float(east + margin), float(south - margin), float(north + margin)
+
+
+def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
+    """Show the map to scale, with degrees along its sides where there are any, else with its unit."""
+    west, east, south, north = extent(domain)
+    to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
+    axes.set_aspect("equal" if to_scale else "auto")
+    # Cells make a frame themselves.
+    for spine in axes.spines.values():
+        spine.set_visible(domain.cells is None)
+        spine.set_color(RULE)
+    if not ticks:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    axes.tick_params(length=3)
+    degrees = _degrees(domain)
+    if degrees is None:
+        note = "" if to_scale else ", not to scale"
+        axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
+        axes.set_ylabel(f"y{in_unit(domain.unit)}{note}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(round_ticks(6))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
+        return
+    (start_x, per_x), (start_y, per_y) = degrees
+    for axis, start, per_degree, low, high, letters in (
+        (axes.xaxis, start_x, per_x, west, east, "EW"),
+        (axes.yaxis, start_y, per_y, south, north, "NS"),
+    ):
+        first, last = start + low / per_degree, start + high / per_degree
+        nice = np.asarray(MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(first, last))
+        kept = nice[(nice >= first) & (nice <= last)]
+        decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
+        names = [f"{abs(angle):.{decimals}f}°{letters[0] if angle >= 0 else letters[1]}" for angle in kept]
+        axis.set_ticks((kept - start) * per_degree, labels=names)
+    if to_scale:
+        _ruler(axes, domain.unit, east - west)
+
+
+def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Return, for longitude and latitude, the degrees at 0 km and the km per degree, or None without degrees."""
+    if domain.geographic is not None and domain.cells is not None:
+        box = domain.geographic
+        return (
+            (box.west, domain.cells.width / (box.east - box.west)),
+            (box.south, domain.cells.height / (box.north - box.south)),
+        )
+    if domain.coordinates is None:
+        return None
+    spans = np.ptp(domain.coordinates, axis=0)[::-1]
+    lengths = np.ptp(domain.points, axis=0)
+    if not (spans > 0).all() or not (lengths > 0).all():
+        return None
+    starts = domain.coordinates.min(axis=0)[::-1] - domain.points.min(axis=0) * spans / lengths
+    rates = lengths / spans
+    return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
+
+
+def _ruler(axes: Axes, unit: str, width: float) -> None:
+    """Draw a bar of a round length below the lower left corner of a map."""
+    exponent = 10.0 ** math.floor(math.log10(width / 4))
+    length = max(step * exponent for step in (1, 2, 5) if step * exponent <= width / 4)
+    place = axes.get_xaxis_transform()
+    start = axes.get_xlim()[1] - length
+    axes.plot(
+        [start, start + length],
+        [1.02, 1.02],
+        transform=place,
+        color=INK,
+        linewidth=2,
+        clip_on=False,
+        solid_capstyle="butt",
+    )
+    axes.text(
+        start + length, 1.03, f"{short(length)} {clip(unit)}", transform=place, ha="right", va="bottom", fontsize=8.5
+    )
+
+
+def round_ticks(most: int) -> MaxNLocator:
+    """Return at most `most` steps between ticks, of 1, 2, 2.5 or 5 times a power of ten."""
+    return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+
+
+def in_unit(unit: str) -> str:
+    """Return a unit in brackets, to be put behind the name of an axis."""
+    return f" ({clip(unit)})" if unit else ""

@@ -1,0 +1,245 @@
+"""Draw one number for each secret (or observable): on a map where there is one, and else as bars."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from mechdesign.model.domain import Domain
+from mechdesign.report.frame import LONGEST, borders, extent, frame, in_unit, round_ticks
+from mechdesign.report.scales import Scale
+from mechdesign.report.style import ACCENT, MUTED
+from mechdesign.report.words import clip
+
+__all__ = ["Kind", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
+
+Floats = NDArray[np.float64]
+Kind = Literal["grid", "points", "line", "labels"]
+
+_MOST_NAMES = 36
+_MOST_BARS = 60
+
+
+def kind(domain: Domain | None) -> Kind:
+    """Tell how a domain is shown: cells of a grid, points of a plane, along a line, or one after the other."""
+    if domain is None or domain.points.shape[1] not in (1, 2):
+        return "labels"
+    if domain.cells is not None and domain.points.shape[1] == 2:
+        return "line" if 1 in (domain.cells.rows, domain.cells.columns) else "grid"
+    return "line" if domain.points.shape[1] == 1 else "points"
+
+
+def panel_size(domain: Domain | None, width: float, height: float) -> tuple[float, float]:
+    """Return the size in inches, at most `width` × `height`, that suits the picture of a domain."""
+    if kind(domain) not in ("grid", "points"):
+        return width, min(height, width * 0.62)
+    west, east, south, north = extent(domain)  # type: ignore[arg-type]
+    ratio = (east - west) / (north - south)
+    if not 1 / LONGEST <= ratio <= LONGEST:
+        ratio = LONGEST if ratio > 1 else 1 / LONGEST
+    return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
+
+
+def draw(
+    axes: Axes, domain: Domain | None, values: Floats, scale: Scale, *, mark: int | None = None, ticks: bool = True
+) -> None:
+    """Draw `values` (n,) for the n members of a domain, and mark one of them.
+
+    Cells and points get the colours of `scale`, bars its unit. A zero is drawn as absent where the scale says so:
+    hatched cells, hollow points, hollow dots in place of bars. `ticks` can leave out numbers on maps.
+    """
+    form = kind(domain)
+    if domain is None or form == "labels":
+        _draw_bars(axes, np.arange(len(values), dtype=float), 0.8, values, scale, mark)
+        _name_bars(axes, domain, len(values))
+        return
+    if form == "line":
+        positions, widths = _along(domain)
+        _draw_bars(axes, positions, widths, values, scale, mark)
+        axes.set_xlabel(f"position{in_unit(domain.unit)}")
+        return
+    if form == "grid":
+        _draw_cells(axes, domain, values, scale)
+    else:
+        _draw_points(axes, domain, values, scale)
+    frame(axes, domain, ticks)
+    if mark is not None:
+        mark_place(axes, domain, mark)
+
+
+def mark_place(axes: Axes, domain: Domain, index: int) -> None:
+    """Mark a cell by its outline, or a point by a ring, to be seen on light and on dark colours."""
+    if kind(domain) == "grid" and domain.cells is not None:
+        columns, rows = borders(domain.cells)
+        row, column = divmod(index, domain.cells.columns)
+        corner = (columns[column], rows[row])
+        size = (columns[column + 1] - columns[column], rows[row + 1] - rows[row])
+        for colour, thickness in (("black", 2.8), ("white", 1.2)):
+            cell = Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=thickness, zorder=5, clip_on=False)
+            axes.add_patch(cell)
+        return
+    x, y = domain.points[index]
+    for colour, thickness in (("black", 3.6), ("white", 1.6)):
+        axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
+
+
+def scale_bar(figure: Figure, axes: list[Axes], scale: Scale) -> None:
+    """Put the bar of the colours beside pictures that share them, with a hatched box for zero where it is shown."""
+    bar = figure.colorbar(
+        ScalarMappable(scale.norm, scale.cmap),
+        ax=axes,
+        extend="min" if scale.below else "neither",
+        pad=0.015,
+        fraction=0.05,
+        aspect=26,
+        shrink=0.96,
+    )
+    bar.outline.set_visible(False)
+    bar.set_label(scale.label)
+    bar.formatter = FuncFormatter(lambda value, _: scale.write(value))
+    bar.ax.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    if scale.norm.__class__.__name__ == "Normalize":
+        bar.locator = round_ticks(6)
+    bar.update_ticks()
+
+
+def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
+    """Explain below the picture how a zero is shown in it."""
+    if kind(domain) == "grid":
+        handle: Artist = _absent_patch()
+    else:
+        handle = Line2D([], [], linestyle="", marker="o", markersize=4, markerfacecolor="none", markeredgecolor=MUTED)
+    figure.legend([handle], [text], loc="outside lower left", fontsize=8.5, handlelength=1.4, handleheight=1.0)
+
+
+def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> QuadMesh:
+    assert domain.cells is not None
+    columns, rows = borders(domain.cells)
+    table = values.reshape(domain.cells.rows, domain.cells.columns)
+    shown = np.ma.masked_where((table == 0) & scale.zeros, table)
+    if np.ma.is_masked(shown):
+        axes.add_patch(_absent_patch((columns[0], rows[0]), columns[-1], rows[-1]))
+    mesh = axes.pcolormesh(columns, rows, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True, zorder=1)
+    axes.set_xlim(columns[0], columns[-1])
+    axes.set_ylim(rows[0], rows[-1])
+    return mesh
+
+
+def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> PathCollection:
+    present = ~((values == 0) & scale.zeros)
+    x, y = domain.points.T
+    # As many points as there are should cover about a tenth of the picture between them, and all be seen.
+    largest = float(np.clip(20000 / len(values), 24, 260))
+    sizes = (
+        largest * np.clip(values / (values.max() or 1.0), 0.12, 1.0)
+        if scale.zeros
+        else np.full(len(values), largest / 2)
+    )
+    axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
+    order = np.flatnonzero(present)[np.argsort(-values[present], kind="stable")]
+    found = axes.scatter(
+        x[order],
+        y[order],
+        s=sizes[order],
+        c=values[order],
+        norm=scale.norm,
+        cmap=scale.cmap,
+        edgecolor=MUTED,
+        linewidth=0.5,
+        zorder=3,
+        rasterized=len(values) > 400,
+    )
+    west, east, south, north = extent(domain)
+    axes.set_xlim(west, east)
+    axes.set_ylim(south, north)
+    return found
+
+
+def _draw_bars(
+    axes: Axes, positions: Floats, width: float | Floats, values: Floats, scale: Scale, mark: int | None
+) -> None:
+    colour = scale.cmap(0.62)
+    if len(values) <= _MOST_BARS:
+        bars = axes.bar(positions, values, width, color=colour, zorder=2)
+        if mark is not None:
+            bars[mark].set_color(ACCENT)
+    else:
+        # One collection for all: hundreds of single bars would make a large file.
+        axes.vlines(positions, 0, values, color=colour, linewidth=1.2, zorder=2)
+        if mark is not None:
+            axes.vlines(positions[mark], 0, values[mark], color=ACCENT, linewidth=2, zorder=3)
+    if mark is not None:
+        axes.plot(
+            positions[mark],
+            0,
+            marker="^",
+            markersize=7,
+            color=ACCENT,
+            clip_on=False,
+            zorder=6,
+            markeredgecolor="none",
+            transform=axes.get_xaxis_transform(),
+        )
+    absent = np.flatnonzero((values == 0) & scale.zeros)
+    if absent.size:
+        axes.plot(
+            positions[absent],
+            np.zeros(len(absent)),
+            "o",
+            markersize=3.2,
+            markerfacecolor="none",
+            markeredgecolor=MUTED,
+            markeredgewidth=0.6,
+            clip_on=False,
+            zorder=4,
+        )
+    margin = 0.6 * float(np.max(width))
+    axes.set_xlim(positions.min() - margin, positions.max() + margin)
+    axes.set_ylim(0, float(scale.norm.vmax or 1.0) * 1.04)
+    axes.yaxis.set_major_locator(round_ticks(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: scale.write(value)))
+    axes.set_ylabel(scale.label.removesuffix(" (log scale)"))
+    axes.grid(axis="y")
+
+
+def _name_bars(axes: Axes, domain: Domain | None, n: int) -> None:
+    numbered = domain is None or all(label == str(index) for index, label in enumerate(domain.labels))
+    if domain is None or numbered or n > _MOST_NAMES:
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}" if 0 <= value < n else ""))
+        axes.set_xlabel("index")
+        return
+    names = [clip(label) for label in domain.labels]
+    upright = sum(map(len, names)) + 2 * n > 60
+    axes.set_xticks(range(n), names, rotation=90 if upright else 0)
+    axes.tick_params(axis="x", length=0)
+
+
+def _along(domain: Domain) -> tuple[Floats, Floats]:
+    """Return positions and widths of bars for a domain along a line."""
+    if domain.cells is not None:
+        columns, rows = borders(domain.cells)
+        ends = columns if domain.cells.rows == 1 else rows
+        return (ends[1:] + ends[:-1]) / 2, 0.9 * np.diff(ends)
+    positions = domain.points[:, 0]
+    gaps = np.diff(np.unique(positions))
+    width = max(0.8 * float(gaps.min()), float(np.ptp(positions)) / 250) if gaps.size else 1.0
+    return positions, np.full(len(positions), width)
+
+
+def _absent_patch(
+    corner: tuple[float, float] = (0.0, 0.0), width: float = 1.0, height: float = 1.0, label: str = ""
+) -> Patch:
+    return Rectangle(
+        corner, width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0, label=label
+    )

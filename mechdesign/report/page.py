@@ -1,0 +1,274 @@
+"""The report: one page of HTML that holds everything, pictures included, and asks nothing of the network."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shlex
+from collections.abc import Iterable
+from html import escape
+from importlib import resources
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mechdesign.certify.certificate import Certificate
+from mechdesign.errors import InputError
+from mechdesign.games import attack
+from mechdesign.model.channel import Channel
+from mechdesign.model.problem import Problem
+from mechdesign.report import dots, plot
+from mechdesign.report.references import reference_costs
+from mechdesign.report.scales import power, short
+from mechdesign.report.sentences import met, requirement_name, summary
+from mechdesign.report.svg import inline_svg
+from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
+
+__all__ = ["html"]
+
+# No script runs in the page and nothing is fetched, whatever a label may hold.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
+    """Return the report on a channel as one self-contained page.
+
+    The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
+    HTML. Raises InputError when the channel or the certificate is of another problem.
+    """
+    _check(problem, channel, certificate)
+    title = plain(problem.title).strip() or "Privacy mechanism"
+    sections = [
+        _header(title, problem, certificate),
+        _requirements(problem, certificate),
+        _costs(problem, certificate),
+        *_pictures(problem, channel),
+        _provenance(channel, certificate),
+        _use(problem),
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{_style()}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *sections,
+            "</main>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
+    if channel.numerators.shape != problem.cost.shape:
+        raise InputError(
+            "channel", "is of another problem", value=channel.numerators.shape, bound=f"of shape {problem.cost.shape}"
+        )
+    kinds = tuple(requirement.kind for requirement in problem.requirements)
+    found = tuple(checked.kind for checked in certificate.requirements)
+    if kinds != found:
+        raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
+
+
+def _header(title: str, problem: Problem, certificate: Certificate) -> str:
+    if certificate.holds:
+        verdict = "<strong>Holds.</strong> Every requirement below was checked in exact arithmetic."
+    else:
+        pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
+        verdict = f"<strong>Does not hold.</strong> {_text(certificate.reason)}.{pair}"
+    return "\n".join(
+        [
+            "<header>",
+            f"<h1>{escape(title)}</h1>",
+            f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
+            f"<p>{_text(summary(problem, certificate))}</p>",
+            "</header>",
+        ]
+    )
+
+
+def _requirements(problem: Problem, certificate: Certificate) -> str:
+    if not problem.requirements:
+        return _section("Requirements", "<p>Nothing was required.</p>")
+    rows = []
+    for requirement, checked in zip(problem.requirements, certificate.requirements, strict=True):
+        least = checked.kind == "distortion"
+        rows.append(
+            (
+                _text(requirement_name(problem, requirement)),
+                f"{'at least' if least else 'ε at most'} {decimal(checked.nominal)}",
+                f"{'error' if least else 'ε ='} {short(checked.realised, 12)}",
+                "holds" if checked.holds else "<strong>does not hold</strong>",
+            )
+        )
+    table = _table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
+    note = (
+        "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
+        "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
+    )
+    picture = _figure(
+        dots.requirements_picture(met(problem, certificate)),
+        "requirements",
+        "Requirements against what was realised",
+        "Each dot is a realised value as a part of the nominal one, at the black line. Dots on the pale band are "
+        "allowed.",
+    )
+    return _section("Requirements", table, note, picture)
+
+
+def _costs(problem: Problem, certificate: Certificate) -> str:
+    found = cost_measure(problem)
+    aim = certificate.objective
+    rows = [
+        (
+            "Expected cost" + (", minimised" if aim == "expected" else ""),
+            _number(certificate.expected_cost, found.unit),
+        ),
+        ("Worst cost" + (", minimised" if aim == "worst" else ""), _number(certificate.worst_cost, found.unit)),
+        (f"Lower bound of the {aim} cost", _number(certificate.lower_bound, found.unit)),
+        ("Relative gap", power(certificate.relative_gap)),
+    ]
+    note = (
+        "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
+        "with the channel and can be checked without any solver.</p>"
+    )
+    picture = _figure(
+        dots.cost_picture(
+            certificate.cost,
+            certificate.lower_bound,
+            certificate.relative_gap,
+            reference_costs(problem),
+            aim,
+            found.unit,
+        ),
+        "cost",
+        "Cost against its lower bound and against other mechanisms",
+        "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−E(s, o)/2), with "
+        "E(s, o) the bound on the logarithm of the odds that the requirements imply; remapped, each of its outputs is "
+        "replaced by the answer that is then best on average.",
+    )
+    return _section("Cost", _table((), rows, "numbers"), note, picture)
+
+
+def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
+    found = attack_measure(problem)
+    best = attack.optimal(channel, problem.prior, found.matrix)
+    shown = answers(problem)
+    yield _section(
+        "Prior",
+        _figure(
+            plot.prior_picture(problem.prior, problem.secrets),
+            "prior",
+            "Prior probability of each secret",
+            "What an adversary is taken to believe before any answer.",
+        ),
+    )
+    yield _section(
+        "Answers",
+        _figure(
+            plot.outputs_picture(channel.matrix, problem.prior, problem.secrets, shown),
+            "answers",
+            "Probability of each answer for the most likely secrets",
+            "One panel for each of the most likely secrets, all on one scale; where the secret has a place among the "
+            "answers, it is outlined, ringed or blue. An answer that spreads over k observables is as uncertain as a "
+            "fair draw from k (the exponential of the entropy).",
+        ),
+    )
+    measured = found.name or "error as given"
+    yield _section(
+        "What the adversary still does not know",
+        _figure(
+            plot.error_picture(best.per_secret, problem.prior, problem.secrets, found.unit),
+            "error",
+            "Expected error of the best attack for each secret",
+            "The best attack knows the prior and the mechanism, and guesses so that its error "
+            f"({measured}) is least on average. Left: its expected error for each secret. Right: the same against the "
+            "prior; secrets that never occur are left out.",
+        ),
+    )
+
+
+def _provenance(channel: Channel, certificate: Certificate) -> str:
+    digest = hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest()
+    n, m = channel.numerators.shape
+    rows = [(_text(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
+    rows.append(("channel", f"{n} × {m} integers over 2<sup>62</sup>"))
+    rows.append(("SHA-256 of the integers, row by row, 8 bytes each, low byte first", f"<code>{digest}</code>"))
+    return _section("Provenance", _table((), rows))
+
+
+def _use(problem: Problem) -> str:
+    index = int(plot.most_likely(problem.prior, 1)[0])
+    label = plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)
+    commands = (
+        "# check privacy and optimality again, without any solver\n"
+        "mechdesign verify DIR\n\n"
+        "# draw answers for one secret, with the randomness of the operating system\n"
+        f"mechdesign sample DIR --secret {shlex.quote(label)}"
+    )
+    program = (
+        "import mechdesign as md\n\n"
+        "md.verify(DIR)                     # raises an error that names the worst pair unless it holds\n"
+        f"md.Channel.load(DIR).sample({index}, size=10)"
+    )
+    return _section(
+        "Verify and sample",
+        "<p>With DIR the folder that this report is in:</p>",
+        f"<pre><code>{escape(commands)}</code></pre>",
+        "<p>The same in Python:</p>",
+        f"<pre><code>{escape(program)}</code></pre>",
+    )
+
+
+def _figure(figure: Figure, name: str, subject: str, caption: str) -> str:
+    finding = " ".join(figure.get_suptitle().split())
+    picture = inline_svg(figure, name, f"{subject}. {finding}.")
+    return f'<figure id="{name}">\n{picture}\n<figcaption>{_text(caption)}</figcaption>\n</figure>'
+
+
+def _section(heading: str, *parts: str) -> str:
+    return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *parts, "</section>"])
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str = "") -> str:
+    """Return a table of cells that are HTML already; the first of each row is its head."""
+    lines = [f'<div class="wide"><table class="{kind}">' if kind else '<div class="wide"><table>']
+    if heads:
+        lines.append("<thead><tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead>")
+    lines.append("<tbody>")
+    for first, *rest in rows:
+        lines.append(f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>")
+    return "\n".join([*lines, "</tbody>", "</table></div>"])
+
+
+def _pair(problem: Problem, pair: tuple[int, int]) -> str:
+    if problem.secrets is None:
+        return f"{pair[0]} and {pair[1]}"
+    return " and ".join(_text(problem.secrets.labels[index]) for index in pair)
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{short(value, 12)} {_text(unit)}".rstrip()
+
+
+def _value(value: str | float | int) -> str:
+    return _text(short(value, 6) if isinstance(value, float) else str(value))
+
+
+def _text(text: str) -> str:
+    return escape(plain(text))
+
+
+@functools.cache
+def _style() -> str:
+    return resources.files("mechdesign.report").joinpath("report.css").read_text(encoding="utf-8")

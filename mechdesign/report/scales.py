@@ -1,0 +1,102 @@
+"""From numbers to colours, and to the words beside the colours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import Colormap, LogNorm, Normalize
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Scale", "error_scale", "percent", "power", "probability_scale", "short"]
+
+# A linear scale shows nothing below this part of its end; when more than half of the values are there, take logarithms.
+_INVISIBLE = 0.01
+_DECADES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A colour for every number: `norm` and `cmap`, the `label` of the colour bar, and how its ticks are written.
+
+    With `zeros`, the number 0 has no colour: it is shown as absent. `below` says that smaller numbers share the first
+    colour. Pictures side by side share one scale.
+    """
+
+    norm: Normalize
+    cmap: Colormap
+    label: str
+    zeros: bool
+    below: bool = False
+    percent: bool = False
+
+    def write(self, value: float) -> str:
+        """Write one number of the scale."""
+        return percent(value) if self.percent else short(value)
+
+
+def probability_scale(values: ArrayLike, label: str) -> Scale:
+    """Return the scale for probabilities: linear from 0, or logarithmic where a linear one would show but a few."""
+    positive = _positive(values)
+    top = float(positive.max()) if positive.size else 1.0
+    cmap = _between("magma_r", 0.01, 0.96)
+    if positive.size and float(np.mean(positive < _INVISIBLE * top)) > 0.5:
+        lowest = float(positive.min())
+        start = max(lowest, top * 10.0**-_DECADES)
+        return Scale(LogNorm(start, top), cmap, f"{label} (log scale)", True, below=lowest < start, percent=True)
+    return Scale(Normalize(0.0, top), cmap, label, True, percent=True)
+
+
+def error_scale(values: ArrayLike, label: str) -> Scale:
+    """Return the scale for the adversary's errors, linear from 0; the hue differs from that of probabilities."""
+    positive = _positive(values)
+    top = float(positive.max()) if positive.size else 1.0
+    return Scale(Normalize(0.0, top), _between("viridis_r", 0.0, 1.0), label, False)
+
+
+def percent(value: float) -> str:
+    """Write a probability: ``12%``, ``0.35%``, ``2e-05%``.
+
+    >>> percent(0.1234), percent(0.00351), percent(1.0), percent(0.0)
+    ('12%', '0.35%', '100%', '0%')
+    """
+    return f"{short(100 * value, 2 if value < 0.9995 else 3)}%"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Write a number in `digits` digits, without an exponent where that is short.
+
+    >>> short(1.23456), short(20.0), short(0.000012345), short(123456.0), short(math.inf)
+    ('1.23', '20', '1.23e-05', '123456', '∞')
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if 10**digits <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+def power(value: float) -> str:
+    """Write a small number for reading, as in a text.
+
+    >>> power(8.04e-8), power(1e-12), power(0.031)
+    ('8×10⁻⁸', '10⁻¹²', '0.031')
+    """
+    if not 0 < value < 1e-3:
+        return short(value, 2)
+    digits, exponent = f"{value:.0e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{'' if digits == '1' else f'{digits}×'}10{raised}"
+
+
+def _positive(values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array) & (array > 0)]
+
+
+def _between(name: str, start: float, stop: float) -> Colormap:
+    """Return a part of a colour map: the ends of some are hard to tell from the paper or from black lines."""
+    whole = matplotlib.colormaps[name]
+    return matplotlib.colors.ListedColormap(whole(np.linspace(start, stop, 256)), name=f"{name}[{start}, {stop}]")

@@ -1,0 +1,95 @@
+"""How pictures look: colours, type, and figures that neither read nor change matplotlib's global state."""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec
+
+import matplotlib.style
+from matplotlib.figure import Figure
+
+__all__ = ["ACCENT", "INK", "MUTED", "RULE", "drawn", "headline", "new_figure", "styled"]
+
+# Colours of the page. `mechdesign.report.svg` replaces them by variables, so that they follow light and dark mode.
+INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
+
+_RC: dict[str, object] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9.0,
+    "figure.constrained_layout.use": False,
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mechdesign",
+    # Users' titles and labels may hold dollar signs: nothing of theirs is read as a formula.
+    "text.parse_math": False,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.5,
+}
+
+_HEADLINE_SIZE = 11.0
+# Mean width of a character of the headline's type, in inches.
+_HEADLINE_CHARACTER = 0.0875
+
+_P = ParamSpec("_P")
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw with matplotlib's own defaults and the style of the report, whatever the user's settings; then restore."""
+    with matplotlib.style.context(["default", _RC]), warnings.catch_warnings():
+        # Labels in scripts that the bundled font lacks: the reader's browser has a font for them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        yield
+
+
+def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
+    """Make a function draw its picture in style, complete with everything that matplotlib else adds only on saving."""
+
+    @functools.wraps(function)
+    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
+        with styled():
+            figure = function(*args, **kwargs)
+            figure.draw_without_rendering()
+        return figure
+
+    return wrapper
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of `width` × `height` inches that arranges its parts by itself."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.03)  # type: ignore[call-arg]
+    return figure
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Say above the whole picture, from the left, what it shows."""
+    characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
+    figure.suptitle(
+        textwrap.fill(text, characters), x=0.005, ha="left", size=_HEADLINE_SIZE, weight="bold", linespacing=1.25
+    )

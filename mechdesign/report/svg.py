@@ -1,0 +1,82 @@
+"""Turn figures into SVG that stands inside a page: same bytes every time, colours that follow light and dark mode."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+from xml.etree import ElementTree
+
+from matplotlib.figure import Figure
+
+from mechdesign.report.style import ACCENT, INK, MUTED, RULE, styled
+
+__all__ = ["VARIABLES", "inline_svg"]
+
+VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
+"""The variables of the page's style sheet that stand for colours of the figures."""
+
+# What one inch of a picture is on the page: type of 9 points then has 0.8 rem.
+_REM_PER_INCH = 6.4
+_RASTER_DPI = 150
+_COLOUR = re.compile("|".join(VARIABLES))
+_FONT = re.compile(r"'DejaVu Sans'[^;]*")
+_FRACTION = re.compile(r"(\.\d{2})\d+")
+_DROPPED = {"metadata", "style"}
+
+
+def inline_svg(figure: Figure, name: str, description: str) -> str:
+    """Return an ``<svg>`` element for a page, with `description` as its alternative text.
+
+    `name` is put before all identifiers, so that several pictures fit in one page. Text stays text, in the page's font.
+    """
+    buffer = io.BytesIO()
+    with styled():
+        figure.savefig(buffer, format="svg", dpi=_RASTER_DPI, facecolor="none", metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    _clean(root, name)
+    box = root.attrib["viewBox"]
+    inside = "\n".join(ElementTree.tostring(child, encoding="unicode").strip() for child in root)
+    width = f"{figure.get_figwidth() * _REM_PER_INCH:.1f}rem"
+    label = escape(description)
+    return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="width: {width}">\n{inside}\n</svg>'
+
+
+def _clean(element: ElementTree.Element, name: str) -> None:
+    """Drop what a page has no use for, and rename identifiers, colours and fonts, in place.
+
+    Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
+    """
+    element.tag = _local(element.tag)
+    attributes = {_local(key): value for key, value in element.attrib.items()}
+    element.attrib.clear()
+    for key, value in attributes.items():
+        if key == "id":
+            # Groups have identifiers too, but nothing refers to them.
+            if element.tag != "g":
+                element.set("id", f"{name}-{value}")
+        elif key == "href":
+            element.set("href", value if value.startswith("data:") else f"#{name}-{value[1:]}")
+        else:
+            value = value.replace("url(#", f"url(#{name}-")
+            if key in ("d", "x", "y", "transform", "points"):
+                value = _FRACTION.sub(r"\1", " ".join(value.split()))
+            elif key == "style":
+                value = _FONT.sub("var(--font)", _COLOUR.sub(lambda found: f"var({VARIABLES[found[0]]})", value))
+            element.set(key, value)
+    if element.tag != "text" and element.text:
+        element.text = None
+    element.tail = None
+    for child in list(element):
+        if _local(child.tag) in _DROPPED or (_local(child.tag) == "defs" and _is_style(child)):
+            element.remove(child)
+        else:
+            _clean(child, name)
+
+
+def _is_style(element: ElementTree.Element) -> bool:
+    return len(element) > 0 and all(_local(child.tag) in _DROPPED for child in element)
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]

@@ -1,0 +1,137 @@
+"""What numbers mean: the names and units of distances and costs, and the domain of the answers."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.problem import Problem
+from mechdesign.model.requirements import DistortionPrivacy
+
+__all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain"]
+
+Floats = NDArray[np.float64]
+
+# Distances in plain floating point agree with the library's, which are rounded down, to within this.
+_CLOSE = 1e-9
+
+_DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A matrix of distances, errors or costs with its `name`, such as "Euclidean distance", and its unit.
+
+    Both are empty where the matrix is none of the library's distances.
+    """
+
+    matrix: Floats
+    name: str = ""
+    unit: str = ""
+
+    def with_unit(self, number: str) -> str:
+        """Write a number that is measured so."""
+        return f"{number} {self.unit}" if self.unit else number
+
+
+def measure(matrix: Floats, rows: Domain | None, columns: Domain | None) -> Measure:
+    """Recognise a matrix between the members of two domains, shape (rows, columns), by its values."""
+    if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
+        if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, 1.0 - np.eye(len(matrix))):
+            return Measure(matrix, "Hamming distance")
+        return Measure(matrix)
+    dimensions = rows.points.shape[1]
+    if dimensions and dimensions == columns.points.shape[1] and rows.unit == columns.unit:
+        apart = np.abs(rows.points[:, None, :] - columns.points[None, :, :])
+        known = (
+            ("Euclidean distance", np.sqrt((apart**2).sum(axis=2))),
+            ("Manhattan distance", apart.sum(axis=2)),
+            ("Chebyshev distance", apart.max(axis=2)),
+        )
+        for name, values in known:
+            if np.allclose(matrix, values, rtol=_CLOSE, atol=0.0):
+                return Measure(matrix, name, clip(rows.unit))
+    on_earth = rows.coordinates is not None and columns.coordinates is not None
+    if on_earth and np.allclose(matrix, distances.haversine(rows, columns), rtol=_CLOSE, atol=0.0):
+        return Measure(matrix, "great-circle distance", "km")
+    if np.array_equal(matrix, distances.hamming(rows, columns)):
+        return Measure(matrix, "Hamming distance")
+    return Measure(matrix)
+
+
+def answers(problem: Problem) -> Domain | None:
+    """Return the domain of the observables; without one, that of the secrets where the true answer costs least."""
+    if problem.observables is not None or problem.secrets is None:
+        return problem.observables
+    square = problem.cost.shape[0] == problem.cost.shape[1]
+    if square and (np.diagonal(problem.cost) == problem.cost.min(axis=1)).all():
+        return problem.secrets
+    return None
+
+
+def cost_measure(problem: Problem) -> Measure:
+    """Say in what the cost of an answer is measured."""
+    return measure(problem.cost, problem.secrets, answers(problem))
+
+
+def attack_measure(problem: Problem) -> Measure:
+    """Return what an adversary wants small, estimates by secrets.
+
+    That is the error of the first distortion requirement; else the Euclidean distance of the secrets; else, where they
+    have no places, the Hamming distance.
+    """
+    for requirement in problem.requirements:
+        if isinstance(requirement, DistortionPrivacy):
+            return measure(requirement.distance, problem.secrets, problem.secrets)
+    if problem.secrets is not None and problem.secrets.points.shape[1]:
+        return Measure(distances.euclidean(problem.secrets), "Euclidean distance", clip(problem.secrets.unit))
+    return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
+
+
+def decimal(number: Fraction | str) -> str:
+    """Write an exact number as a decimal where one is exact and short, else as a fraction.
+
+    >>> decimal(Fraction(3, 5)), decimal("1/3"), decimal("12")
+    ('0.6', '1/3', '12')
+    """
+    value = Fraction(number)
+    for digits in range(19):
+        scaled = value * 10**digits
+        if scaled.denominator == 1:
+            whole, part = divmod(abs(scaled.numerator), 10**digits)
+            text = f"{whole}.{part:0{digits}d}" if digits else str(whole)
+            return f"−{text}" if value < 0 else text
+    return str(value)
+
+
+def plain(text: str) -> str:
+    r"""Return a text without characters that no page can hold, or that change how the text around them is read.
+
+    Control characters, halves of surrogate pairs and marks of writing direction become U+FFFD.
+
+    >>> plain("a\x00b")
+    'a\ufffdb'
+    """
+    return "".join("\ufffd" if _unfit(character) else character for character in text)
+
+
+def clip(text: str, length: int = 18) -> str:
+    r"""Shorten a text to `length` characters in one line, fit for a picture.
+
+    >>> clip("a rather long\nname", 10)
+    'a rather …'
+    """
+    line = plain(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _unfit(character: str) -> bool:
+    if character in "\t\n":
+        return False
+    return unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS
