@@ -238,7 +238,7 @@ def _evidence(
 
 def _stated(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
     name = f"{CERTIFICATE} is malformed: requirements[{index}]"
-    if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
+    if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str) or entry["kind"] not in KINDS:
         raise CertificateError(f"{name} is of no known kind")
     numbers, array = KINDS[entry["kind"]]
     if set(entry) != {"kind", *numbers} or not all(isinstance(entry[number], str) for number in numbers):

@@ -1,0 +1,642 @@
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from certify_examples import line
+
+from mechdesign.certify import _archive, bundle
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, write
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify.verify import verify
+from mechdesign.errors import CertificateError, ExportError, InputError
+
+
+def export(evidence: Evidence, **extra: Any) -> dict[str, bytes]:
+    return encode(evidence, certify(evidence, {"solver": "none", "seconds": 0.5}), **extra)
+
+
+OLD = export(line(4, 0.6), files={"channel.csv": b"old", "report.html": b"old"})
+NEW = export(line(5, 0.3, "worst"), metadata={"name": "new"}, files={"channel.csv": b"new"})
+OLD_CERTIFICATE = certify(line(4, 0.6))
+NEW_CERTIFICATE = certify(line(5, 0.3, "worst"))
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def arrays_of(evidence: Evidence) -> list[np.ndarray]:
+    found = [evidence.numerators, evidence.prior, evidence.cost, *(stated.array for stated in evidence.requirements)]
+    assert evidence.multipliers is not None
+    for entry in evidence.multipliers.requirements:
+        names = ["observables", "values"]
+        names += ["sources", "targets"] if isinstance(entry, PairMultipliers) else ["estimates"]
+        assert isinstance(entry, PairMultipliers | FloorMultipliers)
+        found += [getattr(entry, name) for name in names]
+    if evidence.multipliers.weights is not None:
+        found.append(evidence.multipliers.weights)
+    return found
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_round_trip(tmp_path: Path, objective: str) -> None:
+    evidence = line(4, 0.6, objective)
+    labels = np.array(["north", "süd", "", "東"])
+    points = np.arange(8.0).reshape(4, 2)
+    metadata = {"name": "line", "numbers": (1, 2.5, None), "deep": {"3": [True]}}
+    write(
+        tmp_path / "a" / "b",
+        export(evidence, metadata=metadata, arrays={"labels": labels, "points": points}, files={"x.csv": b"1,2"}),
+    )
+    found = read(tmp_path / "a" / "b")
+    for mine, theirs in zip(arrays_of(evidence), arrays_of(found.evidence), strict=True):
+        assert mine.dtype == theirs.dtype
+        assert np.array_equal(mine, theirs)
+    assert found.evidence.exponent == 62
+    assert found.evidence.objective == objective
+    for stated, again in zip(evidence.requirements, found.evidence.requirements, strict=True):
+        assert (stated.kind, stated.numbers) == (again.kind, again.numbers)
+    assert found.certificate == certify(evidence, {"solver": "none", "seconds": 0.5})
+    assert found.metadata == {"name": "line", "numbers": [1, 2.5, None], "deep": {"3": [True]}}
+    assert list(found.arrays) == ["labels", "points"]
+    assert found.arrays["labels"].tolist() == labels.tolist()
+    assert np.array_equal(found.arrays["points"], points)
+    assert not found.arrays["points"].flags.writeable
+    assert verify(tmp_path / "a" / "b") == found.certificate
+    assert (tmp_path / "a" / "b" / "x.csv").read_bytes() == b"1,2"
+
+
+def test_the_same_values_give_the_same_bytes() -> None:
+    assert export(line(4, 0.6)) == export(line(4, 0.6))
+    assert list(export(line(4, 0.6)))[-1] == CERTIFICATE
+
+
+def test_numpy_reads_the_archives() -> None:
+    with np.load(io.BytesIO(OLD[CHANNEL]), allow_pickle=False) as archive:
+        assert archive["numerators"].dtype == np.int64
+        assert archive["numerators"].sum(axis=1).tolist() == [2**62] * 4
+        assert archive["exponent"] == 62
+        assert set(archive) == {"numerators", "exponent", "prior", "cost"} | {
+            "requirement_0_distance",
+            "requirement_1_edges",
+            "requirement_2_distance",
+            "requirement_3_error",
+        }
+
+
+def test_json_states_requirements_as_texts() -> None:
+    document = json.loads(OLD[CERTIFICATE])
+    assert document["requirements"] == [
+        {"kind": "metric", "epsilon": "0.6"},
+        {"kind": "graph", "epsilon": "0.6"},
+        {"kind": "threshold", "epsilon": "1.2", "radius": "2.5"},
+        {"kind": "distortion", "minimum": "0.1"},
+    ]
+    assert document["certificate"]["requirements"][2]["radius"] == "2.5"
+
+
+def test_without_multipliers_there_is_no_dual_file(tmp_path: Path) -> None:
+    files = export(line(3, 0.6, multipliers=None))
+    assert list(files) == [CHANNEL, CERTIFICATE]
+    write(tmp_path, files)
+    assert read(tmp_path).evidence.multipliers is None
+    assert verify(tmp_path).lower_bound == 0
+
+
+def test_requirements_may_be_absent(tmp_path: Path) -> None:
+    write(tmp_path, export(line(3, 0.6, requirements=(), multipliers=None)))
+    assert verify(tmp_path).requirements == ()
+
+
+def test_what_does_not_hold_is_not_exported() -> None:
+    broken = np.array([[2**62, 0], [0, 2**62]])
+    evidence = line(2, 0.6, numerators=broken, multipliers=None)
+    with pytest.raises(CertificateError, match=r"requirements\[0\]"):
+        encode(evidence, certify(evidence))
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"arrays": {"numerators": np.zeros(2)}},
+        {"arrays": {"requirement_9_error": np.zeros(2)}},
+        {"arrays": {"../x": np.zeros(2)}},
+        {"arrays": {"labels": np.array([{}], dtype=object)}},
+        {"arrays": {"when": np.array(["2020-01-01"], dtype="datetime64[D]")}},
+        {"files": {"channel.npz": b""}},
+        {"files": {"../x": b""}},
+        {"files": {".hidden": b""}},
+        {"files": {"certificate.json": b""}},
+        {"metadata": {"x": object()}},
+        {"metadata": {"x": float("nan")}},
+    ],
+)
+def test_what_files_cannot_hold_is_refused(extra: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        export(line(3, 0.6), **extra)
+
+
+# Reading what is damaged
+
+
+def repair(files: dict[str, bytes], change: Callable[[dict[str, Any]], None] = lambda _: None) -> dict[str, bytes]:
+    """Return a set in which the JSON document is changed and all digests fit again."""
+    found = dict(files)
+    document = json.loads(files[CERTIFICATE])
+    for name in document["files"]:
+        document["files"][name] = bundle._sha256(found[name])
+        if name in document["arrays"]:
+            held = _archive.unpack(found[name], name)
+            document["arrays"][name] = {key: _archive.digest(array) for key, array in held.items()}
+    change(document)
+    document["digest"] = bundle.document_digest(document)
+    found[CERTIFICATE] = json.dumps(document).encode()
+    return found
+
+
+def put(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_repaired_sets_are_accepted(tmp_path: Path) -> None:
+    assert verify(put(tmp_path, repair(OLD))).differences(OLD_CERTIFICATE) == ()
+
+
+@pytest.mark.parametrize("name", list(OLD))
+def test_a_missing_file_is_an_incomplete_export(tmp_path: Path, name: str) -> None:
+    put(tmp_path, OLD)
+    (tmp_path / name).unlink()
+    for ask in (read, verify):
+        with pytest.raises(CertificateError, match=f"incomplete export: {name} is missing"):
+            ask(tmp_path)
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError, match=r"incomplete export: certificate\.json is missing"):
+        verify(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", list(OLD))
+def test_every_cut_and_every_flipped_byte_is_noticed(tmp_path: Path, name: str) -> None:
+    put(tmp_path, OLD)
+    content = OLD[name]
+    chance = random.Random(name)
+    for _ in range(25):
+        place = chance.randrange(len(content))
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << chance.randrange(8)
+        for damaged in (content[:place], bytes(flipped), content + b"x"):
+            if name == CERTIFICATE and _same_json(damaged, content):
+                continue
+            (tmp_path / name).write_bytes(damaged)
+            for ask in (read, verify):
+                with pytest.raises(CertificateError):
+                    ask(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    verify(tmp_path)
+
+
+def _same_json(one: bytes, other: bytes) -> bool:
+    """Tell whether only white space differs."""
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except ValueError:
+        return False
+
+
+def test_an_interrupted_export_is_called_so(tmp_path: Path) -> None:
+    put(tmp_path, {**OLD, CHANNEL: NEW[CHANNEL]})
+    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz does not match its digest; was the"):
+        read(tmp_path)
+    put(tmp_path, {**OLD, CHANNEL: OLD[CHANNEL][:-100]})
+    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz is not a complete archive"):
+        read(tmp_path)
+    put(tmp_path, {**OLD, "channel.csv": b"changed"})
+    with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
+        verify(tmp_path)
+
+
+def entry(descr: str, shape: str, content: bytes, *, order: str = "False") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+def archive(entries: dict[str, bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as made:
+        for name, content in entries.items():
+            made.writestr(name, content)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("x.npy", entry("|O", "(1,)", pickle.dumps([1])), "pickled objects, which are never loaded"),
+        ("x.npy", entry("<i8", "(1000000000, 1000000000)", bytes(8)), "claims the shape"),
+        ("x.npy", entry("<i8", "(999999999999999999, 999999999999999999, 0)", b""), "archive|shape"),
+        ("x.npy", entry("<i8", "(2,)", bytes(8)), "claims the shape"),
+        ("x.npy", entry("<i8", "(1,)", bytes(9)), "claims the shape"),
+        ("x.npy", entry("<i8", "(1,)", bytes(8), order="True"), "unexpected header"),
+        ("x.npy", entry("<i8", "(-1,)", bytes(8)), "unexpected header"),
+        ("x.npy", entry(">i8", "(1,)", bytes(8)), "unexpected header"),
+        ("x.npy", entry("<m8", "(1,)", bytes(8)), "unexpected type"),
+        ("x.npy", entry("<U0", "(1,)", b""), "unexpected type"),
+        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds no texts"),
+        ("x.npy", b"\x93NUMPY\x02\x00" + bytes(20), "not in the .npy format"),
+        ("x.npy", b"", "not in the .npy format"),
+        ("x.npy", b"\x93NUMPY\x01\x00\xff\xff{", "unexpected header"),
+        ("x", entry("<i8", "()", bytes(8)), "unexpected entry"),
+        ("../../x.txt", b"", "unexpected entry"),
+    ],
+)
+def test_malformed_arrays_are_refused(name: str, content: bytes, reason: str) -> None:
+    with pytest.raises(CertificateError, match=reason) as caught:
+        _archive.unpack(archive({name: content}), CHANNEL)
+    assert CHANNEL in str(caught.value)
+
+
+def test_duplicated_and_strangely_compressed_entries_are_refused() -> None:
+    good = entry("<i8", "()", bytes(8))
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as made:
+        made.writestr("a.npy", good)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            made.writestr("a.npy", good)
+    with pytest.raises(CertificateError, match="unexpected entry"):
+        _archive.unpack(target.getvalue(), CHANNEL)
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as made:
+        made.writestr("a.npy", good)
+    with pytest.raises(CertificateError, match="compressed in an unknown way"):
+        _archive.unpack(target.getvalue(), CHANNEL)
+
+
+def change_arrays(files: dict[str, bytes], file: str, **changes: np.ndarray | None) -> dict[str, bytes]:
+    held: dict[str, Any] = {**_archive.unpack(files[file], file), **changes}
+    return {**files, file: _archive.pack({name: array for name, array in held.items() if array is not None})}
+
+
+STRAY = {
+    "requirement_1_sources": np.array([0], dtype=np.int32),
+    "requirement_1_targets": np.array([3], dtype=np.int32),
+    "requirement_1_observables": np.array([0], dtype=np.int32),
+    "requirement_1_values": np.array([1.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "reason"),
+    [
+        (CHANNEL, {"numerators": None}, "array numerators is missing"),
+        (CHANNEL, {"requirement_1_edges": None}, "array requirement_1_edges is missing"),
+        (CHANNEL, {"requirement_9_error": np.zeros((1, 1))}, "requirement_9_error belongs to no requirement"),
+        (CHANNEL, {"numerators": np.eye(4)}, "numerators is <f8 of 2 axes, not <i8"),
+        (CHANNEL, {"exponent": np.array([62])}, "exponent is <i8 of 1 axes"),
+        (CHANNEL, {"exponent": np.array(10**6)}, "exponent: is out of range"),
+        (CHANNEL, {"prior": np.ones(4, dtype=np.float32)}, "prior is <f4"),
+        (CHANNEL, {"prior": np.ones(4)}, "prior: does not sum to 1"),
+        (CHANNEL, {"cost": np.ones((4, 5))}, "cost: is not made for the channel"),
+        (CHANNEL, {"requirement_0_distance": np.ones((5, 5))}, r"requirements\[0\].distance"),
+        (CHANNEL, {"requirement_3_error": np.full((4, 4), np.nan)}, r"error\[0,0\]"),
+        (DUAL, {"requirement_0_values": None}, "requirement_0_values is missing"),
+        (DUAL, {"requirement_0_values": np.zeros(2)}, "different lengths"),
+        (DUAL, {"requirement_0_sources": np.full(6, 9, dtype=np.int32)}, r"sources\[0\]"),
+        (DUAL, {"requirement_0_values": np.full(6, -1.0)}, r"values\[0\]"),
+        (DUAL, {"extra": np.zeros(2)}, "array extra belongs to no requirement"),
+        (DUAL, {"weights": np.ones(3)}, "weights"),
+        (DUAL, STRAY, "which is not bounded"),
+    ],
+)
+def test_archives_that_do_not_fit_are_refused(
+    tmp_path: Path, file: str, changes: dict[str, np.ndarray | None], reason: str
+) -> None:
+    put(tmp_path, repair(change_arrays(OLD, file, **changes)))
+    with pytest.raises(CertificateError, match=reason):
+        verify(tmp_path)
+
+
+def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
+    *keys, value = path
+
+    def change(document: dict[str, Any]) -> None:
+        inner: Any = document
+        for key in keys[:-1]:
+            inner = inner[key]
+        inner[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (_set("schema", "mechdesign-certificate/2"), "schema"),
+        (_set("schema", None), "schema"),
+        (_set("objective", "best"), "objective: is unknown"),
+        (_set("objective", 1), "objective"),
+        (_set("objective", ["expected"]), "objective"),
+        (_set("requirements", {}), "requirements is not a list"),
+        (_set("requirements", 0, 7), r"requirements\[0\] is of no known kind"),
+        (_set("requirements", 0, {"kind": "metric"}), "does not state epsilon"),
+        (_set("requirements", 0, {"kind": ["metric"]}), "no known kind"),
+        (_set("requirements", 0, "epsilon", 0.6), "does not state epsilon as texts"),
+        (_set("requirements", 0, "epsilon", "nan"), r"requirements\[0\]\.epsilon"),
+        (_set("requirements", 0, "epsilon", "1e999999999"), r"requirements\[0\]\.epsilon"),
+        (_set("requirements", 0, "epsilon", "-1"), "epsilon"),
+        (_set("requirements", 0, "radius", "1"), "or states more"),
+        (_set("requirements", []), "belongs to no requirement"),
+        (_set("certificate", []), "certificate is not an object"),
+        (_set("certificate", "lower_bound", "x"), "lower_bound is not a number"),
+        (_set("files", {}), "does not list channel.npz|other files"),
+        (_set("files", "../../etc/passwd", "0"), "not the name of a file"),
+        (_set("files", "certificate.json", "0"), "not the name of a file"),
+        (_set("files", CHANNEL, 5), "does not match its digest"),
+        (_set("arrays", CHANNEL, 5), "arrays of channel.npz"),
+        (_set("arrays", CHANNEL, {}), "does not match its digest"),
+        (_set("arrays", CHANNEL, "labels", "0"), "array labels of channel.npz is missing"),
+        (_set("arrays", "x.npz", {}), "other files"),
+        (_set("metadata", None), "metadata is not an object"),
+        (_set("extra", None), "missing or unknown: extra"),
+        (_set("certificate", "provenance", {"a": []}), "provenance"),
+    ],
+)
+def test_malformed_documents_are_refused(tmp_path: Path, change: Callable[[dict[str, Any]], None], reason: str) -> None:
+    put(tmp_path, repair(OLD, change))
+    with pytest.raises(CertificateError, match=reason):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"schema": NaN}',
+        b'{"schema": 1e999}',
+        b'{"a": 1, "a": 1}',
+        b"9" * 5000,
+        b'{"schema": "mechdesign-certificate/1"}',
+    ],
+)
+def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path, {**OLD, CERTIFICATE: content})
+    with pytest.raises(CertificateError, match=r"certificate\.json"):
+        verify(tmp_path)
+
+
+def test_changed_json_does_not_match_its_own_digest(tmp_path: Path) -> None:
+    put(tmp_path, {**OLD, CERTIFICATE: OLD[CERTIFICATE].replace(b'"none"', b'"best"')})
+    with pytest.raises(CertificateError, match="does not match its own digest"):
+        verify(tmp_path)
+
+
+def test_a_pipe_instead_of_a_file_does_not_block(tmp_path: Path) -> None:
+    put(tmp_path, OLD)
+    (tmp_path / CHANNEL).unlink()
+    os.mkfifo(tmp_path / CHANNEL)
+    with pytest.raises(CertificateError, match="missing"):
+        verify(tmp_path)
+
+
+# Writing
+
+
+def test_a_new_set_replaces_the_old_one(tmp_path: Path) -> None:
+    write(tmp_path, OLD)
+    (tmp_path / "notes.txt").write_text("mine")
+    write(tmp_path, NEW)
+    assert listing(tmp_path) == {**NEW, "notes.txt": b"mine"}
+    assert verify(tmp_path).differences(NEW_CERTIFICATE) == ()
+
+
+def test_left_over_files_that_were_changed_stay(tmp_path: Path) -> None:
+    write(tmp_path, OLD)
+    (tmp_path / "report.html").write_text("mine now")
+    write(tmp_path, NEW)
+    assert (tmp_path / "report.html").read_text() == "mine now"
+    verify(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ExportError, match="cannot be made"):
+            write(folder, OLD)
+
+
+def test_a_folder_in_the_way_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / DUAL).mkdir()
+    with pytest.raises(ExportError):
+        write(tmp_path, OLD)
+    assert [path.name for path in tmp_path.iterdir()] == [DUAL]
+
+
+def test_a_set_needs_its_certificate(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="lacks the certificate"):
+        write(tmp_path, {CHANNEL: b""})
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: whole(descriptor, content[:1000]))
+    write(tmp_path, OLD)
+    assert listing(tmp_path) == OLD
+
+
+class Failing:
+    """An operation whose call number `last`, counted from 0, raises, and all later ones too if asked."""
+
+    def __init__(self, real: Callable[..., Any], last: int, error: BaseException, *, ever_after: bool = False) -> None:
+        self.real, self.last, self.error, self.ever_after = real, last, error, ever_after
+        self.calls = 0
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls - 1 == self.last or (self.ever_after and self.calls > self.last):
+            raise self.error
+        return self.real(*arguments, **options)
+
+
+OPERATIONS = ("open", "write", "fsync", "link", "replace", "unlink")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_errors_leave_the_old_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, error: BaseException
+) -> None:
+    """Let the k-th call of an operation fail, for every k, and all later writes too, as on a full disk."""
+    for last in range(100):
+        folder = tmp_path / f"{operation}{last}"
+        write(folder, OLD)
+        failing = Failing(getattr(os, operation), last, error, ever_after=operation == "write")
+        monkeypatch.setattr(os, operation, failing)
+        try:
+            write(folder, NEW)
+        except (ExportError, KeyboardInterrupt) as caught:
+            monkeypatch.undo()
+            if operation == "unlink" and isinstance(caught, KeyboardInterrupt):
+                # It may have come when all was done but the cleaning up.
+                assert accepted(folder) in {"old", "new"}
+                continue
+            # Only what could not be removed may be left.
+            assert {name: content for name, content in listing(folder).items() if name in OLD} == OLD
+            assert set(listing(folder)) == set(OLD) or operation == "unlink"
+            assert verify(folder).differences(OLD_CERTIFICATE) == ()
+        else:
+            monkeypatch.undo()
+            assert verify(folder).differences(NEW_CERTIFICATE) == ()
+            if failing.calls <= last:
+                break
+    else:
+        pytest.fail("the export never came to its end")
+    assert last > 0
+
+
+def test_errors_leave_nothing_where_nothing_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for last in range(len(NEW)):
+        failing = Failing(os.replace, last, OSError(errno.EIO, "Input/output error"))
+        monkeypatch.setattr(os, "replace", failing)
+        with pytest.raises(ExportError, match="Input/output error"):
+            write(tmp_path, NEW)
+        monkeypatch.undo()
+        assert listing(tmp_path) == {}
+
+
+def test_file_systems_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write(tmp_path, OLD)
+    write(tmp_path, NEW)
+    assert listing(tmp_path) == NEW
+
+
+def accepted(folder: Path) -> str:
+    """Verify a folder after a kill; whatever it is, it must not be a mixture."""
+    try:
+        found = verify(folder)
+    except CertificateError as error:
+        return "incomplete" if "incomplete export" in str(error) else str(error)
+    files = listing(folder)
+    for name, whole in (("old", OLD), ("new", NEW)):
+        if all(files.get(key) == content for key, content in whole.items()):
+            expected = OLD_CERTIFICATE if name == "old" else NEW_CERTIFICATE
+            assert found.differences(expected) == ()
+            # Nothing of the other set stands beside it under its own name.
+            others = (set(OLD) | set(NEW)) - set(whole)
+            assert not others & set(files)
+            return name
+    pytest.fail("a mixture was accepted")
+
+
+def test_a_kill_at_every_step(tmp_path: Path) -> None:
+    """A forked child dies at its k-th operation, without any clean-up, for every k."""
+    put_in = tmp_path / "sets"
+    put_in.mkdir()
+    for name, files in (("old", OLD), ("new", NEW)):
+        (put_in / name).mkdir()
+        put(put_in / name, files)
+    script = textwrap.dedent(
+        """
+        import os, pathlib, sys
+        from mechdesign.certify.bundle import write
+        root = pathlib.Path(sys.argv[1])
+        old, new = ({p.name: p.read_bytes() for p in (root / "sets" / s).iterdir()} for s in ("old", "new"))
+        def die_at(last):
+            calls = 0
+            def wrap(real):
+                def call(*a, **k):
+                    nonlocal calls
+                    calls += 1
+                    if calls > last:
+                        os._exit(9)
+                    return real(*a, **k)
+                return call
+            for name in sys.argv[2:]:
+                setattr(os, name, wrap(getattr(os, name)))
+        for last in range(200):
+            folder = root / f"kill{last}"
+            write(folder, old)
+            child = os.fork()
+            if not child:
+                die_at(last)
+                write(folder, new)
+                os._exit(0)
+            if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+                break
+        print(last)
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), *OPERATIONS], capture_output=True, text=True, check=True
+    )
+    steps = int(done.stdout)
+    assert 20 < steps < 199
+    found = [accepted(tmp_path / f"kill{last}") for last in range(steps + 1)]
+    assert found[0] == "old"
+    assert found[-1] == "new"
+    assert "incomplete" in found
+    # Once the new set is there it stays, and there is never a way back.
+    assert found == sorted(found, key=["old", "incomplete", "new"].index)
+    # A later export clears up what a killed one left.
+    write(tmp_path / f"kill{found.index('incomplete')}", NEW)
+    assert listing(tmp_path / f"kill{found.index('incomplete')}") == NEW
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_real_kill(tmp_path: Path, seed: int) -> None:
+    folder = tmp_path / "set"
+    for name, files in (("old", OLD), ("new", NEW)):
+        (tmp_path / name).mkdir()
+        put(tmp_path / name, files)
+    script = textwrap.dedent(
+        """
+        import pathlib, sys
+        from mechdesign.certify.bundle import write
+        root = pathlib.Path(sys.argv[1])
+        sets = [{p.name: p.read_bytes() for p in (root / s).iterdir()} for s in ("old", "new")]
+        write(root / "set", sets[0])
+        print("ready", flush=True)
+        while True:
+            for files in reversed(sets):
+                write(root / "set", files)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(random.Random(seed).random() * 0.2)
+        process.send_signal(signal.SIGKILL)
+    assert accepted(folder) in {"old", "new", "incomplete"}
+
+
+def test_reading_reports_problems_and_still_reads(tmp_path: Path) -> None:
+    put(tmp_path, {**OLD, "channel.csv": b"changed"})
+    found = inspect(tmp_path)
+    assert len(found.problems) == 1
+    assert found.evidence.secrets == 4
