@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify._archive import digest, pack, plain, unpack
+from mechdesign.certify._arrays import Integers
 from mechdesign.certify._writing import replace_files
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import KINDS, Stated
@@ -39,7 +40,7 @@ from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers,
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import CertificateError, InputError
 
-__all__ = ["CERTIFICATE", "CHANNEL", "DUAL", "SCHEMA", "Bundle", "encode", "inspect", "read", "write"]
+__all__ = ["CERTIFICATE", "CHANNEL", "DUAL", "SCHEMA", "Bundle", "encode", "inspect", "read", "read_channel", "write"]
 
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"
@@ -143,6 +144,17 @@ def read(directory: str | Path) -> Bundle:
     if bundle.problems:
         raise CertificateError("; ".join(bundle.problems))
     return bundle
+
+
+def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
+    """Return numerators, exponent and all arrays of a lone ``channel.npz``, without any digest to hold it against.
+
+    Raises `CertificateError` when the file is missing, malformed or holds no channel.
+    """
+    file = Path(path)
+    arrays = unpack(_content(file.parent, file.name), file.name)
+    numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
+    return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
 
 
 def inspect(directory: str | Path) -> Bundle:

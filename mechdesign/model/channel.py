@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import secrets as system
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.certify import bundle
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._arrays import as_integer, read_only
 
 __all__ = ["EXPONENT", "Channel"]
@@ -103,14 +105,25 @@ class Channel:
         return drawn
 
     @classmethod
-    def load(cls, path: str | Path) -> Channel:
-        """Read the channel of an exported directory, or of its ``channel.npz``, without judging it.
+    def load(cls, path: str | os.PathLike[str]) -> Channel:
+        """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
 
-        Use `mechdesign.verify` to check what the export claims. Raises CertificateError for a damaged file.
+        `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
+        that is incomplete, damaged or malformed.
         """
-        from mechdesign.certify.bundle import read_channel
-
-        return cls(*read_channel(Path(path)))
+        place = Path(path)
+        if place.is_dir():
+            found = bundle.read(place)
+            numerators, exponent, arrays = found.evidence.numerators, found.evidence.exponent, found.arrays
+        else:
+            numerators, exponent, arrays = bundle.read_channel(place)
+        if exponent != EXPONENT:
+            raise CertificateError(f"{place}: rows sum to 2**{exponent}, not to 2**{EXPONENT}")
+        labels = {name: tuple(arrays[name].tolist()) for name in ("secrets", "observables") if name in arrays}
+        try:
+            return cls(numerators, **labels)
+        except InputError as error:
+            raise CertificateError(f"{place}: {error}") from error
 
     def _indices(self, secret: int | str | ArrayLike) -> Integers:
         if isinstance(secret, str):

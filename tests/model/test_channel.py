@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 ONE = 1 << 62
 
@@ -108,3 +108,27 @@ def test_labels_must_fit_and_differ():
         channel([ONE, 0], secrets=("a", "b"))
     with pytest.raises(InputError, match="observables"):
         channel([ONE, 0], observables=("a", "a"))
+
+
+def test_load_from_a_directory_or_a_lone_file(tmp_path):
+    secrets = md.Domain.from_labels(["home", "work"])
+    problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))], secrets=secrets)
+    design = md.design(problem)
+    design.save(tmp_path, report=False)
+    for path in (tmp_path, str(tmp_path), tmp_path / "channel.npz"):
+        loaded = md.Channel.load(path)
+        np.testing.assert_array_equal(loaded.numerators, design.channel.numerators)
+        assert loaded.secrets == ("home", "work")
+
+
+def test_load_refuses_what_is_no_channel(tmp_path):
+    with pytest.raises(CertificateError, match="missing"):
+        md.Channel.load(tmp_path)
+    with pytest.raises(CertificateError, match="missing"):
+        md.Channel.load(tmp_path / "channel.npz")
+    (tmp_path / "channel.npz").write_bytes(b"PK\x03\x04 truncated")
+    with pytest.raises(CertificateError, match="channel.npz"):
+        md.Channel.load(tmp_path / "channel.npz")
+    np.savez(tmp_path / "channel.npz", numerators=np.array([[1, 2]]), exponent=np.int64(62))
+    with pytest.raises(CertificateError, match="another sum"):
+        md.Channel.load(tmp_path / "channel.npz")
