@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
-from mechdesign.programs.block import BlockProgram, objective
 from mechdesign.solvers.block.bound import bound
 from mechdesign.solvers.block.directions import Direction, Point, direction, link_residuals
 from mechdesign.solvers.block.layout import Layout
 from mechdesign.solvers.block.parallel import Workers
-from mechdesign.solvers.block.rows import PairRows, batch_size, recentred
+from mechdesign.solvers.block.rows import PairRows, recentred
 from mechdesign.solvers.block.schur import Blocks, LinkSystem
 from mechdesign.solvers.block.small import SmallRows
 from mechdesign.solvers.block.start import first_point, total_weight
-from mechdesign.solvers.contract import Status
 
-__all__ = ["Iteration", "Iterator"]
+__all__ = ["Iterator"]
 
 Array = npt.NDArray[np.float64]
 
@@ -30,22 +24,6 @@ _LONG_ENOUGH = 0.95
 _WORTHWHILE = 0.01
 _KEPT = 0.9
 _STEP = 0.9
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One line of the history: bounds, what the linking rows lack, μ, step lengths, corrections, seconds."""
-
-    iteration: int
-    lower: float
-    upper: float
-    lacking: float
-    mu: float
-    primal: float
-    dual: float
-    corrections: int
-    raised: float
-    seconds: float
 
 
 class Iterator:

@@ -18,14 +18,15 @@ Integers = npt.NDArray[np.int64]
 class Symmetry:
     """A group of G permutations, the identity first, each acting on rows, columns and members of the worst cost.
 
-    `rows` (G, n), `columns` (G, m), `members` (G, q): element γ maps row s to rows[γ, s], and so on. Invariance means
-    exponents[γs, γt] = exponents[s, t], cost[γs, γo] = cost[s, o], and the same for floors, up to the order of their
-    estimates, and for the worst cost.
+    `rows` (G, n), `columns` (G, m), `members` (G, q) of the worst cost, and for each floor `estimates` (G, k): element γ
+    maps row s to rows[γ, s], and so on. Invariance means exponents[γs, γt] = exponents[s, t], cost[γs, γo] = cost[s, o],
+    error[γh, γs] = error[h, s], and the same for the worst cost.
     """
 
     rows: Integers
     columns: Integers
     members: Integers
+    estimates: tuple[Integers, ...]
 
     @property
     def order(self) -> int:
@@ -44,4 +45,5 @@ def trivial(program: BlockProgram) -> Symmetry:
     """Return the group of the identity alone."""
     members = program.worst.row.size if program.worst is not None else 0
     identity = [np.arange(size, dtype=np.int64)[None, :] for size in (program.rows, program.columns, members)]
-    return Symmetry(*identity)
+    estimates = tuple(np.arange(floor.error.shape[0])[None, :] for floor in program.floors)
+    return Symmetry(identity[0], identity[1], identity[2], estimates)

@@ -1,0 +1,184 @@
+"""Solve a block program: set up, iterate, watch the clock, and hand back the best with what it proves."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from mechdesign.errors import InputError, SolverError
+from mechdesign.programs.block import BlockMultipliers, BlockProgram, lower_bound, objective
+from mechdesign.solvers.block.layout import Layout, lay_out
+from mechdesign.solvers.block.memory import available, needed
+from mechdesign.solvers.block.method import Iterator
+from mechdesign.solvers.block.multipliers import sparsify, unfold
+from mechdesign.solvers.block.parallel import Workers, single_threaded_blas
+from mechdesign.solvers.block.rows import batch_size
+from mechdesign.solvers.block.symmetry import Symmetry
+from mechdesign.solvers.contract import Options, Progress, Status
+
+__all__ = ["BlockSolution", "Iteration", "solve_block"]
+
+Array = npt.NDArray[np.float64]
+
+_LARGEST_ITERATION = 200
+# What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
+_LINKED = 1e-8
+# A stall this close is as good as the end: the certificate says what the gap is.
+_ACCEPTABLE = 1e-6
+_PATIENCE = 12
+_SHORT = 1e-4
+# The part of the gap that dropping small multipliers may cost.
+_DROPPED = 0.1
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history: bounds, what the linking rows lack, μ, step lengths, corrections, seconds."""
+
+    iteration: int
+    lower: float
+    upper: float
+    lacking: float
+    mu: float
+    primal: float
+    dual: float
+    corrections: int
+    raised: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
+
+    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
+    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or FAILED for a
+    stall, and `message` says more.
+    """
+
+    status: Status
+    x: Array
+    multipliers: BlockMultipliers
+    lower: float
+    upper: float
+    message: str
+    seconds: float
+    memory: int
+    blocks: int
+    history: tuple[Iteration, ...]
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations."""
+        return len(self.history)
+
+
+def solve_block(
+    program: BlockProgram,
+    options: Options | None = None,
+    *,
+    gap: float = 3e-7,
+    symmetry: Symmetry | None = None,
+) -> BlockSolution:
+    """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
+
+    Time limit, threads and reports are those of `options`. After Ctrl-C the best so far is returned.
+    Raises SolverError before anything is done when the estimated memory exceeds what there is.
+    """
+    options = options or Options()
+    unknown = set(options.extra) - {"memory"}
+    if unknown:
+        raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound="memory (bytes)")
+    clock = time.perf_counter()
+    layout = lay_out(program, symmetry)
+    memory = _check_memory(layout, options)
+    with single_threaded_blas():
+        workers = Workers(options.threads, layout.blocks, batch_size(layout.rows))
+        try:
+            return _iterate(layout, workers, options, gap, clock, memory)
+        finally:
+            workers.close()
+
+
+def _check_memory(layout: Layout, options: Options) -> int:
+    estimate = needed(layout, options.threads or 2)
+    limit = options.extra.get("memory", available())
+    if isinstance(limit, int | float) and estimate > limit:
+        raise SolverError(
+            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.rows} rows in {layout.blocks} blocks, and "
+            f"{float(limit) / 1e9:.1f} GB are free. Use symmetry or fewer cells, or another solver with lazy rows"
+        )
+    if options.report is not None:
+        options.report(
+            Progress(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {estimate / 1e9:.2f} GB", 0.0)
+        )
+    return estimate
+
+
+def _iterate(
+    layout: Layout, workers: Workers, options: Options, gap: float, clock: float, memory: int
+) -> BlockSolution:
+    program = layout.program
+    state = Iterator(layout, workers)
+    history: list[Iteration] = []
+    best_lower, best_gap, since = -np.inf, np.inf, 0
+    status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
+    unit = 1e-9 * _largest_cost(program)
+    steps = (1.0, 1.0, 0)
+    try:
+        for iteration in range(_LARGEST_ITERATION):
+            lower, lacking = state.measure()
+            if not np.isfinite(state.blocks.raised):
+                status, message = Status.FAILED, "stalled: a block could not be factored"
+                break
+            upper = objective(program, unfold(layout, state.x))
+            best_lower = max(best_lower, lower)
+            seconds = time.perf_counter() - clock
+            raised = state.blocks.raised
+            history.append(Iteration(iteration, lower, upper, lacking, state.mu, *steps, raised, seconds))
+            linked = lacking <= _LINKED
+            if options.report is not None:
+                options.report(
+                    Progress("block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None)
+                )
+            relative = (upper - best_lower) / max(abs(upper), unit)
+            if linked and relative <= gap:
+                status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
+                break
+            if relative < 0.9 * best_gap:
+                best_gap, since = relative, 0
+            else:
+                since += 1
+            if since >= _PATIENCE or max(steps[:2]) < _SHORT:
+                status, message = Status.FAILED, f"stalled at a relative gap of {relative:.1e}"
+                break
+            if options.time_limit is not None and seconds >= options.time_limit:
+                status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
+                break
+            steps = state.step()
+    except scipy.linalg.LinAlgError:
+        status, message = Status.FAILED, "stalled: the coupling of the blocks could not be factored"
+    except KeyboardInterrupt:
+        status, message = Status.INTERRUPTED, "stopped by the user"
+    x = np.maximum(unfold(layout, state.x), 0.0)
+    x /= x.sum(axis=1, keepdims=True)
+    upper = objective(program, x)
+    allowance = _DROPPED * gap * max(upper, unit)
+    multipliers = sparsify(layout, state.small, state.point, state.pairs.y, allowance)
+    lower = lower_bound(program, multipliers)
+    reached = (upper - lower) / max(abs(upper), unit)
+    if status is Status.FAILED and reached <= _ACCEPTABLE:
+        status = Status.OPTIMAL
+    seconds = time.perf_counter() - clock
+    return BlockSolution(
+        status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history)
+    )
+
+
+def _largest_cost(program: BlockProgram) -> float:
+    cost = program.cost if program.worst is None else program.worst.cost
+    return float(np.abs(cost).max(initial=0.0))
