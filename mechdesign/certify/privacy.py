@@ -103,7 +103,7 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
     infinite where N[t,o] = 0 < N[s,o] or where a pair of weight 0 differs.
 
     Floats find the candidates: X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1 relatively, also for ratios close
-    to 1, and log1p(X)/w within 2**-48 of the ε that it stands for. Candidates within 2**-44 of the largest are compared
+    to 1, and log1p(X)/w within 2**-48 of the ε that it stands for. Candidates within 2**-46 of the largest are compared
     exactly, as ratios where the weight is the same and by rigorous logarithms otherwise. Should all this be wrong, the
     number returned still passes `check`.
     """
@@ -140,7 +140,7 @@ def _candidates(
     np.maximum.at(largest, group, growth[positive])
     with np.errstate(over="ignore"):
         rate = np.log1p(largest) / weights
-    decisive = rate >= rate.max() * (1 - 2.0**-44)
+    decisive = rate >= rate.max() * (1 - 2.0**-46)
     threshold = largest * (1 - 2.0**-48)
     chosen = decisive[group] & (growth[positive] >= threshold[group])
     pairs, group = positive[chosen], group[chosen]
