@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import Claim, Floor
-from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import Multipliers
 from mechdesign.programs.linear import LinearProgram
+from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
 
 __all__ = ["LARGEST_EXPONENT", "ChannelProgram", "Triples", "all_triples", "formulate"]
@@ -79,61 +79,18 @@ class ChannelProgram:
     def multipliers(self, row_dual: Floats) -> Multipliers:
         """Turn the program's multipliers into multipliers of the problem's own requirements.
 
-        Multipliers of the wrong sign become zero. Within a group of merged secrets the cost of each secret is moved
-        along the zero-exponent bounds to the group's root, which loses nothing.
+        Multipliers of the wrong sign become zero.
         """
-        form, problem = self.form, self.form.problem
+        form = self.form
         dual = np.maximum(row_dual, 0.0)
         privacy = dual[self.program.row_blocks["privacy"]] / self.roots / self.scale
-        parts: dict[int, PairMultipliers | FloorMultipliers] = {}
-        reduced = problem.prior[:, None] * problem.cost
-        weights = None
-        if problem.objective == "worst":
-            weights = dual[self.program.row_blocks["worst"]]
-            weights = weights / weights.sum() if weights.sum() > 0 else np.full(weights.size, 1 / weights.size)
-            reduced = weights[:, None] * problem.cost
+        floors = []
         for i, floor in enumerate(form.floors):
             values = dual[self.program.row_blocks[f"floor{i}"]][:-1] * self.floor_scales[i] / self.scale
-            grid = values.reshape(floor.error.shape[0], form.observables)
-            estimates, observables = np.nonzero(grid)
-            parts[floor.requirement] = FloorMultipliers(estimates, observables, grid[estimates, observables])
-            error = problem.claims[floor.requirement].error
-            reduced = reduced - problem.prior[:, None] * (error.T @ grid)
-        s, t, o = self.triples.sources, self.triples.targets, self.triples.observables
-        first, second, owner = form.source[s, t], form.target[s, t], form.owner[s, t]
-        np.add.at(reduced, (first, o), privacy)
-        np.add.at(reduced, (second, o), -privacy * self.roots**2)
-        moved = _move(reduced, form.ties)
-        for i in {*owner.tolist(), *(tie[2] for tie in form.ties)}:
-            mine = np.flatnonzero((owner == i) & (privacy > 0))
-            columns = [(first[mine], second[mine], o[mine], privacy[mine]), *moved.get(i, [])]
-            parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-        return Multipliers(tuple(parts.get(i, _nothing(claim)) for i, claim in enumerate(problem.claims)), weights)
-
-
-def _nothing(claim: Claim) -> PairMultipliers | FloorMultipliers:
-    none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    if isinstance(claim, Floor):
-        return FloorMultipliers(none, none, nothing)
-    return PairMultipliers(none, none, none, nothing)
-
-
-def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[tuple[Integers, Integers, Integers, Floats]]]:
-    """Flatten the reduced cost of every tied secret, leaf by leaf, by multipliers on its tie; change `reduced`."""
-    moved: dict[int, list[tuple[Integers, Integers, Integers, Floats]]] = {}
-    observables = np.arange(reduced.shape[1])
-    for secret, parent, requirement, forward in ties:
-        row = reduced[secret]
-        # A multiplier on p(o|secret) <= p(o|parent) raises the reduced cost of the secret and lowers the parent's.
-        values = row.max() - row if forward else row - row.min()
-        change = values if forward else -values
-        reduced[secret] += change
-        reduced[parent] -= change
-        ends = (secret, parent) if forward else (parent, secret)
-        moved.setdefault(requirement, []).append(
-            (np.full(values.size, ends[0]), np.full(values.size, ends[1]), observables, values)
-        )
-    return moved
+            floors.append(values.reshape(floor.error.shape[0], form.observables))
+        weights = dual[self.program.row_blocks["worst"]] if form.problem.objective == "worst" else None
+        columns = (self.triples.sources, self.triples.targets, self.triples.observables, privacy)
+        return problem_multipliers(form, columns, floors, weights)
 
 
 def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
@@ -223,12 +180,15 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
         column_blocks[f"x{i}"] = slice(size + i * observables, size + (i + 1) * observables)
     if worst:
         column_blocks["theta"] = slice(width - 1, width)
+    lower = np.zeros(width)
+    # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
+    lower[size : size + len(form.floors) * observables] = -np.inf
     program = LinearProgram(
         cost=cost,
         matrix=sparse.csr_array(sparse.vstack([matrix for _, matrix, _, _ in blocks])),
         row_lower=np.concatenate([low for _, _, low, _ in blocks]),
         row_upper=np.concatenate([high for _, _, _, high in blocks]),
-        lower=np.zeros(width),
+        lower=lower,
         upper=np.full(width, np.inf),
         row_blocks=row_blocks,
         column_blocks=column_blocks,
