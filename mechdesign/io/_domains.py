@@ -19,7 +19,7 @@ from mechdesign.io._tables import (
     in_file,
     one_of,
 )
-from mechdesign.io._text import number, read_columns
+from mechdesign.io.text import number, read_columns
 from mechdesign.model.domain import Domain
 
 LARGEST = 5000

@@ -32,7 +32,7 @@ from mechdesign.io._tables import (
     in_file,
     one_of,
 )
-from mechdesign.io._text import read_columns, read_matrix
+from mechdesign.io.text import read_columns, read_matrix
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import OBJECTIVES

@@ -23,7 +23,7 @@ from mechdesign.io._tables import (
     in_file,
     one_of,
 )
-from mechdesign.io._text import read_numbers
+from mechdesign.io.text import read_numbers
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 

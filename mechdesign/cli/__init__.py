@@ -1,0 +1,106 @@
+"""The command line: thin commands around the functions of the package.
+
+Exit codes: 0 done; 1 verification failed; 2 wrong input or usage; 3 a solver failed; 130 stopped by the user.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from mechdesign import __version__
+from mechdesign.cli.citation import CITATION
+from mechdesign.cli.console import say_error, say_warning
+from mechdesign.errors import (
+    CertificateError,
+    MechdesignError,
+    MetricWarning,
+    SolverError,
+    SolverInterrupted,
+    UnboundedError,
+)
+
+__all__ = ["exit_code", "main"]
+
+# Commands are imported when they are called: verifying never imports a solver.
+_COMMANDS: Mapping[str, str] = {
+    "design": "Design the least-cost channel, certify it and write the files.",
+    "verify": "Prove an export again, from its files alone.",
+    "attack": "Attack a channel, five ways.",
+    "sample": "Draw observables, exactly as certified.",
+    "export": "Write a channel in another format.",
+    "info": "Show versions and solvers.",
+}
+
+_STOPPED = 130
+
+
+def exit_code(error: MechdesignError) -> int:
+    """Return the exit code that stands for an error."""
+    if isinstance(error, CertificateError):
+        return 1
+    if isinstance(error, SolverInterrupted):
+        return _STOPPED
+    return 3 if isinstance(error, SolverError | UnboundedError) else 2
+
+
+class _Commands(click.Group):
+    """A group of commands that are imported when they are called, and whose typed errors become one clean message."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{name}"), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+        if args[0] not in _COMMANDS and close and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", MetricWarning)
+            warnings.showwarning = say_warning
+            try:
+                return super().invoke(ctx)
+            except MechdesignError as error:
+                say_error(str(error))
+                ctx.exit(exit_code(error))
+            except KeyboardInterrupt:
+                say_error("stopped")
+                ctx.exit(_STOPPED)
+
+
+def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(CITATION, nl=False)
+        ctx.exit()
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mechdesign")
+@click.option("--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Show what to cite.")
+def main() -> None:
+    """Design, prove and export optimal privacy mechanisms.
+
+    \b
+    mechdesign design city.toml -o city    the least-cost channel, its proof, pictures
+    mechdesign verify city                 the proof again, from the files alone
+    mechdesign sample city --secret 17     an observable for a secret
+    """  # noqa: D301 - click wants the control character

@@ -1,0 +1,144 @@
+"""What commands show: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mechdesign.certify.certificate import Certificate
+    from mechdesign.solvers import Progress, Report
+
+__all__ = ["certificate_tables", "number", "output", "progress", "say_error", "say_note", "say_warning", "table"]
+
+# What is not a terminal has no width; rich would cut tables at 80 characters.
+_WIDTH = 120
+
+
+def output() -> Console:
+    """Return the console of standard output."""
+    console = Console(highlight=False, markup=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, width=_WIDTH)
+
+
+def say_error(message: str) -> None:
+    """Show an error, in red where there is colour."""
+    _say("error", "bold red", message)
+
+
+def say_note(message: str) -> None:
+    """Show something worth knowing."""
+    _say("note", "yellow", message)
+
+
+def say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning, without the place in the program that it comes from."""
+    _say("warning", "yellow", str(message))
+
+
+def number(value: float) -> str:
+    """Write a number with 10 significant digits."""
+    return f"{value:.10g}"
+
+
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """Return an empty table; columns in `numbers` are aligned to the right."""
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return made
+
+
+def certificate_tables(
+    certificate: Certificate, names: Sequence[str] = (), unit: str = "", tolerance: float | None = None
+) -> Iterator[Table]:
+    """Yield what a certificate says: requirement by requirement, then the cost.
+
+    `names` are those of the requirements and `unit` that of the cost, where they are known.
+    """
+    requirements = table("requirement", "asked for", "realised", "holds", numbers=("asked for", "realised"))
+    for index, checked in enumerate(certificate.requirements):
+        name = names[index] if names else f"{checked.kind} privacy"
+        if checked.radius and not names:
+            name += f", radius {checked.radius}"
+        symbol = "≥" if checked.kind == "distortion" else "ε ≤"
+        realised = Text(number(checked.realised))
+        requirements.add_row(
+            Text(name),
+            f"{symbol} {checked.nominal}",
+            realised,
+            Text("yes", "green") if checked.holds else Text("no", "red"),
+        )
+    if certificate.requirements:
+        yield requirements
+    costs = table("cost", "", numbers=("",))
+    unit = f" {unit}" if unit else ""
+    for name, value, counts in (
+        ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
+        ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
+    ):
+        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(number(value) + unit))
+    costs.add_row("no channel costs less than", Text(number(certificate.lower_bound) + unit))
+    reached = tolerance is None or certificate.relative_gap <= tolerance
+    gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
+    costs.add_row("relative gap", gap)
+    yield costs
+
+
+@contextmanager
+def progress() -> Iterator[Report | None]:
+    """Show a live line on standard error while something long runs; nothing where that is not a terminal."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    if not console.is_terminal:
+        yield None
+        return
+    line = _Line()
+    with console.status(Text("starting")) as status:
+
+        def report(moment: Progress) -> None:
+            status.update(Text(line.after(moment)))
+
+        yield report
+
+
+class _Line:
+    """What the live line says: the last round, with its bracket, is shown beside what the solver is at."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._round = ""
+        self._bounds = ""
+
+    def after(self, moment: Progress) -> str:
+        """Return the line after `moment`."""
+        if moment.lower is not None or moment.upper is not None:
+            lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
+            upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
+            self._bounds = f"cost between {lower} and {upper}"
+        stage = moment.stage
+        if stage.startswith("round"):
+            self._round, stage = stage, ""
+        elif moment.iteration:
+            stage += f", iteration {moment.iteration}"
+        seconds = f"{time.perf_counter() - self._start:.0f} s"
+        return " · ".join(part for part in (self._round, stage, self._bounds, seconds) if part)
+
+
+def _say(kind: str, style: str, message: str) -> None:
+    console = Console(stderr=True, highlight=False, markup=False)
+    console.print(Text.assemble((f"{kind}: ", style), message), soft_wrap=True)

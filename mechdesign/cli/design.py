@@ -1,0 +1,131 @@
+"""``mechdesign design``."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import click
+from rich.text import Text
+
+from mechdesign.cli.console import certificate_tables, output, progress, say_note
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.io import spec
+from mechdesign.io.files import SET, check_target
+
+__all__ = ["design"]
+
+
+@click.command()
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "directory", metavar="DIR", default="mechanism", show_default=True, help="Folder to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
+@click.option("--solver", metavar="NAME", help='"auto", or a name that `mechdesign info` lists.')
+@click.option("--tolerance", metavar="GAP", type=float, help="Relative gap to ask for.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="Stop then, with the best channel so far.")
+@click.option("--rows", type=click.Choice(get_args(spec.Rows)), help="Which privacy rows the solver sees.")
+@click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
+@click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+def design(
+    specification: Path | None,
+    directory: str,
+    as_json: bool,
+    solver: str | None,
+    tolerance: float | None,
+    time_limit: float | None,
+    rows: spec.Rows | None,
+    threads: int | None,
+    report: bool,
+    force: bool,
+) -> None:
+    """Design the least-cost channel for a specification, certify it and write the files.
+
+    Without SPEC.toml, a simulated city serves. Options given here count more than the [solver] table. An older export
+    in the folder is replaced.
+    """
+    started = time.perf_counter()
+    given = spec.default() if specification is None else spec.read(specification)
+    settings = given.solver
+    if solver is not None:
+        settings = replace(settings, name=solver)
+    if tolerance is not None:
+        settings = replace(settings, tolerance=tolerance)
+    if time_limit is not None:
+        settings = replace(settings, time_limit=time_limit)
+    if rows is not None:
+        settings = replace(settings, rows=rows)
+    if threads is not None:
+        settings = replace(settings, threads=threads)
+    _check_solver(settings.name, "--solver" if solver is not None else "solver.name")
+    for name, value in (("--tolerance", tolerance), ("--time-limit", time_limit), ("--threads", threads)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(name, "is not positive", value=value, bound="> 0 and finite")
+    check_target(directory, force)
+    problem = given.problem()
+    for note in given.notes:
+        say_note(note)
+    # Imported late: wrong input is refused without waiting for solvers to load.
+    from mechdesign.synthesis.design import design as solve
+
+    with progress() as live:
+        made = solve(
+            problem,
+            settings.name,
+            settings.tolerance,
+            settings.time_limit,
+            rows=settings.rows,
+            options=settings.options,
+            threads=settings.threads,
+            report=live,
+        )
+        certified = time.perf_counter()
+        made.save(directory, report=report)
+    certificate = made.certificate
+    if as_json:
+        click.echo(json.dumps(certificate.to_json(), indent=2))
+    else:
+        from mechdesign.report.sentences import requirement_name
+        from mechdesign.report.words import cost_measure
+
+        n, m = problem.cost.shape
+        facts = certificate.provenance
+        console = output()
+        console.print(Text(problem.title or "Privacy mechanism", "bold"))
+        console.print(f"{n} secrets, {m} observables\n")
+        names = [requirement_name(problem, requirement) for requirement in problem.requirements]
+        for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
+            console.print(shown)
+            console.print()
+        console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
+        console.print(
+            f"time      {facts.get('solve_seconds', '?')} s solving, {certified - started:.1f} s until certified, "
+            f"{time.perf_counter() - started:.1f} s in all"
+        )
+        console.print(f"files     {_files(directory)}", soft_wrap=True)
+    if certificate.relative_gap > settings.tolerance:
+        say_note(
+            f"the gap asked for, {settings.tolerance:.3g}, was not reached: the channel is private as certified, and "
+            f"its cost is within {certificate.relative_gap:.3g} of the least possible ({made.status})"
+        )
+
+
+def _check_solver(name: str, path: str) -> None:
+    from mechdesign import solvers
+
+    if name == "auto":
+        return
+    try:
+        solvers.find(name)
+    except InputError as error:
+        raise SpecificationError(path, error.problem, value=name, bound=error.bound) from error
+
+
+def _files(directory: str) -> str:
+    names = [name for name in SET if (Path(directory) / name).is_file()]
+    return f"{directory}: {', '.join(names)}"

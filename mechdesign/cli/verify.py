@@ -1,0 +1,60 @@
+"""``mechdesign verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mechdesign.certify import bundle
+from mechdesign.certify.verify import verify as prove
+from mechdesign.cli.console import certificate_tables, output
+from mechdesign.errors import CertificateError
+
+__all__ = ["verify"]
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or what is wrong, as JSON.")
+def verify(directory: Path, as_json: bool) -> None:
+    """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
+
+    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not.
+    """
+    try:
+        certificate = prove(directory)
+    except CertificateError as error:
+        reason = error.reason + _named(directory, error.pair)
+        if as_json:
+            pair = None if error.pair is None else list(error.pair)
+            click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
+        raise CertificateError(f"{directory} does not verify: {reason}", error.pair) from error
+    if as_json:
+        click.echo(json.dumps(certificate.to_json(), indent=2))
+        return
+    console = output()
+    console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
+    for shown in certificate_tables(certificate):
+        console.print(shown)
+        console.print()
+    console.print("What is proved is what stands here: check that these are the requirements that you want.")
+
+
+def _named(directory: Path, pair: tuple[int, int] | None) -> str:
+    """Return a clause that names a pair of secrets by index and, where there are labels, by label."""
+    if pair is None:
+        return ""
+    labels: list[str] = []
+    try:
+        arrays = bundle.inspect(directory).arrays
+        if "secrets" in arrays:
+            labels = [str(label) for label in arrays["secrets"].tolist()]
+    except CertificateError:
+        pass
+    names = [
+        f"{index} ({labels[index]})" if index < len(labels) and labels[index] != str(index) else str(index)
+        for index in pair
+    ]
+    return f". Worst pair: secrets {names[0]} and {names[1]}"
