@@ -12,6 +12,7 @@ from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.rows import PairRows, recentred
 from mechdesign.solvers.block.schur import Blocks, LinkSystem
 from mechdesign.solvers.block.small import SmallRows
+from mechdesign.solvers.block.stall import Stalled
 from mechdesign.solvers.block.start import first_point, total_weight
 
 __all__ = ["Iterator"]
@@ -24,6 +25,7 @@ _LONG_ENOUGH = 0.95
 _WORTHWHILE = 0.01
 _KEPT = 0.9
 _STEP = 0.9
+_LAST_STEP = 0.99
 
 
 class Iterator:
@@ -50,6 +52,8 @@ class Iterator:
         self.blocks.assemble(point.points, point.z, point.y)
         linked = point.z[self.small.linking] @ point.y[self.small.linking]
         self.mu = (float(layout.counts @ self.blocks.products) + float(linked)) / self.weight
+        if not np.isfinite(self.blocks.raised):
+            raise Stalled("a block cannot be factored")
         lacking = float(np.abs(link_residuals(layout, self.small, point)).max())
         return bound(layout, self.small, point, self.blocks.pulled), lacking
 
@@ -83,8 +87,11 @@ class Iterator:
                 break
             found, f, steps = other, changed, lengths
             kept += 1
-        self._advance(x, found, _STEP * steps[0], _STEP * steps[1])
-        return _STEP * steps[0], _STEP * steps[1], kept
+        if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
+            raise Stalled("a direction is not finite")
+        share = _LAST_STEP if min(steps) >= _LONG_ENOUGH else _STEP
+        self._advance(x, found, share * steps[0], share * steps[1])
+        return share * steps[0], share * steps[1], kept
 
     def _rows_of(self, found: Direction) -> Array:
         return np.ascontiguousarray(found.u[:, : self.layout.rows])

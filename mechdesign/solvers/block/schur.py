@@ -20,6 +20,7 @@ from mechdesign.solvers.block.layout import Layout
 from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.rows import PairRows, Piece
 from mechdesign.solvers.block.small import SmallRows
+from mechdesign.solvers.block.stall import Stalled
 
 __all__ = ["Blocks", "LinkSystem"]
 
@@ -65,7 +66,10 @@ class Blocks:
             schur = np.zeros((layout.links, layout.links))
             raised = 0.0
             for piece in self.pairs.pieces(worker, batches):
-                self._add_pairs(piece, x)
+                if not self._add_pairs(piece, x):
+                    raised = np.inf
+                if not np.isfinite(raised):
+                    continue
                 if piece.rows.stop < n:
                     continue
                 for block in range(piece.blocks.start, piece.blocks.stop):
@@ -84,8 +88,10 @@ class Blocks:
         np.copyto(total, np.triu(total) + np.triu(total, 1).T)
         self.schur = layout.average_matrix(total)
 
-    def _add_pairs(self, piece: Piece, x: Array) -> None:
+    def _add_pairs(self, piece: Piece, x: Array) -> bool:
         """Write the part of H that comes from a piece of the ratio rows, not yet symmetric; add to Bᵀy and Σ y z.
+
+        Return False, and write nothing, when rounding has left a slack that is not positive.
 
         H_st = −g x_s x_t W_st and its transpose, H_uu = x_u² (Σ_t W_ut + Σ_s W_su g_su²) less the cross term of the
         diagonal row, with W = y/z.
@@ -93,6 +99,8 @@ class Blocks:
         n = self.layout.rows
         blocks, rows = piece.whole
         grown, z = self.pairs.slacks(piece, x)
+        if not z.min() > 0:
+            return False
         y = self.pairs.y[piece.whole]
         scaled, weight = piece.buffers[2:4]
         self.pairs.pull(piece, y, self.pulled[:, :n])
@@ -107,6 +115,7 @@ class Blocks:
             self._diagonal[blocks] = 0.0
         self._diagonal[blocks] += scaled.sum(axis=1)
         self._diagonal[blocks, rows] += x[blocks, rows] ** 2 * weight.sum(axis=2)
+        return True
 
     def _complete(self, block: int, z: Array, y: Array) -> None:
         """Make the Hessian of a block symmetric, add its floors, and change to the basis of its ray."""
@@ -195,7 +204,7 @@ class LinkSystem:
             except scipy.linalg.LinAlgError:
                 raised = 100 * raised if raised else 1e-15
                 if raised > 1e-4:
-                    raise
+                    raise Stalled("the coupling of the blocks cannot be factored") from None
         self._width = layout.width
         self._members = layout.members
         if self._members:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block import BlockMultipliers, BlockProgram, lower_bound, objective
@@ -17,6 +16,7 @@ from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.multipliers import sparsify, unfold
 from mechdesign.solvers.block.parallel import Workers, single_threaded_blas
 from mechdesign.solvers.block.rows import batch_size
+from mechdesign.solvers.block.stall import Stalled
 from mechdesign.solvers.block.symmetry import Symmetry
 from mechdesign.solvers.contract import Options, Progress, Status
 
@@ -29,7 +29,9 @@ _LARGEST_ITERATION = 200
 _LINKED = 1e-8
 # A stall this close is as good as the end: the certificate says what the gap is.
 _ACCEPTABLE = 1e-6
-_PATIENCE = 12
+# How many iterations without progress are borne, by the gap that is left: near the end rounding soon undoes more.
+_PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
+_PROGRESS = 0.9
 _SHORT = 1e-4
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
@@ -132,9 +134,6 @@ def _iterate(
     try:
         for iteration in range(_LARGEST_ITERATION):
             lower, lacking = state.measure()
-            if not np.isfinite(state.blocks.raised):
-                status, message = Status.FAILED, "stalled: a block could not be factored"
-                break
             upper = objective(program, unfold(layout, state.x))
             best_lower = max(best_lower, lower)
             seconds = time.perf_counter() - clock
@@ -149,19 +148,18 @@ def _iterate(
             if linked and relative <= gap:
                 status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
                 break
-            if relative < 0.9 * best_gap:
-                best_gap, since = relative, 0
-            else:
-                since += 1
-            if since >= _PATIENCE or max(steps[:2]) < _SHORT:
+            since = 0 if relative < _PROGRESS * best_gap else since + 1
+            best_gap = min(best_gap, relative)
+            patience = next(count for level, count in _PATIENCE if best_gap > level)
+            if since >= patience or max(steps[:2]) < _SHORT:
                 status, message = Status.FAILED, f"stalled at a relative gap of {relative:.1e}"
                 break
             if options.time_limit is not None and seconds >= options.time_limit:
                 status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
                 break
             steps = state.step()
-    except scipy.linalg.LinAlgError:
-        status, message = Status.FAILED, "stalled: the coupling of the blocks could not be factored"
+    except Stalled as stall:
+        status, message = Status.FAILED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
         status, message = Status.INTERRUPTED, "stopped by the user"
     x = np.maximum(unfold(layout, state.x), 0.0)
