@@ -66,7 +66,9 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     ):
         first, last = start + low / per_degree, start + high / per_degree
         nice = np.asarray(MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(first, last))
-        kept = nice[(nice >= first) & (nice <= last)]
+        # Rounding must not cost the ticks at the corners.
+        slack = 1e-6 * (last - first)
+        kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
         names = [f"{abs(angle):.{decimals}f}°{letters[0] if angle >= 0 else letters[1]}" for angle in kept]
         axis.set_ticks((kept - start) * per_degree, labels=names)

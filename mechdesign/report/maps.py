@@ -9,10 +9,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain
@@ -21,13 +22,16 @@ from mechdesign.report.scales import Scale
 from mechdesign.report.style import ACCENT, MUTED
 from mechdesign.report.words import clip
 
-__all__ = ["Kind", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
+__all__ = ["Kind", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
 
 Floats = NDArray[np.float64]
 Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
+_LOWEST_BAR = 1.8
+# Mean width of a character of tick labels, and a little, in inches.
+_CHARACTER = 0.08
 
 
 def kind(domain: Domain | None) -> Kind:
@@ -46,8 +50,15 @@ def panel_size(domain: Domain | None, width: float, height: float) -> tuple[floa
     west, east, south, north = extent(domain)  # type: ignore[arg-type]
     ratio = (east - west) / (north - south)
     if not 1 / LONGEST <= ratio <= LONGEST:
-        ratio = LONGEST if ratio > 1 else 1 / LONGEST
+        return width, min(height, width * 0.4)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
+
+
+def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
+    """Return how much wider and higher a picture must be for `scale_bar`, in inches."""
+    if kind(domain) not in ("grid", "points"):
+        return 0.0, 0.0
+    return (1.0, 0.0) if height >= _LOWEST_BAR else (0.0, 0.75)
 
 
 def draw(
@@ -93,22 +104,25 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
         axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
 
 
-def scale_bar(figure: Figure, axes: list[Axes], scale: Scale) -> None:
-    """Put the bar of the colours beside pictures that share them, with a hatched box for zero where it is shown."""
+def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> None:
+    """Put the bar of the colours beside pictures that share them, or below where their `height` in inches is small."""
+    upright = height >= _LOWEST_BAR
     bar = figure.colorbar(
         ScalarMappable(scale.norm, scale.cmap),
         ax=axes,
+        location="right" if upright else "bottom",
         extend="min" if scale.below else "neither",
-        pad=0.015,
+        pad=0.015 if upright else 0.04,
         fraction=0.05,
-        aspect=26,
-        shrink=0.96,
+        # Thickness 0.14 inches.
+        aspect=height / 0.14 if upright else 30,
+        shrink=0.96 if upright else 0.7,
     )
     bar.outline.set_visible(False)
     bar.set_label(scale.label)
     bar.formatter = FuncFormatter(lambda value, _: scale.write(value))
-    bar.ax.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-    if scale.norm.__class__.__name__ == "Normalize":
+    bar.long_axis.set_minor_formatter(NullFormatter())
+    if not isinstance(scale.norm, LogNorm):
         bar.locator = round_ticks(6)
     bar.update_ticks()
 
@@ -220,7 +234,8 @@ def _name_bars(axes: Axes, domain: Domain | None, n: int) -> None:
         axes.set_xlabel("index")
         return
     names = [clip(label) for label in domain.labels]
-    upright = sum(map(len, names)) + 2 * n > 60
+    room = axes.get_position().width * (axes.figure.bbox.width / axes.figure.dpi) / n
+    upright = max(map(len, names)) * _CHARACTER > room
     axes.set_xticks(range(n), names, rotation=90 if upright else 0)
     axes.tick_params(axis="x", length=0)
 

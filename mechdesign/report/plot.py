@@ -35,11 +35,13 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None) -> Figure:
     probabilities = np.asarray(prior, dtype=np.float64)
     n = len(probabilities)
     scale = probability_scale(probabilities, "prior probability")
-    width, height = maps.panel_size(secrets, 6.6, 4.6)
-    figure, axes = _single(width, height, secrets)
+    width, height = maps.panel_size(secrets, 6.6, 3.8)
+    wider, higher = maps.bar_room(secrets, height)
+    figure = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
+    axes = figure.subplots()
     maps.draw(axes, secrets, probabilities, scale)
     if _is_map(secrets):
-        maps.scale_bar(figure, [axes], scale)
+        maps.scale_bar(figure, [axes], scale, height)
     half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
     finding = f"Half of the prior is on {half} of {n} secrets" if n > 1 else "There is one secret only"
     impossible = int((probabilities == 0).sum())
@@ -69,7 +71,8 @@ def outputs_picture(
     width, height = maps.panel_size(observables, min(limit, 4.2), 3.2)
     if maps.kind(observables) == "labels" and observables is not None:
         height += 0.3
-    figure = new_figure(max(columns * width + 1.2, 4.5), lines * (height + 0.3) + 0.75)
+    wider, higher = maps.bar_room(observables, lines * height)
+    figure = new_figure(max(columns * width + 0.2 + wider, 4.5), lines * (height + 0.3) + 0.75 + higher)
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for panel, index in zip(axes.flat, chosen, strict=False):
         mark = _own_place(secrets, observables, int(index))
@@ -82,8 +85,12 @@ def outputs_picture(
         panel.set_visible(False)
     for panel in used:
         panel.label_outer()
+    for panel in used[-columns:]:
+        # The lowest panel of each column, also above one that is not used.
+        panel.tick_params(axis="x", labelbottom=True)
+        panel.xaxis.label.set_visible(True)
     if _is_map(observables):
-        maps.scale_bar(figure, used, scale)
+        maps.scale_bar(figure, used, scale, lines * height)
     if (rows == 0).any():
         maps.zero_key(figure, observables, "never answered")
     spread = np.exp(_entropy(rows))
@@ -106,25 +113,22 @@ def error_picture(per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | Non
     label = f"adversary's {short_label}" if _is_map(secrets) else short_label
     scale = error_scale(errors, label)
     width, height = maps.panel_size(secrets, 4.6, 4.2)
-    figure = new_figure(_WIDTH, max(height, 2.6) + 1.0)
+    higher = maps.bar_room(secrets, height)[1]
+    figure = new_figure(_WIDTH, max(height + higher, 2.6) + 1.0)
     left, right = figure.subplots(1, 2, width_ratios=[width + 0.8, 3.0])
     maps.draw(left, secrets, errors, scale)
     if _is_map(secrets):
-        maps.scale_bar(figure, [left], scale)
+        maps.scale_bar(figure, [left], scale, height)
     _against_prior(right, errors, probabilities, scale, mean, unit)
     headline(figure, _where_it_errs(errors, probabilities, mean, unit))
     return figure
 
 
 def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> NDArray[np.int64]:
-    """Return the indices of the `count` most likely secrets, most likely first, the first of equals first."""
-    return np.argsort(-np.asarray(prior, dtype=np.float64), kind="stable")[: max(1, count)].astype(np.int64)
-
-
-def _single(width: float, height: float, domain: Domain | None) -> tuple[Figure, Axes]:
-    beside = 1.9 if _is_map(domain) else 0.9
-    figure = new_figure(max(width + beside, 4.5), height + 1.25)
-    return figure, figure.subplots()
+    """Return the indices of at most `count` secrets that can occur, most likely first, the first of equals first."""
+    probabilities = np.asarray(prior, dtype=np.float64)
+    order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)
+    return order[probabilities[order] > 0]
 
 
 def _is_map(domain: Domain | None) -> bool:

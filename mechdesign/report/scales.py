@@ -57,11 +57,13 @@ def error_scale(values: ArrayLike, label: str) -> Scale:
 
 
 def percent(value: float) -> str:
-    """Write a probability: ``12%``, ``0.35%``, ``2e-05%``.
+    """Write a probability in percent.
 
-    >>> percent(0.1234), percent(0.00351), percent(1.0), percent(0.0)
-    ('12%', '0.35%', '100%', '0%')
+    >>> percent(0.1234), percent(0.00351), percent(1.0), percent(0.0), percent(2e-8)
+    ('12%', '0.35%', '100%', '0%', '2×10⁻⁶%')
     """
+    if 0 < value < 1e-5:
+        return f"{power(100 * value)}%"
     return f"{short(100 * value, 2 if value < 0.9995 else 3)}%"
 
 

@@ -73,6 +73,8 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
         with styled():
             figure = function(*args, **kwargs)
             figure.draw_without_rendering()
+            # The layout is done: saving need not do it again, and with other settings could do it differently.
+            figure.set_layout_engine("none")
         return figure
 
     return wrapper
