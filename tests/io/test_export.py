@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.certify import bundle
+from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
+from mechdesign.io import export
+from mechdesign.io.files import check_target, write_file
+from mechdesign.model.channel import EXPONENT
+
+
+def a_problem():
+    secrets = md.Domain.geographic_grid(2, 2, 40.0, 40.1, -74.1, -74.0)
+    observables = md.Domain.from_points([[0.0, 0.0], [5.0, 5.0], [9.0, 1.0]], ["down", 'a "quoted", one', "ü"], "km")
+    distance = md.distances.euclidean(secrets)
+    cost = np.array([[0, 1, 2], [1, 0, 3], [2.5, 1, 0], [1, 1, 1.0]])
+    requirements = [
+        md.MetricPrivacy("1/30", distance),
+        md.ThresholdPrivacy(1.1, distance, 9),
+        md.GraphPrivacy("0.9", nx.path_graph(4)),
+        md.DistortionPrivacy(0.25, 1.0 - np.eye(4)),
+    ]
+    prior = md.Prior.from_counts([1, 2, 3, 4])
+    return md.Problem(prior, cost, requirements, "worst", secrets, observables, title="Ein Täst")
+
+
+@pytest.fixture(scope="module")
+def design():
+    return md.design(a_problem())
+
+
+@pytest.fixture
+def folder(design, tmp_path):
+    design.save(tmp_path / "made", report=False)
+    return tmp_path / "made"
+
+
+# --- there and back ------------------------------------------------------------------------------------------------
+
+
+def test_everything_comes_back(design, folder):
+    assert md.verify(folder).holds
+    problem, channel, certificate = export.load(folder)
+    given = design.problem
+    assert (problem.title, problem.objective) == ("Ein Täst", "worst")
+    for name in ("prior", "cost"):
+        assert (getattr(problem, name) == getattr(given, name)).all()
+    for name in ("secrets", "observables"):
+        found, domain = getattr(problem, name), getattr(given, name)
+        assert (found.points == domain.points).all()
+        assert (found.labels, found.unit) == (domain.labels, domain.unit)
+        assert (found.cells, found.geographic) == (domain.cells, domain.geographic)
+    assert (problem.secrets.coordinates == given.secrets.coordinates).all()
+    assert problem.observables.coordinates is None
+    assert [requirement.kind for requirement in problem.requirements] == ["metric", "threshold", "graph", "distortion"]
+    assert problem.requirements[0].epsilon == Fraction(1, 30)
+    for found, requirement in zip(problem.requirements, given.requirements, strict=True):
+        assert found.stated().numbers == requirement.stated().numbers
+        assert (found.stated().array == requirement.stated().array).all()
+    assert (channel.numerators == design.channel.numerators).all()
+    assert (channel.secrets, channel.observables) == (given.secrets.labels, given.observables.labels)
+    assert certificate.differences(design.certificate) == ()
+    assert export.load_problem(folder).title == problem.title
+    assert (export.load_channel(folder).numerators == channel.numerators).all()
+    loaded = md.Channel.load(folder)
+    assert (loaded.secrets, loaded.observables) == (channel.secrets, channel.observables)
+    assert (md.Channel.load(folder / "channel.npz").numerators == channel.numerators).all()
+
+
+def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):
+    again = md.design(export.load_problem(folder))
+    again.save(tmp_path / "again", report=False)
+    assert md.verify(tmp_path / "again").cost == pytest.approx(md.verify(folder).cost, rel=1e-9)
+
+
+def test_problems_without_domains(tmp_path):
+    problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))])
+    md.design(problem).save(tmp_path, report=False)
+    found, channel, _ = export.load(tmp_path)
+    assert (found.secrets, found.observables, channel.secrets) == (None, None, ())
+    assert (tmp_path / "channel.csv").read_text().startswith("secret,0,1\n0,0.73105")
+
+
+def test_observables_that_are_the_secrets_stay_so(tmp_path):
+    domain = md.Domain.from_labels(["a", "b"])
+    distance = md.distances.hamming(domain)
+    problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
+    md.design(problem).save(tmp_path, report=False)
+    found = export.load_problem(tmp_path)
+    assert found.observables is found.secrets
+    assert found.secrets.labels == ("a", "b")
+
+
+def test_the_report_is_part_of_the_set(design, tmp_path):
+    design.save(tmp_path)
+    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert md.verify(tmp_path).holds
+    # An older report does not survive beside a newer channel.
+    design.save(tmp_path, report=False)
+    assert sorted(os.listdir(tmp_path)) == ["certificate.json", "channel.csv", "channel.npz", "dual.npz"]
+
+
+def test_labels_that_cannot_be_stored_are_refused(tmp_path):
+    for label in ("a\0", "\ud800"):
+        domain = md.Domain.from_labels([label, "b"])
+        distance = md.distances.hamming(domain)
+        problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)
+        with pytest.raises(InputError, match=r"secrets\.labels\[0\]"):
+            md.design(problem).save(tmp_path / "out", report=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_sets_are_not_loaded(design, folder):
+    (folder / "channel.csv").write_text("secret,0\n")
+    with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
+        export.load(folder)
+    with pytest.raises(CertificateError, match="missing"):
+        export.load(folder / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ({"secrets": 3}, "domain of the secrets"),
+        ({"secrets": {"unit": "km", "cells": None}}, "geographic"),
+        (
+            {
+                "secrets": {
+                    "unit": "km",
+                    "cells": {"columns": 9, "rows": 9, "width": 1, "height": 1},
+                    "geographic": None,
+                }
+            },
+            "cells",
+        ),
+        ({"secrets": {"unit": "km", "cells": {"x": 9}, "geographic": None}}, "unexpected keyword"),
+        ({"secrets": {"unit": 3, "cells": None, "geographic": None}}, "unit"),
+    ],
+)
+def test_descriptions_that_fit_no_domain_are_refused(design, tmp_path, metadata, words):
+    arrays = {"secrets_points": np.zeros((4, 2))}
+    bundle.write(tmp_path, bundle.encode(design.evidence(), design.certificate, metadata=metadata, arrays=arrays))
+    assert md.verify(tmp_path).holds
+    with pytest.raises(CertificateError, match=words):
+        export.load(tmp_path)
+
+
+# --- formats -------------------------------------------------------------------------------------------------------
+
+
+def test_exact_csv(design, folder):
+    rows = list(csv.reader(io.StringIO((folder / "channel.csv").read_text(encoding="utf-8"))))
+    assert rows[0] == ["secret", "down", 'a "quoted", one', "ü"]
+    assert [row[0] for row in rows[1:]] == ["0", "1", "2", "3"]
+    for row, numerators in zip(rows[1:], design.channel.numerators.tolist(), strict=True):
+        assert sum(map(Fraction, row[1:])) == 1
+        assert [Fraction(text) * 2**62 for text in row[1:]] == numerators
+
+
+def test_exact_decimals_of_extreme_numbers():
+    numerators = [[0, 1 << EXPONENT], [1, (1 << EXPONENT) - 1]]
+    rows = list(csv.reader(io.StringIO(export.exact_csv(md.Channel(np.array(numerators))))))
+    assert rows[1] == ["0", "0", "1"]
+    assert [[int(Fraction(text) * 2**62) for text in row[1:]] for row in rows[1:]] == numerators
+
+
+def test_csv_of_floats(design):
+    rows = list(csv.reader(io.StringIO(export.to_csv(design.channel))))
+    assert [[float(text) for text in row[1:]] for row in rows[1:]] == design.channel.matrix.tolist()
+
+
+def test_json(design):
+    found = json.loads(export.to_json(design.problem, design.channel, design.certificate))
+    assert [[int(text) for text in row] for row in found["numerators"]] == design.channel.numerators.tolist()
+    assert found["matrix"] == design.channel.matrix.tolist()
+    assert found["exponent"] == 62
+    assert found["labels"]["observables"] == ["down", 'a "quoted", one', "ü"]
+    assert found["points"]["secrets"] == design.problem.secrets.points.tolist()
+    assert found["certificate"]["holds"] is True
+    assert found["title"] == "Ein Täst"
+    assert found["prior"] == design.problem.prior.tolist()
+
+
+def test_parquet(design):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(export.to_parquet(design.channel)))
+    assert table.schema.metadata[b"denominator"] == str(2**62).encode()
+    found = table.to_pydict()
+    assert found["numerator"] == design.channel.numerators.ravel().tolist()
+    assert found["probability"] == design.channel.matrix.ravel().tolist()
+    assert found["secret"][:4] == ["0", "0", "0", "1"]
+    assert found["observable"][:4] == ["down", 'a "quoted", one', "ü", "down"]
+    assert found["observable_index"][:4] == [0, 1, 2, 0]
+
+
+def test_parquet_names_the_extra(design, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'mechdesign\[parquet\]'"):
+        export.to_parquet(design.channel)
+
+
+# --- files and folders ---------------------------------------------------------------------------------------------
+
+
+def test_files_are_whole_or_untouched(tmp_path):
+    target = tmp_path / "f"
+    write_file(target, [b"a", b"b"])
+    assert target.read_bytes() == b"ab"
+
+    def breaking():
+        yield b"c"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_file(target, breaking())
+    assert target.read_bytes() == b"ab"
+    assert os.listdir(tmp_path) == ["f"]
+    with pytest.raises(ExportError, match="could not be written"):
+        write_file(tmp_path / "none" / "f", [b""])
+
+
+def test_targets(design, folder, tmp_path):
+    check_target(folder)
+    check_target(tmp_path / "new" / "deep")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "empty").mkdir()
+    check_target(tmp_path / "empty")
+    # An export that was killed before its certificate was there, and one that was killed while writing.
+    (folder / "certificate.json").unlink()
+    check_target(folder)
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / ".channel.npz.partial").write_bytes(b"P")
+    check_target(tmp_path / "killed")
+    # An export beside which somebody keeps files of their own.
+    design.save(folder, report=False)
+    (folder / "notes.txt").write_text("mine")
+    check_target(folder)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "report.html", "certificate.json"])
+@pytest.mark.parametrize("content", ["{}", "[1]", "mine"])
+def test_foreign_folders_are_left_alone(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ExportError, match="not an export"):
+        check_target(tmp_path)
+    check_target(tmp_path, force=True)
+
+
+def test_targets_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="not a folder"):
+        check_target(tmp_path / "file")
+    with pytest.raises(ExportError, match="not a folder|cannot be"):
+        check_target(tmp_path / "file" / "below")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_targets_without_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        for target in (tmp_path, tmp_path / "new"):
+            with pytest.raises(ExportError, match="cannot be written"):
+                check_target(target)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_targets_on_a_full_or_read_only_disk(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(ExportError, match="Read-only file system"):
+        check_target(tmp_path)
