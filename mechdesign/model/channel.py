@@ -47,19 +47,25 @@ class Channel:
         numerators = given.astype(np.int64)
         if (numerators < 0).any():
             row, column = np.unravel_index(int(numerators.argmin()), numerators.shape)
-            raise InputError(f"numerators[{row}, {column}]", "is negative", value=int(numerators.min()), bound="at least 0")
+            raise InputError(
+                f"numerators[{row}, {column}]", "is negative", value=int(numerators.min()), bound="at least 0"
+            )
         # Sums of the high and the low halves cannot overflow, so no wrapped sum can pass for 2**62.
         high, low = (numerators >> 31).sum(axis=1), (numerators & (2**31 - 1)).sum(axis=1)
         wrong = np.flatnonzero((low % 2**31 != 0) | (high + (low >> 31) != 2**31))
         if wrong.size:
-            row = int(wrong[0])
-            raise InputError(f"numerators[{row}]", "has another sum", value=sum(map(int, numerators[row])), bound="2**62")
+            first = int(wrong[0])
+            raise InputError(
+                f"numerators[{first}]", "has another sum", value=sum(numerators[first].tolist()), bound="2**62"
+            )
         read_only(numerators)
         object.__setattr__(self, "numerators", numerators)
         for name, size in (("secrets", numerators.shape[0]), ("observables", numerators.shape[1])):
             labels = tuple(map(str, getattr(self, name)))
             if labels and (len(labels) != size or len(set(labels)) != size):
-                raise InputError(name, "must be distinct labels", value=f"{len(labels)} labels", bound=f"{size} of them")
+                raise InputError(
+                    name, "must be distinct labels", value=f"{len(labels)} labels", bound=f"{size} of them"
+                )
             object.__setattr__(self, name, labels)
 
     def __repr__(self) -> str:
@@ -128,11 +134,13 @@ class Channel:
     def _indices(self, secret: int | str | ArrayLike) -> Integers:
         if isinstance(secret, str):
             if secret not in self.secrets:
-                raise InputError("secret", "is not known", value=secret, bound=f"one of {', '.join(self.secrets[:5])}, …")
+                raise InputError(
+                    "secret", "is not known", value=secret, bound=f"one of {', '.join(self.secrets[:5])}, …"
+                )
             return np.array(self.secrets.index(secret))
         chosen = np.asarray(secret)
         n = self.numerators.shape[0]
-        if chosen.dtype.kind not in "iu" or (chosen.size and not (0 <= chosen.min() and chosen.max() < n)):
+        if chosen.dtype.kind not in "iu" or (chosen.size and (chosen.min() < 0 or chosen.max() >= n)):
             raise InputError("secret", "is not known", value=secret, bound=f"a label, or an index from 0 to {n - 1}")
         return chosen.astype(np.int64)
 

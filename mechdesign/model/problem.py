@@ -68,7 +68,9 @@ class Problem:
             raise InputError("requirements", "must be a list", value=requirements)
         for i, requirement in enumerate(requirements):
             if not isinstance(requirement, Requirement):
-                raise InputError(f"requirements[{i}]", "is not a requirement", value=requirement, bound="MetricPrivacy, …")
+                raise InputError(
+                    f"requirements[{i}]", "is not a requirement", value=requirement, bound="MetricPrivacy, …"
+                )
             if requirement.size != n:
                 raise InputError(
                     f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
@@ -110,5 +112,5 @@ def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64]) -> Non
     if floor.minimum > largest:
         raise InfeasibleError(
             f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
-            f"the largest possible is {float(largest):.12g} (releasing nothing). Lower the floor, or use a flatter prior"
+            f"the largest possible, releasing nothing, is {float(largest):.12g}. Lower the floor, or use a flatter prior"
         )

@@ -126,11 +126,15 @@ class GraphPrivacy(Requirement):
             raise InputError("graph", "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
         n = graph.number_of_nodes()
         if n == 0 or set(graph.nodes) != set(range(n)):
-            raise InputError("graph", "has other nodes than 0..n-1", remedy="relabel with convert_node_labels_to_integers")
+            raise InputError(
+                "graph", "has other nodes than 0..n-1", remedy="relabel with convert_node_labels_to_integers"
+            )
         object.__setattr__(self, "graph", _frozen(graph))
 
     def __repr__(self) -> str:
-        return f"GraphPrivacy(epsilon={float(self.epsilon):g}, {self.size} secrets, {self.graph.number_of_edges()} edges)"
+        return (
+            f"GraphPrivacy(epsilon={float(self.epsilon):g}, {self.size} secrets, {self.graph.number_of_edges()} edges)"
+        )
 
     @property
     def size(self) -> int:

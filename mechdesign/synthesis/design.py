@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign import __version__
 from mechdesign.certify.certificate import Certificate, certify
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,100 +99,104 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
 
     Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
     """
-    problem, groups, observables = form.problem, form.groups, form.observables
+    problem, observables = form.problem, form.observables
     worst = problem.objective == "worst"
-    size = groups * observables
-    width = size + len(form.floors) * observables + worst
-    scale = groups / max(float(problem.cost.max()), 1e-300)
-    cost = np.zeros(width)
+    starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
+    width = int(starts[-1]) + worst
+    column_blocks = {"p": slice(0, int(starts[1]))}
+    column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
+    column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
+
+    scale = form.groups / max(float(problem.cost.max()), 1e-300)
+    cost, lower = np.zeros(width), np.zeros(width)
     if worst:
         cost[-1] = scale
     else:
-        cost[:size] = form.gather(problem.prior[:, None] * problem.cost).ravel() * scale
-
-    blocks: list[tuple[str, sparse.coo_array, Floats, Floats]] = []
-    sums = sparse.coo_array(
-        (np.ones(size), (np.repeat(np.arange(groups), observables), np.arange(size))), shape=(groups, width)
-    )
-    blocks.append(("sums", sums, np.ones(groups), np.ones(groups)))
-    floor_scales = []
-    for i, floor in enumerate(form.floors):
-        factor = observables / floor.minimum
-        floor_scales.append(factor)
-        estimates = floor.error.shape[0]
-        # Row (ŝ, o): Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0; last row: Σ_o x_o >= factor·minimum.
-        errors = sparse.kron(sparse.coo_array(floor.error * factor), sparse.eye_array(observables))
-        last = np.full(observables, estimates * observables)
-        start = size + i * observables
-        taken = np.arange(start, start + observables)
-        x_rows = np.concatenate([np.arange(estimates * observables), last])
-        x_columns = np.concatenate([np.tile(taken, estimates), taken])
-        x_values = np.concatenate([np.full(estimates * observables, -1.0), np.ones(observables)])
-        errors = sparse.coo_array(errors)
-        matrix = sparse.coo_array(
-            (
-                np.concatenate([errors.data, x_values]),
-                (np.concatenate([errors.row, x_rows]), np.concatenate([errors.col, x_columns])),
-            ),
-            shape=(estimates * observables + 1, width),
-        )
-        low = np.zeros(matrix.shape[0])
-        low[-1] = observables
-        blocks.append((f"floor{i}", matrix, low, np.full(low.size, np.inf)))
-    if worst:
-        n = problem.prior.size
-        columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
-        matrix = sparse.coo_array(
-            (
-                np.concatenate([-problem.cost.ravel(), np.ones(n)]),
-                (
-                    np.concatenate([np.repeat(np.arange(n), observables), np.arange(n)]),
-                    np.concatenate([columns, np.full(n, width - 1)]),
-                ),
-            ),
-            shape=(n, width),
-        )
-        blocks.append(("worst", matrix, np.zeros(n), np.full(n, np.inf)))
-    roots = np.exp(form.exponents[triples.sources, triples.targets] / 2)
-    rows = np.arange(triples.size)
-    privacy = sparse.coo_array(
-        (
-            np.concatenate([roots, -1 / roots]),
-            (
-                np.concatenate([rows, rows]),
-                np.concatenate(
-                    [
-                        triples.targets * observables + triples.observables,
-                        triples.sources * observables + triples.observables,
-                    ]
-                ),
-            ),
-        ),
-        shape=(triples.size, width),
-    )
-    blocks.append(("privacy", privacy, np.zeros(triples.size), np.full(triples.size, np.inf)))
-
-    row_blocks, position = {}, 0
-    for name, matrix, _, _ in blocks:
-        row_blocks[name] = slice(position, position + matrix.shape[0])
-        position += matrix.shape[0]
-    column_blocks = {"p": slice(0, size)}
-    for i in range(len(form.floors)):
-        column_blocks[f"x{i}"] = slice(size + i * observables, size + (i + 1) * observables)
-    if worst:
-        column_blocks["theta"] = slice(width - 1, width)
-    lower = np.zeros(width)
+        cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * problem.cost).ravel() * scale
     # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
-    lower[size : size + len(form.floors) * observables] = -np.inf
+    lower[starts[1] : starts[-1]] = -np.inf
+
+    floor_scales = tuple(observables / floor.minimum for floor in form.floors)
+    roots = np.exp(form.exponents[triples.sources, triples.targets] / 2)
+    blocks = [_sums(form, width)]
+    for i, factor in enumerate(floor_scales):
+        blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
+    if worst:
+        blocks.append(_worst(form, width))
+    blocks.append(_privacy(form, triples, roots, width))
+    stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
     program = LinearProgram(
         cost=cost,
-        matrix=sparse.csr_array(sparse.vstack([matrix for _, matrix, _, _ in blocks])),
-        row_lower=np.concatenate([low for _, _, low, _ in blocks]),
-        row_upper=np.concatenate([high for _, _, _, high in blocks]),
+        matrix=sparse.csr_array(sparse.vstack([block.matrix for block in blocks])),
+        row_lower=np.concatenate([block.lower for block in blocks]),
+        row_upper=np.concatenate([block.upper for block in blocks]),
         lower=lower,
         upper=np.full(width, np.inf),
-        row_blocks=row_blocks,
+        row_blocks={block.name: slice(stops[i], stops[i + 1]) for i, block in enumerate(blocks)},
         column_blocks=column_blocks,
         name=problem.title or "channel",
     )
-    return ChannelProgram(program, form, triples, scale, tuple(floor_scales), roots)
+    return ChannelProgram(program, form, triples, scale, floor_scales, roots)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    name: str
+    matrix: sparse.coo_array
+    lower: Floats
+    upper: Floats
+
+
+def _block(
+    name: str, entries: Sequence[tuple[Floats, Integers, Integers]], lower: Floats, upper: float, width: int
+) -> _Block:
+    """Gather entries (values, rows, columns) into a block of rows."""
+    values, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+    matrix = sparse.coo_array((values, (rows, columns)), shape=(lower.size, width))
+    return _Block(name, matrix, lower, np.full(lower.size, upper))
+
+
+def _sums(form: NormalForm, width: int) -> _Block:
+    """Σ_o p(o|g) = 1."""
+    columns = np.arange(form.groups * form.observables)
+    entries = (np.ones(columns.size), columns // form.observables, columns)
+    return _block("sums", [entries], np.ones(form.groups), 1.0, width)
+
+
+def _floor(form: NormalForm, index: int, factor: float, start: int, width: int) -> _Block:
+    """Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ, o; last Σ_o x_o >= factor·minimum; x begins at `start`."""
+    floor, observables = form.floors[index], form.observables
+    estimates = floor.error.shape[0]
+    rows = np.arange(estimates * observables)
+    errors = sparse.coo_array(sparse.kron(sparse.coo_array(floor.error * factor), sparse.eye_array(observables)))
+    taken = np.arange(start, start + observables)
+    entries = [
+        (errors.data, errors.row.astype(np.int64), errors.col.astype(np.int64)),
+        (np.full(rows.size, -1.0), rows, np.tile(taken, estimates)),
+        (np.ones(observables), np.full(observables, rows.size), taken),
+    ]
+    lower = np.zeros(rows.size + 1)
+    lower[-1] = factor * floor.minimum
+    return _block(f"floor{index}", entries, lower, np.inf, width)
+
+
+def _worst(form: NormalForm, width: int) -> _Block:
+    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret."""
+    cost, observables = form.problem.cost, form.observables
+    secrets = np.arange(cost.shape[0])
+    columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
+    entries = [
+        (-cost.ravel(), np.repeat(secrets, observables), columns),
+        (np.ones(secrets.size), secrets, np.full(secrets.size, width - 1)),
+    ]
+    return _block("worst", entries, np.zeros(secrets.size), np.inf, width)
+
+
+def _privacy(form: NormalForm, triples: Triples, roots: Floats, width: int) -> _Block:
+    """√g p(o|t) − p(o|s)/√g >= 0 for every triple, with `roots` √g."""
+    rows = np.arange(triples.size)
+    entries = [
+        (roots, rows, triples.targets * form.observables + triples.observables),
+        (-1 / roots, rows, triples.sources * form.observables + triples.observables),
+    ]
+    return _block("privacy", entries, np.zeros(triples.size), np.inf, width)

@@ -73,7 +73,9 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     if solver == "auto":
         small = size + floors <= _SMALL and floors * form.groups <= 20 * _SMALL
         solver = "highs-simplex" if small else "highs-ipx"
-    reason = f"{size} privacy rows over {form.groups} secrets and {form.observables} observables: {chosen} rows, {solver}"
+    reason = (
+        f"{size} privacy rows over {form.groups} secrets and {form.observables} observables: {chosen} rows, {solver}"
+    )
     return Plan(chosen, solver, size, reason)
 
 
@@ -148,7 +150,12 @@ def _lazy(
 
 
 def _violated(
-    form: NormalForm, matrix: Floats, sources: NDArray[np.int64], targets: NDArray[np.int64], loaded: NDArray[np.bool_], tolerance: float
+    form: NormalForm,
+    matrix: Floats,
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    loaded: NDArray[np.bool_],
+    tolerance: float,
 ) -> Triples:
     """Return the rows of the given pairs that `matrix` violates by more than `tolerance`, scaled as in the program."""
     roots = np.exp(form.exponents[sources, targets] / 2)[:, None]
@@ -197,7 +204,9 @@ def _read(built: ChannelProgram, solution: Solution, plan: Plan, *, rounds: int)
     )
 
 
-def _tell(report: Report | None, rounds: int, clock: float, built: ChannelProgram, solution: Solution, violated: int) -> None:
+def _tell(
+    report: Report | None, rounds: int, clock: float, built: ChannelProgram, solution: Solution, violated: int
+) -> None:
     if report is not None:
         lower = solution.residuals.bound / built.scale
         stage = f"round {rounds}: {built.triples.size} rows, {violated} violated"

@@ -54,7 +54,7 @@ def round_channel(
     """
     if not np.isfinite(matrix).all():
         return None
-    labels = csgraph.connected_components(np.isfinite(form.exponents), directed=False)[1]
+    labels = csgraph.connected_components(np.isfinite(form.exponents), directed=False)[1].astype(np.int64)
     best: tuple[float, Floats, Floats, Floats] | None = None
     paths = _shortest(form.exponents)
     for threshold in _NEGLIGIBLE:
@@ -92,11 +92,13 @@ def _clean(matrix: Floats, threshold: float) -> Floats:
     rows = np.clip(matrix, 0.0, 1.0)
     kept = rows.max(axis=0) > threshold
     rows = rows * kept
-    sums = rows.sum(axis=1, keepdims=True)
-    lost = sums[:, 0] <= 0
-    rows[lost] = kept / max(1, kept.sum()) if kept.any() else 1 / rows.shape[1]
-    sums[lost] = 1.0
-    return rows / rows.sum(axis=1, keepdims=True)
+    rows[rows.sum(axis=1) <= 0] = kept if kept.any() else 1.0
+    return _normalised(rows)
+
+
+def _normalised(rows: Floats) -> Floats:
+    normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def _shortest(exponents: Floats) -> Floats:
@@ -117,7 +119,7 @@ def _raise(rows: Floats, paths: Floats) -> Floats:
     for source in range(rows.shape[0]):
         joined = np.flatnonzero(np.isfinite(paths[source]))
         raised[joined] = np.maximum(raised[joined], np.exp(-paths[source, joined])[:, None] * rows[source])
-    return raised / raised.sum(axis=1, keepdims=True)
+    return _normalised(raised)
 
 
 def _common(rows: Floats, labels: Integers) -> Floats:

@@ -13,7 +13,9 @@ def problem(*requirements, n=4, cost=None):
 
 
 def test_the_least_exponent_wins_and_is_owned():
-    form = normalise(problem(md.MetricPrivacy(1, LINE), md.ThresholdPrivacy("1/2", LINE, 1), md.GraphPrivacy(2, nx.path_graph(4))))
+    form = normalise(
+        problem(md.MetricPrivacy(1, LINE), md.ThresholdPrivacy("1/2", LINE, 1), md.GraphPrivacy(2, nx.path_graph(4)))
+    )
     assert form.groups == 4
     np.testing.assert_array_equal(np.diag(form.exponents), np.inf)
     assert form.exponents[0, 1] == 0.5
