@@ -1,0 +1,91 @@
+"""Keep results that take long to compute, in the user's cache directory, under the digest of what they depend on.
+
+A file is written under a temporary name and renamed, and it holds the digest of its own content, so that a file that is
+damaged, cut short or written by another version is as good as none: the caller computes again and nobody notices.
+Any number of processes may read and write at once. Deleting files, or the whole directory, is always safe.
+
+The environment variable MECHDESIGN_CACHE names another directory; ``off`` turns the cache off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+
+__all__ = ["VARIABLE", "folder", "load", "path_of", "store"]
+
+VARIABLE = "MECHDESIGN_CACHE"
+
+_CONTENT = "content_digest"
+
+
+def folder() -> Path | None:
+    """Return the directory of the cache, which need not exist, or None when the cache is off."""
+    named = os.environ.get(VARIABLE, "").strip()
+    if named.lower() in ("off", "0", "none"):
+        return None
+    return Path(named) if named else user_cache_path("mechdesign", appauthor=False)
+
+
+def path_of(kind: str, key: str) -> Path | None:
+    """Return the file for `key`, a digest in hexadecimal digits, among results of one `kind`; None when off."""
+    root = folder()
+    return None if root is None else root / kind / f"{key}.npz"
+
+
+def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
+    """Return the arrays stored under `key`, or None when there are none that can be trusted."""
+    path = path_of(kind, key)
+    if path is None:
+        return None
+    try:
+        content = path.read_bytes()
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        claimed = arrays.pop(_CONTENT).tobytes()
+    # A damaged file can make the readers of zip and npy files raise almost anything; whatever it is, there is no result.
+    except Exception:
+        return None
+    return arrays if claimed == _digest(kind, key, arrays) else None
+
+
+def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Store arrays under `key`; do nothing when the cache is off or cannot be written."""
+    path = path_of(kind, key)
+    if path is None:
+        return
+    named: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    if any(array.dtype.hasobject for array in named.values()):
+        raise TypeError("arrays of Python objects are not stored")
+    named[_CONTENT] = np.frombuffer(_digest(kind, key, named), dtype=np.uint8)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
+            temporary = Path(file.name)
+            np.savez(file, **named)
+        temporary.replace(path)
+    except OSError:
+        # A full disk or a directory of somebody else: the result in memory is as good.
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    state = hashlib.sha256(f"{kind}\n{key}\n".encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        state.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        state.update(np.ascontiguousarray(array).tobytes())
+    return state.digest()

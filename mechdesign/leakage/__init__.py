@@ -1,0 +1,2 @@
+from mechdesign.leakage.loss import LossFunction, Pieces
+__all__ = ["LossFunction", "Pieces"]

@@ -1,0 +1,142 @@
+"""Budgets that keep the leakage of every release at or below α (Algorithms 7 and 8)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.recursion import temporal
+from mechdesign.leakage.warnings import BudgetWarning
+from mechdesign.model._arrays import as_integer, as_number
+
+__all__ = ["allocate_budget", "constant_budget"]
+
+# Budgets aim this far below α, so that rounding never carries the leakage above it.
+_MARGIN = 2.0**-47
+
+_Losses = list[LossFunction | None]
+
+
+def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
+    """Return the largest ε that may be spent at every release, for ever, with no release ever leaking more than α.
+
+    Algorithm 7: the sum of the suprema of backward and forward leakage, less ε, equals α. Where two rows of a matrix
+    have disjoint supports no positive ε does; then 0.0 is returned with a `BudgetWarning`. Correlations are matrices,
+    loss functions, `Candidates` or None. The result is rounded down.
+
+    >>> round(constant_budget(1.0, backward=[[0.8, 0.2], [0.2, 0.8]], forward=[[0.8, 0.2], [0.1, 0.9]]), 9)
+    0.203872123
+    """
+    alpha = _target(alpha)
+    before, after = _functions(backward, forward)
+    if _identity(before) or _identity(after):
+        _warn_of_zero("for ever", before, after)
+        return 0.0
+    return _constant(alpha, before, after)
+
+
+def allocate_budget(
+    alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None
+) -> Floats:
+    """Return budgets, shape (steps,), under which every one of `steps` releases leaks α, and none leaks more.
+
+    Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, all between the same ε_m, with
+    L_B(α_B) + ε_m = α_B, L_F(α_F) + ε_m = α_F and α_B + α_F − ε_m = α. A single release gets α. Where a loss is the
+    identity ε_m is 0, which is returned with a `BudgetWarning`: α_B = α, α_F = 0 if only L_B is, the other way round if
+    only L_F is, and half of α each if both are. Rounded down.
+    """
+    alpha, steps = _target(alpha), as_integer(steps, "steps", 1)
+    before, after = _functions(backward, forward)
+    if steps == 1:
+        return np.array([alpha])
+    back_identity, ahead_identity = _identity(before), _identity(after)
+    if back_identity or ahead_identity:
+        if steps > 2:
+            _warn_of_zero(f"in the {steps - 2} releases between the first and the last", before, after)
+        first = alpha / 2 if back_identity and ahead_identity else alpha if back_identity else 0.0
+        middle, last = 0.0, alpha - first
+        if steps == 2 and back_identity != ahead_identity and (first == 0 or last == 0):
+            _warn_of_zero("at one of the two releases", before, after)
+    else:
+        middle = _constant(alpha, before, after)
+        first = _limit(before, middle)
+        last = max(alpha * (1.0 - _MARGIN) + middle - first, 0.0)
+    budgets = np.full(steps, middle)
+    budgets[0], budgets[-1] = first, last
+    # Recomputed as anybody would recompute it; a few steps down are all that rounding can ask for.
+    for _ in range(8):
+        leakage = float(temporal(budgets, backward, forward).max())
+        if leakage <= alpha:
+            break
+        budgets *= alpha / leakage * (1.0 - _MARGIN)
+    return budgets
+
+
+def _target(alpha: float) -> float:
+    alpha = as_number(alpha, "alpha")
+    if alpha <= 0:
+        raise InputError(
+            "alpha",
+            "leaves no budget",
+            value=alpha,
+            bound="a number > 0",
+            remedy="alpha is what each release may leak, in nats, such as 1",
+        )
+    return alpha
+
+
+def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
+    return candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+
+
+def _identity(losses: _Losses) -> bool:
+    return any(loss is not None and loss.identity for loss in losses)
+
+
+def _limit(losses: _Losses, epsilon: float) -> float:
+    return max(epsilon if loss is None else loss.supremum(epsilon) for loss in losses)
+
+
+def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
+    """Return the largest float ε with sup_B + sup_F − ε ≤ α, up to a relative 1e-14.
+
+    The suprema are closed forms, steep in ε, so that ε is found to the last digits even where it is tiny.
+    """
+    goal = alpha * (1.0 - _MARGIN)
+
+    def excess(epsilon: float) -> float:
+        return _limit(before, epsilon) + (_limit(after, epsilon) - epsilon) - goal
+
+    low, high = 0.0, goal
+    if excess(high) <= 0:
+        return high
+    # Halve the exponent first: ε may be many orders of magnitude below α.
+    low = high
+    while excess(low) > 0:
+        high, low = low, low * 2.0**-8
+        if low < math.ulp(0.0) * 2.0**60:
+            return 0.0
+    while high - low > 2.0**-51 * high:
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            break
+        if excess(middle) > 0:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
+    which = [name for name, losses in (("backward", before), ("forward", after)) if _identity(losses)]
+    message = (
+        f"no positive budget is possible {where}: two rows of the {' and the '.join(which)} matrix have disjoint "
+        "supports, so that leakage adds up without loss; smooth the matrix if that is too pessimistic"
+    )
+    warnings.warn(message, BudgetWarning, stacklevel=3)

@@ -1,0 +1,105 @@
+"""What an adversary may know of how one secret follows another: nothing, a chain, one chain a step, or one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.loss import LossFunction
+
+__all__ = ["Candidates", "Correlation", "Varying", "as_loss", "candidate_functions", "step_functions"]
+
+# A transition matrix (array, MarkovChain or SciPy sparse), a LossFunction, Varying, Candidates, or None: no correlation.
+Correlation: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Varying:
+    """Correlations that change: entry t is that between the releases t and t + 1, counted from 0; None means none.
+
+    For T releases there are T − 1 entries, in order of time for backward and for forward correlations alike. They are
+    matrices or loss functions; equal ones share their precomputation.
+    """
+
+    steps: tuple[LossFunction | None, ...]
+
+    def __init__(self, steps: Iterable[Any]) -> None:
+        object.__setattr__(self, "steps", _functions(steps, "steps"))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Candidates:
+    """Correlations of which the adversary knows one, nobody knows which: leakage is that of the worst.
+
+    Entries are matrices, loss functions, `Varying` or None; at least one.
+    """
+
+    options: tuple[LossFunction | Varying | None, ...]
+
+    def __init__(self, options: Iterable[Any]) -> None:
+        functions: list[LossFunction | Varying | None] = []
+        for index, option in enumerate(options):
+            known = isinstance(option, Varying)
+            functions.append(option if known else as_loss(option, f"candidates[{index}]"))
+        if not functions:
+            raise InputError("candidates", "are empty", bound="at least one correlation", remedy="give None for none")
+        object.__setattr__(self, "options", tuple(functions))
+
+
+def as_loss(correlation: Any, path: str) -> LossFunction | None:
+    """Return the loss function of one matrix, or None for None, whose loss is 0."""
+    if correlation is None or isinstance(correlation, LossFunction):
+        return correlation
+    if isinstance(correlation, Varying | Candidates):
+        raise InputError(path, "is not a single matrix", value=type(correlation).__name__, bound="a matrix or None")
+    return LossFunction(correlation, path=path)
+
+
+def step_functions(correlation: Correlation, steps: int, path: str) -> list[list[LossFunction | None]]:
+    """Return, for each candidate, the loss functions between `steps` releases, steps − 1 in all.
+
+    Raises `InputError` when a `Varying` has another number of entries.
+    """
+    options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
+    chains = []
+    for option in options:
+        if isinstance(option, Varying):
+            if len(option.steps) != steps - 1:
+                raise InputError(
+                    path,
+                    "differs in length",
+                    value=len(option.steps),
+                    bound=f"{steps - 1} matrices for {steps} releases",
+                    remedy="give one matrix for each step from a release to the next",
+                )
+            chains.append(list(option.steps))
+        else:
+            chains.append([as_loss(option, path)] * (steps - 1))
+    return chains
+
+
+def candidate_functions(correlation: Correlation, path: str) -> list[LossFunction | None]:
+    """Return the loss functions that must hold for ever; raise `InputError` for `Varying`, whose future is unknown."""
+    options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
+    for option in options:
+        if isinstance(option, Varying):
+            raise InputError(
+                path,
+                "changes with time, and no end is given",
+                bound="a matrix, Candidates or None",
+                remedy="give Candidates of the matrices that may occur: what holds for them holds for any order of them",
+            )
+    return [as_loss(option, path) for option in options]
+
+
+def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ...]:
+    known: dict[int, LossFunction | None] = {}
+    functions = []
+    # The list keeps every matrix alive, so that no two of them share an id.
+    for index, step in enumerate(list(steps)):
+        if id(step) not in known:
+            known[id(step)] = as_loss(step, f"{path}[{index}]")
+        functions.append(known[id(step)])
+    return tuple(functions)

@@ -1,0 +1,86 @@
+"""The linear-fractional program of a pair of rows, solved as such: slow, and independent of every closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.lines import Floats
+from mechdesign.model._arrays import SUM_TOLERANCE, as_floats, as_number, require
+from mechdesign.programs.fractional import FractionalProgram
+from mechdesign.solvers import Options
+from mechdesign.solvers.fractional import solve_fractional
+
+__all__ = ["LARGEST_ALPHA", "fractional", "row_pair_program"]
+
+# e^20 is 4.9e8: beyond, bounds and tolerances of LP solvers in double precision cannot be told apart.
+LARGEST_ALPHA = 20.0
+
+_TIGHT = 1e-10
+
+
+def row_pair_program(q: ArrayLike, d: ArrayLike, alpha: float) -> FractionalProgram:
+    """Return the program (19)–(21): maximise q·x / d·x where no two entries of x differ by more than a factor e^α.
+
+    Scaling x changes nothing, so that e^(−α/2) ≤ x_j ≤ e^(α/2) says the same with n bounds instead of n² rows.
+    Raises `InputError` for rows of different length, for rows that are no distributions, and for α beyond
+    `LARGEST_ALPHA`, where the coefficients leave the range that LP solvers keep apart.
+    """
+    q, d = _row(q, "q"), _row(d, "d")
+    if len(q) != len(d):
+        raise InputError("d", "differs in length from q", value=len(d), bound=f"{len(q)} entries")
+    alpha = as_number(alpha, "alpha")
+    if not 0 <= alpha <= LARGEST_ALPHA:
+        raise InputError(
+            "alpha",
+            "is out of the range of linear programs",
+            value=alpha,
+            bound=f"between 0 and {LARGEST_ALPHA:g}",
+            remedy="use LossFunction or algorithm1, which are exact for every alpha",
+        )
+    n = len(q)
+    return FractionalProgram(
+        numerator=q,
+        denominator=d,
+        matrix=sparse.csr_array((0, n)),
+        row_lower=np.zeros(0),
+        row_upper=np.zeros(0),
+        lower=np.full(n, math.exp(-alpha / 2)),
+        upper=np.full(n, math.exp(alpha / 2)),
+        name="temporal privacy leakage",
+    )
+
+
+def fractional(
+    q: ArrayLike,
+    d: ArrayLike,
+    alpha: float,
+    method: str = "charnes-cooper",
+    solver: str = "highs",
+    options: Options | None = None,
+) -> float:
+    """Return max ln(q·x / d·x) for one ordered pair of rows by linear programming, in nats, to about 1e-7.
+
+    `method` is "charnes-cooper" (one program of n + 1 variables) or "dinkelbach" (a few of n), `solver` any back end.
+
+    >>> round(fractional([0.8, 0.2], [0.2, 0.8], 1.0), 6)
+    0.569445
+    """
+    program = row_pair_program(q, d, alpha)
+    found = solve_fractional(program, method, solver, options or Options(tolerance=_TIGHT))
+    return math.log(found.value)
+
+
+def _row(values: ArrayLike, path: str) -> Floats:
+    row = as_floats(values, path, "(n,)")
+    require(np.isfinite(row) & (row >= 0), row, path, "a finite number >= 0")
+    total = math.fsum(row)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(
+            path, "does not sum to 1", value=total, bound=f"within {SUM_TOLERANCE} of 1", remedy="normalise the row"
+        )
+    return row

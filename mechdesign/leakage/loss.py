@@ -1,0 +1,217 @@
+"""The temporal privacy loss function L(α) of a transition matrix, exact for every α ≥ 0."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from mechdesign import cache as caching
+from mechdesign.errors import InputError
+from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
+from mechdesign.leakage.hull import envelope
+from mechdesign.leakage.lines import Floats, Line
+from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
+from mechdesign.leakage.sparse_support import SparseRows
+from mechdesign.leakage.support import DensePairs, Support
+from mechdesign.model._arrays import as_number, read_only
+
+__all__ = ["LossFunction", "Pieces"]
+
+# Matrices of fewer states are done before a file could be read.
+_SMALLEST_CACHED = 32
+
+# Up to this size a sparse matrix is treated as a dense one.
+_DENSE_UP_TO = 1500
+
+_KIND = "loss-function-1"
+_BLOCK = 1 << 13
+
+
+class Pieces(NamedTuple):
+    """The pieces of a loss function in order of α: read-only arrays of shape (k,).
+
+    From α = start[i] on, up to start[i + 1], L(α) = ln[(Q[i]A + 1)/(D[i]A + 1)] with A = e^α − 1.
+    """
+
+    Q: Floats
+    D: Floats
+    start: Floats
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class LossFunction:
+    """The loss L(α) = max over rows q ≠ d of P and over e^−α ≤ x_j/x_k ≤ e^α of ln(q·x / d·x).
+
+    Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). `P` is row-stochastic, of shape (n, n): an array, a
+    `MarkovChain` or a SciPy sparse matrix. Calling the function takes a number α ≥ 0, or an array of them of any shape,
+    in nats. It is found once for all α, and kept in the cache of `mechdesign.cache` from 32 states on (or always, or
+    never, by `cache`).
+
+    Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, and `identity`, whether L(α) = α because two
+    rows have disjoint supports.
+
+    >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
+    >>> round(L(1.0), 6)
+    0.569445
+    >>> round(L.supremum(0.1), 6)
+    0.248772
+    """
+
+    n: int
+    digest: str
+    pieces: Pieces
+    identity: bool
+
+    def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
+        matrix = as_transition(P, path)
+        digest = matrix_digest(matrix)
+        keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
+        stored = caching.load(_KIND, digest) if keep else None
+        if stored is not None and set(stored) == {"G", "D", "rest"}:
+            lines = [Line(*values) for values in zip(*(stored[name].tolist() for name in Line._fields), strict=True)]
+        else:
+            lines = _lines(matrix)
+            if keep:
+                caching.store(_KIND, digest, _columns(lines))
+        self._fill(matrix.shape[0], digest, lines)
+
+    @classmethod
+    def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
+        """Return the function that `lines` describe, by falling D, without the matrix that it came from."""
+        made = object.__new__(cls)
+        made._fill(n, digest, lines)
+        return made
+
+    def _fill(self, n: int, digest: str, lines: list[Line]) -> None:
+        columns = _columns(lines)
+        G, D = columns["G"], columns["D"]
+        start = np.zeros(len(lines))
+        start[1:] = np.maximum.accumulate(breakpoint_between(G[:-1], D[:-1], G[1:], D[1:]))
+        pieces = Pieces(G + D, D, start)
+        for array in (*columns.values(), *pieces):
+            read_only(array)
+        values = {
+            "n": n,
+            "digest": digest,
+            "pieces": pieces,
+            "identity": any(line.D == 0 and line.rest == 0 for line in lines),
+            "_lines": tuple(lines),
+            "_columns": columns,
+            "_starts": start.tolist(),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The pieces with all their digits, by falling D: see `Line`."""
+        lines: tuple[Line, ...] = self.__dict__["_lines"]
+        return lines
+
+    @overload
+    def __call__(self, alpha: float) -> float: ...
+    @overload
+    def __call__(self, alpha: ArrayLike) -> Floats | float: ...
+    def __call__(self, alpha: ArrayLike) -> Floats | float:
+        """Return L(α), a float for a number and an array of its shape for an array, in nats.
+
+        α = inf gives the limit, ln of the largest ratio. Raises `InputError` for a negative α or one that is no number.
+        """
+        if type(alpha) is float and alpha >= 0:
+            return self.at(alpha)
+        try:
+            values = np.asarray(alpha, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError("alpha", "is not an array of numbers", value=alpha, bound="numbers >= 0") from error
+        good = values >= 0
+        if not good.all():
+            raise InputError("alpha", "is not accepted", value=float(values[~good].flat[0]), bound="a number >= 0")
+        if values.ndim == 0:
+            return self.at(float(values))
+        flat = values.ravel()
+        out = np.empty(flat.shape)
+        for begin in range(0, flat.size, _BLOCK):
+            part = slice(begin, begin + _BLOCK)
+            out[part] = self._several(flat[part])
+        return out.reshape(values.shape)
+
+    def at(self, alpha: float) -> float:
+        """Return L(α) for one float α ≥ 0, which is not checked."""
+        if self.identity:
+            return alpha
+        lines = self.lines
+        starts: list[float] = self.__dict__["_starts"]
+        index = bisect.bisect_right(starts, alpha) - 1
+        u, e = math.exp(-alpha), -math.expm1(-alpha)
+        ratio = 0.0
+        # A neighbour may be the better one where the breakpoint between was rounded.
+        for G, D, _ in lines[max(index - 1, 0) : index + 2]:
+            below = D * e + u
+            if below < 1e-200:
+                return float(self._several(np.array([alpha]))[0])
+            ratio = max(ratio, G * e / below)
+        return min(math.log1p(ratio), alpha)
+
+    def _several(self, alpha: Floats) -> Floats:
+        if self.identity:
+            return alpha.copy()
+        G, D = self.__dict__["_columns"]["G"], self.pieces.D
+        index = np.searchsorted(self.pieces.start, alpha, side="right") - 1
+        u, e = np.exp(-alpha), -np.expm1(-alpha)
+        ratio = np.zeros(alpha.shape)
+        last = len(D) - 1
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            for neighbour in {0, -1, 1} if last else {0}:
+                piece = index + neighbour
+                if neighbour < 0:
+                    np.maximum(piece, 0, out=piece)
+                elif neighbour > 0:
+                    np.minimum(piece, last, out=piece)
+                np.fmax(ratio, G[piece] * e / (D[piece] * e + u), out=ratio)
+            loss = np.minimum(np.log1p(ratio), alpha)
+        beyond = np.flatnonzero(~(ratio < 1e15))
+        if beyond.size:
+            around = np.clip(index[beyond][:, None] + np.array([-1, 0, 1]), 0, last)
+            loss[beyond] = log_ratio(G[around], D[around], alpha[beyond][:, None]).max(axis=1)
+        return loss
+
+    def supremum(self, epsilon: float) -> float:
+        """Return the limit of the leakage under a constant budget ε ≥ 0: the smallest x = L(x) + ε, or `math.inf`.
+
+        Theorem 11, for the piece that rules at the fixed point, which is the largest over all pieces; nothing is
+        iterated.
+        """
+        epsilon = as_number(epsilon, "epsilon")
+        if epsilon < 0:
+            raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
+        columns = self.__dict__["_columns"]
+        return float(limit_of(columns["G"], columns["D"], columns["rest"], epsilon).max())
+
+    def __repr__(self) -> str:
+        return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"
+
+
+def _columns(lines: list[Line]) -> dict[str, Floats]:
+    table = np.array(lines, dtype=np.float64).reshape(-1, 3)
+    return {name: table[:, column].copy() for column, name in enumerate(Line._fields)}
+
+
+def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
+    rows = distinct_rows(matrix)
+    if len(rows) == 1:
+        return [Line(0.0, 0.0, 1.0)]
+    if disjoint_rows(matrix) is not None:
+        return [Line(1.0, 0.0, 0.0)]
+    support: Support
+    if sparse.issparse(matrix) and matrix.shape[0] > _DENSE_UP_TO:
+        support = SparseRows(matrix[rows])
+    else:
+        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+        support = DensePairs(np.ascontiguousarray(dense[rows]))
+    return envelope(support)

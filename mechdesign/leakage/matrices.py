@@ -1,0 +1,155 @@
+"""Check transition matrices, dense or sparse, and say what is wrong with which row."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.lines import Floats, Integers
+from mechdesign.model._arrays import SUM_TOLERANCE, as_floats, read_only, require
+
+__all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest"]
+
+_REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
+
+
+def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
+    """Return a row-stochastic matrix of shape (n, n): read-only float64, or canonical CSR if it was sparse.
+
+    A row must be finite, not negative, and sum to 1 within 1e-9; a sum that is off by more than the rounding of its
+    entries is divided out. Raises `InputError` naming the row.
+    """
+    if sparse.issparse(matrix):
+        return _as_sparse(matrix, path)
+    array = as_floats(matrix, path, "(n, n)")
+    _require_square(array.shape, path)
+    require(
+        np.isfinite(array) & (array >= 0),
+        array,
+        path,
+        "a finite number >= 0",
+        "probabilities are never negative: check the row, or clip and normalise it",
+    )
+    # Adding zero makes −0 a plain zero, so that equal matrices have equal bytes.
+    array = array + 0.0
+    for row, scale in enumerate(_row_scales([array_row.tolist() for array_row in array], path)):
+        if scale != 1.0:
+            array[row] /= scale
+    read_only(array)
+    return array
+
+
+def _as_sparse(matrix: Any, path: str) -> sparse.csr_array:
+    array = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    _require_square(array.shape, path)
+    array.sum_duplicates()
+    array.eliminate_zeros()
+    array.sort_indices()
+    wrong = np.flatnonzero(~(np.isfinite(array.data) & (array.data >= 0)))
+    if wrong.size:
+        at = int(wrong[0])
+        row = int(np.searchsorted(array.indptr, at, side="right")) - 1
+        raise InputError(
+            f"{path}[{row},{int(array.indices[at])}]",
+            "is not accepted",
+            value=float(array.data[at]),
+            bound="a finite number >= 0",
+            remedy="probabilities are never negative: check the row, or clip and normalise it",
+        )
+    ends = array.indptr
+    rows = [array.data[ends[row] : ends[row + 1]].tolist() for row in range(array.shape[0])]
+    scales = np.array(_row_scales(rows, path))
+    array.data /= np.repeat(scales, np.diff(ends))
+    return array
+
+
+def _require_square(shape: tuple[int, ...], path: str) -> None:
+    if shape[0] != shape[1] or shape[0] == 0:
+        raise InputError(
+            path,
+            "is not a square matrix",
+            value=shape,
+            bound="of shape (n, n), n >= 1",
+            remedy="give one row and one column for each state, without labels",
+        )
+
+
+def _row_scales(rows: list[list[float]], path: str) -> list[float]:
+    """Return what to divide each row by: its sum, or 1 when the sum is 1 to the rounding of its entries."""
+    scales = []
+    for index, row in enumerate(rows):
+        try:
+            total = math.fsum(row)
+        except OverflowError:
+            total = math.inf
+        if not abs(total - 1) <= SUM_TOLERANCE:
+            raise InputError(
+                f"{path}[{index}]",
+                "does not sum to 1",
+                value=total,
+                bound=f"within {SUM_TOLERANCE} of 1",
+                remedy=_REMEDY,
+            )
+        scales.append(total if abs(total - 1) > 2.0**-53 * (len(row) + 4) else 1.0)
+    return scales
+
+
+def matrix_digest(matrix: Floats | sparse.csr_array) -> str:
+    """Return the SHA-256 of a checked matrix, in hexadecimal digits."""
+    state = hashlib.sha256()
+    if sparse.issparse(matrix):
+        state.update(f"sparse {matrix.shape[0]}\n".encode())
+        state.update(matrix.indptr.astype("<i8").tobytes())
+        state.update(matrix.indices.astype("<i8").tobytes())
+        state.update(matrix.data.astype("<f8").tobytes())
+    else:
+        state.update(f"dense {matrix.shape[0]}\n".encode())
+        state.update(np.ascontiguousarray(matrix, dtype="<f8").tobytes())
+    return state.hexdigest()
+
+
+def distinct_rows(matrix: Floats | sparse.csr_array) -> Integers:
+    """Return the index of the first of each set of identical rows, in order."""
+    first: dict[bytes, int] = {}
+    for row in range(matrix.shape[0]):
+        if sparse.issparse(matrix):
+            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            key = matrix.indices[part].astype("<i8").tobytes() + b"|" + matrix.data[part].tobytes()
+        else:
+            key = matrix[row].tobytes()
+        first.setdefault(hashlib.sha256(key).digest(), row)
+    return np.array(list(first.values()), dtype=np.int64)
+
+
+def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
+    """Return two rows without a common column, or None; they make L(α) = α (Theorem 7 generalised).
+
+    A sparse matrix is searched row by row: the rows that share a column with a row are the union of its columns, and
+    if they are not all rows, a disjoint pair is found. Rows with a column that every row has need no search.
+    """
+    if not sparse.issparse(matrix):
+        pattern = (np.asarray(matrix) > 0).astype(np.float32)
+        common: NDArray[np.float32] = pattern @ pattern.T
+        at = int(np.argmin(common))
+        row, other = divmod(at, matrix.shape[0])
+        return (row, other) if common[row, other] == 0 else None
+    n = matrix.shape[0]
+    columns = matrix.tocsc()
+    per_column = np.diff(columns.indptr)
+    full = per_column == n
+    for row in np.argsort(np.diff(matrix.indptr), kind="stable").tolist():
+        own = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        if full[own].any():
+            continue
+        reached = np.zeros(n, dtype=bool)
+        for column in own.tolist():
+            reached[columns.indices[columns.indptr[column] : columns.indptr[column + 1]]] = True
+        if not reached.all():
+            return row, int(np.argmin(reached))
+    return None
