@@ -112,5 +112,5 @@ def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64]) -> Non
     if floor.minimum > largest:
         raise InfeasibleError(
             f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
-            f"the largest possible, releasing nothing, is {float(largest):.12g}. Lower the floor, or use a flatter prior"
+            f"the largest possible, releasing nothing, is {float(largest):.12g}. Lower it, or use a flatter prior"
         )

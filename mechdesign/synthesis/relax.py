@@ -134,11 +134,11 @@ def _lazy(
             options = replace(options, vertex=True)
             solution = _run(built, plan.solver, options, clock, start)
         found = _read(built, solution, plan, rounds=rounds)
-        if found.matrix is None:
-            return replace(best, status=found.status, message=found.message)
-        best = found
         if found.status is not Status.OPTIMAL:
-            return best
+            # What a stopped solver holds is seldom better than the round before; without one it is all there is.
+            kept = best if best.matrix is not None else found
+            return replace(kept, status=found.status, message=found.message)
+        best = found
         fresh = _violated(form, found.matrix, sources, targets, loaded, max(_VIOLATED, 2 * solution.residuals.primal))
         _tell(options.report, rounds, clock, built, solution, fresh.size)
         if not fresh.size:
