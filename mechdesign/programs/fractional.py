@@ -76,70 +76,83 @@ class FractionalProgram:
 class CharnesCooper:
     """A linear program equivalent to a fractional one, and the way back.
 
-    The variables are y = t·x and, last, t·`unit` with t = 1/(denominator at x); the objective is minus the fraction.
+    The variables are y = t·(x − shift) and, last, t·`unit`, with t = 1/(denominator at x); the objective is minus the
+    fraction. `shift`, shape (columns,), holds the finite lower bounds of x and else zeros.
     """
 
     program: LinearProgram
+    shift: Array
     unit: float
 
     def invert(self, y: Array) -> Array | None:
         """Return x for a solution y of `program`, or None when t = 0: the best fraction is only approached, far out."""
         t = y[-1] / self.unit
-        return None if t <= 0 else y[:-1] / t
+        return None if t <= 0 else self.shift + y[:-1] / t
 
 
-def charnes_cooper(fractional: FractionalProgram, unit: float = 1.0) -> CharnesCooper:
+def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> CharnesCooper:
     """Reduce to one linear program (Charnes and Cooper, 1962).
 
-    ``row_lower t <= matrix @ y <= row_upper t``, ``lower t <= y <= upper t``, ``denominator @ y + constant t = 1`` and
-    t ≥ 0; bounds on y turn into rows, two entries each. `unit` scales the variable t, for polyhedra far from size 1:
-    the square root of its smallest times its largest bound keeps coefficients close to 1.
+    With x = shift + z: ``low t <= matrix @ y <= high t``, ``y <= (upper − lower) t``, t ≥ 0, y ≥ 0 where x has a lower
+    bound, and ``denominator @ y + constant t = 1`` times a weight. Shifting turns lower bounds into signs; the unit of
+    t, the largest bound, and the weight, which makes the largest coefficient of its row at most `heaviest`, keep the
+    coefficients within the range that solvers take seriously.
     """
     n = fractional.columns
     make: Any = sparse.csr_array
-    identity = sparse.eye_array(n, format="csr")
-    blocks, names = [], []
-    # Each finite bound b of a row a gives a·y − b t ≥ 0 or ≤ 0.
-    for matrix, low, high, name in (
-        (fractional.matrix, fractional.row_lower, fractional.row_upper, "rows"),
-        (identity, fractional.lower, fractional.upper, "bounds"),
-    ):
-        for bound, sign, side in ((low, 1.0, "lower"), (high, -1.0, "upper")):
-            finite = np.flatnonzero(np.isfinite(bound))
-            column = make((-sign * bound[finite] / unit).reshape(-1, 1))
-            blocks.append(sparse.hstack([sign * matrix[finite], column], format="csr"))
-            names.append(f"{name}_{side}")
-    last = make(np.append(fractional.denominator, fractional.denominator_constant / unit).reshape(1, -1))
-    matrix = make(sparse.vstack([*blocks, last], format="csr"))
+    bounded = np.isfinite(fractional.lower)
+    shift = np.where(bounded, fractional.lower, 0.0)
+    moved = fractional.matrix @ shift
+    parts = (
+        ("rows_lower", fractional.matrix, fractional.row_lower - moved, 1.0),
+        ("rows_upper", fractional.matrix, fractional.row_upper - moved, -1.0),
+        ("upper", sparse.eye_array(n, format="csr"), fractional.upper - shift, -1.0),
+    )
+    finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
+    sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
+    unit = max(sizes) or 1.0
+    # Each finite bound b of a row a gives a·y − b t ≥ 0, or ≤ 0.
+    blocks = [
+        sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
+        for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
+    ]
+    above, below = fractional.fraction(shift)
+    denominator = np.append(fractional.denominator, below / unit)
+    # Solvers drop coefficients that are small by themselves, not beside the others of their row: a heavy row keeps them.
+    weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
+    matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
     rows = matrix.shape[0]
-    sizes = [block.shape[0] for block in blocks] + [1]
-    ends = np.cumsum(sizes).tolist()
     row_lower, row_upper = np.zeros(rows), np.full(rows, np.inf)
-    row_lower[-1] = row_upper[-1] = 1.0
+    row_lower[-1] = row_upper[-1] = weight
+    ends = np.cumsum([len(which) for which in finite]).tolist()
+    row_blocks = {
+        name: slice(end - len(which), end) for (name, *_), which, end in zip(parts, finite, ends, strict=True)
+    }
     program = LinearProgram(
-        cost=-np.append(fractional.numerator, fractional.numerator_constant / unit),
+        cost=-np.append(fractional.numerator, above / unit),
         matrix=matrix,
         row_lower=row_lower,
         row_upper=row_upper,
-        lower=np.append(np.full(n, -np.inf), 0.0),
+        lower=np.append(np.where(bounded, 0.0, -np.inf), 0.0),
         upper=np.full(n + 1, np.inf),
-        row_blocks={
-            name: slice(end - size, end) for name, size, end in zip([*names, "denominator"], sizes, ends, strict=True)
-        },
+        row_blocks=row_blocks | {"denominator": slice(rows - 1, rows)},
         column_blocks={"y": slice(0, n), "t": slice(n, n + 1)},
         name=f"{fractional.name} by Charnes and Cooper",
     )
-    return CharnesCooper(program, unit)
+    return CharnesCooper(program, shift, unit)
 
 
-def dinkelbach(fractional: FractionalProgram, value: float) -> LinearProgram:
+def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e6) -> LinearProgram:
     """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
 
     Its variables are x itself. Its maximum, constants included, is zero exactly when `value` is the best fraction; else
-    the fraction at its solution is a better value.
+    the fraction at its solution is a better value. The objective is scaled to a largest coefficient of about
+    `heaviest`, because solvers take coefficients below an absolute tolerance for zero.
     """
+    cost = value * fractional.denominator - fractional.numerator
+    largest = float(np.abs(cost).max())
     return LinearProgram(
-        cost=value * fractional.denominator - fractional.numerator,
+        cost=cost * 2.0 ** np.floor(np.log2(heaviest / largest)) if largest > 0 else cost,
         matrix=fractional.matrix,
         row_lower=fractional.row_lower,
         row_upper=fractional.row_upper,

@@ -17,6 +17,7 @@ __all__ = ["FractionalSolution", "solve_fractional"]
 Array = npt.NDArray[np.float64]
 
 _MOST_STEPS = 200
+_SCALES = (1e4, 1e6, 1e2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +41,31 @@ def solve_fractional(
     method: str = "charnes-cooper",
     solver: str = "highs",
     options: Options | None = None,
-    unit: float = 1.0,
 ) -> FractionalSolution:
     """Maximise a fraction by one linear program ("charnes-cooper") or by a few ("dinkelbach"), on any back end.
 
     Raises `InfeasibleError`, `UnboundedError` or `SolverError` when a linear program ends so, and `InputError` when the
-    denominator is not positive at the answer. `unit` is that of `charnes_cooper`.
+    denominator is not positive at the answer.
     """
     if method == "charnes-cooper":
-        return _by_charnes_cooper(fractional, solver, options, unit)
+        return _by_charnes_cooper(fractional, solver, options)
     if method == "dinkelbach":
         return _by_dinkelbach(fractional, solver, options)
     raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
 
 
 def _by_charnes_cooper(
-    fractional: FractionalProgram, solver: str, options: Options | None, unit: float
+    fractional: FractionalProgram, solver: str, options: Options | None
 ) -> FractionalSolution:
-    reduced = charnes_cooper(fractional, unit)
-    solution = _solved(solve(reduced.program, solver, options), fractional)
+    # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
+    for heaviest in _SCALES:
+        reduced = charnes_cooper(fractional, heaviest)
+        solution = solve(reduced.program, solver, options)
+        if solution.status is Status.OPTIMAL:
+            break
+    else:
+        reduced = charnes_cooper(fractional)
+        solution = _solved(solve(reduced.program, solver, options), fractional)
     x = reduced.invert(solution.x)
     if x is None:
         return FractionalSolution(-solution.residuals.objective, None, solution.residuals.primal, 1, solution.solver)
