@@ -40,6 +40,7 @@ class Iterator:
         self.point, mu = first_point(layout, self.small)
         self.pairs.start(self.x, mu)
         self.mu = mu
+        self._kept: Point | None = None
 
     @property
     def x(self) -> Array:
@@ -57,7 +58,18 @@ class Iterator:
         lacking = float(np.abs(link_residuals(layout, self.small, point)).max())
         return bound(layout, self.small, point, self.blocks.pulled), lacking
 
-    def step(self) -> tuple[float, float, int]:
+    def keep(self) -> None:
+        """Remember this iterate, in the memory that corrections would use: there are none after this."""
+        self._kept = self.point
+        np.copyto(self.pairs.spare, self.pairs.y)
+
+    def restore(self) -> None:
+        """Return to the iterate that was kept last, if one was."""
+        if self._kept is not None:
+            self.point, self._kept = self._kept, None
+            self.pairs.y, self.pairs.spare = self.pairs.spare, self.pairs.y
+
+    def step(self, *, corrections: bool = True) -> tuple[float, float, int]:
         """Move to the next iterate; return both step lengths and the number of corrections kept."""
         small, pairs, point = self.small, self.pairs, self.point
         x = self.x
@@ -71,7 +83,7 @@ class Iterator:
         found = direction(self.layout, small, self.blocks, system, point, pulled, f)
         steps = self._lengths(x, found)
         kept = 0
-        for _ in range(_CORRECTIONS):
+        for _ in range(_CORRECTIONS if corrections and self._kept is None else 0):
             if min(steps) >= _LONG_ENOUGH:
                 break
             primal, dual = (min(1.0, 1.8 * step + 0.3) for step in steps)

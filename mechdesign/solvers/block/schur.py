@@ -205,12 +205,13 @@ class LinkSystem:
                 raised = 100 * raised if raised else 1e-15
                 if raised > 1e-4:
                     raise Stalled("the coupling of the blocks cannot be factored") from None
+        self._average = layout.average
         self._width = layout.width
         self._members = layout.members
         if self._members:
             self._border = np.zeros(layout.links)
             self._border[self._width :] = 1.0
-            self._bordered = self._plain(self._border)
+            self._bordered = self._average(self._plain(self._border))
 
     def _plain(self, right: Array) -> Array:
         """Solve without the border, with one step of iterative refinement."""
@@ -221,7 +222,8 @@ class LinkSystem:
 
     def solve(self, right: Array, corner: float) -> tuple[Array, float]:
         """Return dΛ (L,) and dθ."""
-        free = self._plain(right)
+        # Rounding breaks the symmetry of the solution, and a poorly conditioned matrix enlarges it.
+        free = self._average(self._plain(right))
         if not self._members:
             return free, 0.0
         theta = (float(self._border @ free) - corner) / float(self._border @ self._bordered)

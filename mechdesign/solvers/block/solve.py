@@ -144,7 +144,10 @@ def _iterate(
                 options.report(
                     Progress("block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None)
                 )
-            relative = (upper - best_lower) / max(abs(upper), unit)
+            # What this iterate proves by itself: its multipliers are those that are kept.
+            relative = (upper - lower) / max(abs(upper), unit)
+            if linked and relative <= min(best_gap, _ACCEPTABLE):
+                state.keep()
             if linked and relative <= gap:
                 status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
                 break
@@ -157,11 +160,13 @@ def _iterate(
             if options.time_limit is not None and seconds >= options.time_limit:
                 status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
                 break
-            steps = state.step()
+            steps = state.step(corrections=best_gap > _ACCEPTABLE)
     except Stalled as stall:
         status, message = Status.FAILED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
         status, message = Status.INTERRUPTED, "stopped by the user"
+    if status is not Status.OPTIMAL:
+        state.restore()
     x = np.maximum(unfold(layout, state.x), 0.0)
     x /= x.sum(axis=1, keepdims=True)
     upper = objective(program, x)
