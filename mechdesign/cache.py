@@ -53,7 +53,7 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         claimed = arrays.pop(_CONTENT).tobytes()
-    # A damaged file can make the readers of zip and npy files raise almost anything; whatever it is, there is no result.
+    # A damaged file can make the readers of zip and npy files raise almost anything; then there is no result.
     except Exception:
         return None
     return arrays if claimed == _digest(kind, key, arrays) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from mechdesign.leakage.accountant_file import read_state, write_state
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.warnings import BudgetWarning, LeakageExceededError, StateError
+from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
 from mechdesign.model._arrays import as_number
 
 __all__ = ["Accountant"]
@@ -65,12 +64,12 @@ class Accountant:
     @property
     def backward_leakage(self) -> Floats:
         """The backward leakage of every release, shape (T,), the largest over candidates."""
-        return np.max(np.array(self._before), axis=0)
+        return _largest(self._before)
 
     @property
     def forward_leakage(self) -> Floats:
         """The forward leakage of every release by now, shape (T,), the largest over candidates."""
-        return np.max(np.array(self._after), axis=0)
+        return _largest(self._after)
 
     @property
     def leakage(self) -> Floats:
@@ -154,7 +153,9 @@ class Accountant:
         if epsilon > self._alpha:
             return f"One release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
         most = self.largest()
-        return f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released: stop, or release without data"
+        return (
+            f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released: stop, or release without data"
+        )
 
     def _record(self, epsilon: float) -> None:
         for loss, series in zip(self._losses[0], self._before, strict=True):
@@ -199,7 +200,10 @@ def _next(loss: LossFunction | None, leakage: float, epsilon: float) -> float:
     return epsilon if loss is None else loss.at(leakage) + epsilon
 
 
-def _total(before: list[list[float]], after: list[list[float]], epsilons: list[float]) -> Any:
-    return np.max(before, axis=0) + (np.max(after, axis=0) - np.array(epsilons))
+def _largest(series: list[list[float]]) -> Floats:
+    largest: Floats = np.array(series).max(axis=0)
+    return largest
 
 
+def _total(before: list[list[float]], after: list[list[float]], epsilons: list[float]) -> Floats:
+    return _largest(before) + (_largest(after) - np.array(epsilons))

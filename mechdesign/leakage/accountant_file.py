@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from typing import Any
 from mechdesign.errors import ExportError
 from mechdesign.leakage.lines import Line
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.warnings import StateError
+from mechdesign.leakage.signals import StateError
 
 __all__ = ["read_state", "write_state"]
 
@@ -71,7 +72,7 @@ def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Los
     claimed = state.pop("sha256", None)
     try:
         if claimed != _digest(state):
-            raise StateError(f"{source} was damaged or changed: its digest does not match. Restore a copy, or start anew")
+            raise StateError(f"{source} was damaged or changed: its digest does not match. Restore a copy")
         return (
             _number(state["alpha"]),
             str(state["on_excess"]),
@@ -92,7 +93,7 @@ def _loss(entry: Any) -> LossFunction | None:
     if entry is None:
         return None
     lines = [Line(*(_number(value) for value in line)) for line in entry["lines"]]
-    in_order = all(one.D > other.D and one.G > other.G for one, other in zip(lines, lines[1:], strict=False))
+    in_order = all(one.D > other.D and one.G > other.G for one, other in itertools.pairwise(lines))
     if not lines or not in_order or any(min(line) < 0 or max(line) > 1 + 1e-9 for line in lines):
         raise ValueError("the pieces of a loss function are out of order or out of range")
     return LossFunction.from_lines(int(entry["n"]), str(entry["matrix_sha256"]), lines)

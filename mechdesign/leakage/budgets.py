@@ -12,7 +12,7 @@ from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.recursion import temporal
-from mechdesign.leakage.warnings import BudgetWarning
+from mechdesign.leakage.signals import BudgetWarning
 from mechdesign.model._arrays import as_integer, as_number
 
 __all__ = ["allocate_budget", "constant_budget"]
@@ -41,9 +41,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     return _constant(alpha, before, after)
 
 
-def allocate_budget(
-    alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None
-) -> Floats:
+def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
     """Return budgets, shape (steps,), under which every one of `steps` releases leaks α, and none leaks more.
 
     Algorithm 8: the first release gets ε_1 = α_B, the last ε_T = α_F, all between the same ε_m, with

@@ -37,12 +37,10 @@ def window(
     return float(_windows(budgets, start, stop - start, backward, forward))
 
 
-def windows(
-    epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None
-) -> Floats:
-    """Return what each `width` successive releases leak together: shape (T − width + 1,); the largest is w-event privacy.
+def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
+    """Return what each `width` successive releases leak together, shape (T − width + 1,).
 
-    Width 1 gives the leakage of each release, width T the sum of all budgets.
+    The largest is w-event privacy. Width 1 gives the leakage of each release, width T the sum of all budgets.
     """
     budgets = as_budgets(epsilons)
     width = as_integer(width, "width", 1)
@@ -51,9 +49,7 @@ def windows(
     return np.atleast_1d(_windows(budgets, np.arange(len(budgets) - width + 1), width - 1, backward, forward))
 
 
-def _windows(
-    budgets: Floats, start: ArrayLike, further: int, backward: Correlation, forward: Correlation
-) -> Floats:
+def _windows(budgets: Floats, start: ArrayLike, further: int, backward: Correlation, forward: Correlation) -> Floats:
     first = np.asarray(start)
     before, after = backward_leakage(budgets, backward), forward_leakage(budgets, forward)
     if further == 0:

@@ -1,4 +1,4 @@
-"""What an adversary may know of how one secret follows another: nothing, a chain, one chain a step, or one of several."""
+"""What an adversary may know of how secrets follow one another: nothing, a chain, a chain a step, or one of several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mechdesign.leakage.loss import LossFunction
 
 __all__ = ["Candidates", "Correlation", "Varying", "as_loss", "candidate_functions", "step_functions"]
 
-# A transition matrix (array, MarkovChain or SciPy sparse), a LossFunction, Varying, Candidates, or None: no correlation.
+# A matrix (array, MarkovChain or SciPy sparse), a LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any
 
 
@@ -89,7 +89,7 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
                 path,
                 "changes with time, and no end is given",
                 bound="a matrix, Candidates or None",
-                remedy="give Candidates of the matrices that may occur: what holds for them holds for any order of them",
+                remedy="give Candidates of the matrices that may occur: what holds for them holds in any order",
             )
     return [as_loss(option, path) for option in options]
 

@@ -15,7 +15,7 @@ from mechdesign.model._arrays import as_indices, as_integer, as_smoothing, read_
 from mechdesign.model.markov import MarkovChain, smooth
 from mechdesign.model.prior import Prior
 
-__all__ = ["Correlations", "from_traces", "smooth"]
+__all__ = ["Correlations", "correlations_from_traces", "smooth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class _Visits(Protocol):
     def cells(self) -> tuple[Integers, ...]: ...
 
 
-def from_traces(
+def correlations_from_traces(
     traces: _Visits | Iterable[ArrayLike],
     n: int,
     smoothing: float = 0.0,
@@ -50,8 +50,8 @@ def from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    `traces` is what `mechdesign.io.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added to
-    each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of the
+    `traces` is what `mechdesign.io.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added
+    to each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of the
     state before a step; by default its observed frequency, smoothed alike. With `only_visited` states that no step
     leaves, or none reaches, are left out, again and again until none is; otherwise all n stay, and smoothing must be
     positive if some state has no step. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
@@ -59,7 +59,7 @@ def from_traces(
     n = as_integer(n, "n", 1)
     smoothing = as_smoothing(smoothing, "smoothing")
     counts = np.zeros((n, n))
-    sequences = getattr(traces, "cells", traces)
+    sequences: Iterable[ArrayLike] = getattr(traces, "cells", traces)
     for index, trace in enumerate(sequences):
         cells = as_indices(trace, f"traces[{index}]", n)
         np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
@@ -75,7 +75,10 @@ def from_traces(
         states = states[kept]
     if not len(states):
         raise InputError(
-            "traces", "never return to a state", bound="steps that go on", remedy="give only_visited=False and smoothing"
+            "traces",
+            "never return to a state",
+            bound="steps that go on",
+            remedy="give only_visited=False and smoothing",
         )
     weights = counts[np.ix_(states, states)] + smoothing
     left = weights.sum(axis=1)

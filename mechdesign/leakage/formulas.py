@@ -1,7 +1,8 @@
 """The closed forms of temporal privacy leakage, each in a form that loses no digits.
 
-A piece is a line (G, D, rest) of `mechdesign.leakage.lines`, with Q = G + D and 1 − Q = rest. The paper is Cao,
-Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations (2019).
+A piece is a line (G, D, rest) of `mechdesign.leakage.lines`, with Q = G + D and 1 − Q = rest. The paper is
+Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
+(2019).
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
             # ln(De + u) is −α itself where D = 0, even if u is too small for a float.
             log_below = np.where(D > 0, np.log(below), -alpha)
             loss = np.where(huge, np.log(G * e + below) - log_below, loss)
-    return np.minimum(np.where(G > 0, loss, 0.0), alpha)
+    loss = np.where(G > 0, loss, 0.0)
+    capped: Floats = np.minimum(loss, alpha)
+    return capped
 
 
 def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> Floats:

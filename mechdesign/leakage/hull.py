@@ -1,7 +1,7 @@
 """The upper envelope of the lines of all pairs of rows, built from few support queries.
 
 e^L − 1 = μ where the envelope h(μ), the highest line G − μD at μ, meets μ/(e^α − 1): the lines of the envelope are the
-pieces of the loss function, whatever α. A prefix point (D, Q) of a pair is a point of its ROC curve, and the envelope is
+pieces of the loss function, whatever α. A prefix point (D, Q) of a pair is a point of its ROC curve; the envelope is
 dual to the upper-left convex hull of all of them.
 
 Two known lines cross somewhere. If no line rises above the crossing, no line rises above the two between the points
@@ -21,8 +21,8 @@ from mechdesign.leakage.support import Support
 
 __all__ = ["envelope"]
 
-# A line rises when it does so by more than this share of its own G, which is what its sum may be rounded by. Leaving out
-# a line that rises less changes L by a relative 1e-14 at most: it is the highest over no longer stretch than that.
+# A line rises when it does so by more than this share of its own G, which is what its sum may be rounded by. Leaving
+# out a line that rises less changes L by a relative 1e-14 at most: it is the highest over no longer stretch.
 _RISE = 5e-15
 
 # While more than this share of all units is in play, queries are dear, and wide intervals are halved geometrically.
@@ -116,9 +116,7 @@ def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Flo
     return _highest(support, now.units, at_x, exact, x, height), at_x
 
 
-def _highest(
-    support: Support, units: Integers, values: Floats, exact: bool, x: float, height: float
-) -> Line | None:
+def _highest(support: Support, units: Integers, values: Floats, exact: bool, x: float, height: float) -> Line | None:
     """Return the highest line at x that rises above `height`, or None; make `values` exact where that was needed."""
     if not exact:
         # Look at the most promising units, then at all others that may still be higher.
@@ -142,9 +140,7 @@ def _highest(
     return line if line.at(x) > height else None
 
 
-def _rising(
-    support: Support, units: Integers, values: Floats, among: Integers, x: float, height: float
-) -> int | None:
+def _rising(support: Support, units: Integers, values: Floats, among: Integers, x: float, height: float) -> int | None:
     """Return which of the units `among` is the highest of those that rise by more than rounding, if any."""
     if len(among) > _BATCH:
         # Nearly always one of the highest rises; where many are tied, all have to be looked at.

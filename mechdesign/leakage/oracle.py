@@ -1,7 +1,7 @@
 """Algorithms 1 to 6 of the paper, written as it states them: what everything else in this room is checked against.
 
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
-(2019). Names are the paper's: q and d are rows, qM, dM and aM tables with a row for each ordered pair of rows. Where the
+(2019). Names are the paper's: q and d are rows, qM, dM and aM tables with a row for each ordered pair. Where the
 printed text fails it is mended, and the docstring says how. Nothing here is cached or shared with the hull.
 
 Sums G = Q − D are carried beside D, because Q − D of nearly equal rows has no digits left.
@@ -86,7 +86,7 @@ def algorithm2(P: Any) -> Tables:
 
 
 def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats | float:
-    """Return L(α): for every pair look up the prefix that rules at α, then take the largest (with Algorithm 2 before)."""
+    """Return L(α): for every pair look up the prefix that rules at α, take the largest (with Algorithm 2 before)."""
     G, D, _, until = algorithm2(P) if tables is None else tables
     pairs = np.arange(len(G))
 
@@ -231,7 +231,7 @@ def _ruling(tables: Tables, alpha: float) -> tuple[float, float]:
 
 def _ruling_at_zero(tables: Tables) -> tuple[float, float]:
     """Return (G, D) of the function that is on top just right of 0: the largest slope G, then the least D."""
-    top = tables.G == tables.G.max()
+    top = tables.G.max() == tables.G
     D = np.where(top, tables.D, np.inf)
     best = np.unravel_index(int(np.argmin(D)), D.shape)
     return float(tables.G[best]), float(tables.D[best])

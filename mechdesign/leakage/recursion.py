@@ -77,10 +77,14 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
 
 def _worst(budgets: Floats, correlation: Correlation, path: str) -> Floats:
     """Return the largest leakage over all candidates at every release; forward ones run from the last release on."""
+    chains = step_functions(correlation, len(budgets), path)
     if path == "forward":
-        chains = [chain[::-1] for chain in step_functions(correlation, len(budgets), path)]
-        return np.max([_accumulated(budgets[::-1], chain)[::-1] for chain in chains], axis=0)
-    return np.max([_accumulated(budgets, chain) for chain in step_functions(correlation, len(budgets), path)], axis=0)
+        chains = [chain[::-1] for chain in chains]
+        series = [_accumulated(budgets[::-1], chain)[::-1] for chain in chains]
+    else:
+        series = [_accumulated(budgets, chain) for chain in chains]
+    worst: Floats = np.array(series).max(axis=0)
+    return worst
 
 
 def _accumulated(budgets: Floats, chain: list[LossFunction | None]) -> Floats:

@@ -45,18 +45,23 @@ class SparseRows:
         return self._sums - shared
 
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
+        """Bound or evaluate all support functions; see `Support`."""
         return self.values(np.arange(self.count), mu), True
 
     def values(self, units: Integers, mu: float) -> Floats:
+        """Evaluate the support functions of `units`; see `Support`."""
         return np.array([self._heights(unit, mu).max() for unit in units.tolist()])
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
+        """Return G at `mu`; see `Support`."""
         # Rounding is that of sums of whole rows.
         return np.ones(len(units))
 
     def limits(self) -> Floats:
+        """Return the support functions where only d_j = 0 counts; see `Support`."""
         return self.values(np.arange(self.count), np.inf)
 
     def line(self, unit: int, mu: float) -> Line:
+        """Return a line that touches at `mu`; see `Support`."""
         q = int(np.argmax(self._heights(unit, mu)))
         return line_of(self.rows[[q]].toarray()[0], self.rows[[unit]].toarray()[0], mu)

@@ -74,9 +74,11 @@ class DensePairs:
         """Return (1 + μ) d less the least entry, clipped to the largest q of each column: beyond it nothing changes."""
         scaled = mu * self.rows[which]
         scaled += self._excess[which]
-        return np.minimum(scaled, self._top, out=scaled)
+        np.minimum(scaled, self._top, out=scaled)
+        return scaled
 
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
+        """Bound or evaluate all support functions; see `Support`."""
         scaled = self._scaled(mu)
         counting = scaled < self._top
         if np.count_nonzero(counting) < _FEW * counting.size:
@@ -121,6 +123,7 @@ class DensePairs:
         return out.ravel()
 
     def values(self, units: Integers, mu: float) -> Floats:
+        """Evaluate the support functions of `units`; see `Support`."""
         if len(units) > _MANY * self.count:
             return self._directly(self._scaled(mu))[units]
         m, n = self.rows.shape
@@ -136,6 +139,7 @@ class DensePairs:
         return out
 
     def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
+        """Return G at `mu`; see `Support`."""
         m, n = self.rows.shape
         q_rows, d_rows = units % m, units // m
         out = np.empty(len(units))
@@ -146,9 +150,12 @@ class DensePairs:
         return values + mu * out
 
     def limits(self) -> Floats:
-        return ((self.rows == 0).astype(np.float64) @ self.rows.T).ravel()
+        """Return the support functions where only d_j = 0 counts; see `Support`."""
+        limits: Floats = ((self.rows == 0).astype(np.float64) @ self.rows.T).ravel()
+        return limits
 
     def line(self, unit: int, mu: float) -> Line:
+        """Return a line that touches at `mu`; see `Support`."""
         d, q = divmod(unit, len(self.rows))
         return line_of(self.rows[q], self.rows[d], mu)
 

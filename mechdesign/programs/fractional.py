@@ -118,7 +118,7 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     ]
     above, below = fractional.fraction(shift)
     denominator = np.append(fractional.denominator, below / unit)
-    # Solvers drop coefficients that are small by themselves, not beside the others of their row: a heavy row keeps them.
+    # Solvers drop coefficients that are small by themselves, not beside others of their row: a heavy row keeps them.
     weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
     matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
     rows = matrix.shape[0]

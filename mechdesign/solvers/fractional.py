@@ -54,9 +54,7 @@ def solve_fractional(
     raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
 
 
-def _by_charnes_cooper(
-    fractional: FractionalProgram, solver: str, options: Options | None
-) -> FractionalSolution:
+def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
     # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
     for heaviest in _SCALES:
         reduced = charnes_cooper(fractional, heaviest)

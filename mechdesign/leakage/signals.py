@@ -14,7 +14,7 @@ class BudgetWarning(UserWarning):
 class LeakageExceededError(MechdesignError):
     """A release would make some release leak more than was promised; nothing was recorded.
 
-    Attributes: `step` (the release that would leak most, from 0), `leakage` (what it would leak), `alpha` (the promise).
+    Attributes: `step` (the release that would leak most, from 0), `leakage` (how much), `alpha` (the promise).
     """
 
     def __init__(self, step: int, leakage: float, alpha: float, remedy: str) -> None:
