@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.references import NO_INFORMATION, Reference
-from mechdesign.report.scales import percent, power, short
+from mechdesign.report.scales import percent, power, relative, short
 from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
 
 __all__ = ["Met", "cost_picture", "requirements_picture"]
@@ -95,7 +95,7 @@ def requirements_picture(requirements: Sequence[Met]) -> Figure:
     finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     right = max([1.25, *(1.1 * ratio for ratio in finite if ratio < 4)])
     for line, (item, ratio) in enumerate(zip(reversed(requirements), reversed(ratios), strict=True)):
-        # A thick pale line is where the requirement holds.
+        # A thick line is where the requirement holds.
         allowed = (1.0, right) if item.at_least else (0.0, 1.0)
         axes.plot(allowed, [line, line], color=RULE, linewidth=7, solid_capstyle="butt", zorder=1)
         axes.plot([1, 1], [line - 0.22, line + 0.22], color=INK, linewidth=1.4, zorder=2)
@@ -126,7 +126,7 @@ def requirements_picture(requirements: Sequence[Met]) -> Figure:
     axes.set_ylim(-0.6, max(n, 1) - 0.4)
     axes.set_xlim(0, right)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
-    axes.set_xlabel("realised value, as a part of the nominal one (pale: where the requirement holds)")
+    axes.set_xlabel("realised value, as a part of the nominal one (bar: where the requirement holds)")
     headline(figure, _how_met(requirements, ratios))
     return figure
 
@@ -137,7 +137,7 @@ def _bracket(cost: float, lower_bound: float | None, gap: float, nothing: float 
     elif gap <= 0 or cost == 0:
         finding = "The cost is the least possible"
     else:
-        finding = f"The cost is proved least to within {power(gap) if gap < 1e-3 else percent(gap)} of itself"
+        finding = f"The cost is proved least to within {relative(gap)} of itself"
     if nothing is None or nothing <= 0 or cost > nothing:
         return finding
     saved = 1 - cost / nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import shlex
 from collections.abc import Iterable
 from html import escape
@@ -107,7 +108,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
             (
                 _text(requirement_name(problem, requirement)),
                 f"{'at least' if least else 'ε at most'} {decimal(checked.nominal)}",
-                f"{'error' if least else 'ε ='} {short(checked.realised, 12)}",
+                f"{'error' if least else 'ε ='} {_exact(checked.realised)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
@@ -120,8 +121,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
         dots.requirements_picture(met(problem, certificate)),
         "requirements",
         "Requirements against what was realised",
-        "Each dot is a realised value as a part of the nominal one, at the black line. Dots on the pale band are "
-        "allowed.",
+        "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
     return _section("Requirements", table, note, picture)
 
@@ -258,7 +258,12 @@ def _pair(problem: Problem, pair: tuple[int, int]) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{short(value, 12)} {_text(unit)}".rstrip()
+    return f"{_exact(value)} {_text(unit)}".rstrip()
+
+
+def _exact(value: float) -> str:
+    """Write all digits: fewer would be rounded, and not always to the side that is proved."""
+    return repr(value) if math.isfinite(value) else short(value)
 
 
 def _value(value: str | float | int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 
 import matplotlib
 import numpy as np
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Scale", "error_scale", "percent", "power", "probability_scale", "short"]
+__all__ = ["Scale", "error_scale", "percent", "power", "probability_scale", "relative", "short"]
 
 # A linear scale shows nothing below this part of its end; when more than half of the values are there, take logarithms.
 _INVISIBLE = 0.01
@@ -81,16 +82,29 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def power(value: float) -> str:
-    """Write a small number for reading, as in a text.
+    """Write a bound that is not negative for reading, as in a text; rounded up, to one digit where it is small.
 
-    >>> power(8.04e-8), power(1e-12), power(0.031)
-    ('8×10⁻⁸', '10⁻¹²', '0.031')
+    >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
+    ('9×10⁻⁸', '10⁻¹²', '0.032', '0')
     """
-    if not 0 < value < 1e-3:
-        return short(value, 2)
-    digits, exponent = f"{value:.0e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{'' if digits == '1' else f'{digits}×'}10{raised}"
+    if not 0 < value < math.inf:
+        return short(value)
+    digits = 1 if value < 1e-3 else 2
+    raised = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))
+    if raised >= Decimal("0.001"):
+        return f"{raised.normalize():f}"
+    digit, exponent = f"{raised:.0e}".split("e")
+    superscript = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
+
+
+def relative(gap: float) -> str:
+    """Write a relative gap, rounded up, in percent where it is not small.
+
+    >>> relative(0.0123), relative(2.1e-9)
+    ('1.3%', '3×10⁻⁹')
+    """
+    return power(gap) if gap < 1e-3 else f"{power(100 * gap)}%"
 
 
 def _positive(values: ArrayLike) -> NDArray[np.float64]:

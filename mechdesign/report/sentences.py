@@ -17,7 +17,7 @@ from mechdesign.model.requirements import (
     ThresholdPrivacy,
 )
 from mechdesign.report.dots import Met
-from mechdesign.report.scales import percent, power, short
+from mechdesign.report.scales import relative, short
 from mechdesign.report.words import cost_measure, decimal, measure
 
 __all__ = ["met", "requirement_name", "summary"]
@@ -120,11 +120,7 @@ def _cost(problem: Problem, certificate: Certificate) -> str:
     gap = certificate.relative_gap
     if certificate.lower_bound <= 0 < certificate.cost:
         return f"{sentence}; that no channel does better has not been shown."
-    bound = (
-        "exactly the least possible"
-        if gap <= 0
-        else f"within {power(gap) if gap < 1e-3 else percent(gap)} of the least possible"
-    )
+    bound = "exactly the least possible" if gap <= 0 else f"within {relative(gap)} of the least possible"
     return f"{sentence}, which is proved to be {bound} under these requirements."
 
 
