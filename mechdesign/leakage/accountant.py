@@ -153,9 +153,7 @@ class Accountant:
         if epsilon > self._alpha:
             return f"One release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
         most = self.largest()
-        return (
-            f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released: stop, or release without data"
-        )
+        return f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released from these data"
 
     def _record(self, epsilon: float) -> None:
         for loss, series in zip(self._losses[0], self._before, strict=True):
@@ -206,4 +204,5 @@ def _largest(series: list[list[float]]) -> Floats:
 
 
 def _total(before: list[list[float]], after: list[list[float]], epsilons: list[float]) -> Floats:
-    return _largest(before) + (_largest(after) - np.array(epsilons))
+    total: Floats = _largest(before) + (_largest(after) - np.array(epsilons))
+    return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,15 +51,16 @@ def correlations_from_traces(
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
     `traces` is what `mechdesign.io.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added
-    to each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of the
-    state before a step; by default its observed frequency, smoothed alike. With `only_visited` states that no step
+    to each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of
+    the state before a step; by default its observed frequency, smoothed alike. With `only_visited` states that no step
     leaves, or none reaches, are left out, again and again until none is; otherwise all n stay, and smoothing must be
     positive if some state has no step. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
     """
     n = as_integer(n, "n", 1)
     smoothing = as_smoothing(smoothing, "smoothing")
     counts = np.zeros((n, n))
-    sequences: Iterable[ArrayLike] = getattr(traces, "cells", traces)
+    given: Any = traces
+    sequences: Iterable[ArrayLike] = getattr(given, "cells", given)
     for index, trace in enumerate(sequences):
         cells = as_indices(trace, f"traces[{index}]", n)
         np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
@@ -92,9 +93,9 @@ def correlations_from_traces(
     if initial is None:
         first = Prior(left / left.sum())
     else:
-        given = np.asarray(initial, dtype=np.float64)
-        if given.shape == (n,) and len(states) < n:
-            given = given[states] / given[states].sum()
-        first = Prior(given)
+        weight = np.asarray(initial, dtype=np.float64)
+        if weight.shape == (n,) and len(states) < n:
+            weight = weight[states] / weight[states].sum()
+        first = Prior(weight)
     read_only(states)
     return Correlations(forward, forward.reverse(first), first, states.astype(np.int64), total)
