@@ -263,7 +263,7 @@ def _number(value: float, unit: str) -> str:
 
 def _exact(value: float) -> str:
     """Write all digits: fewer would be rounded, and not always to the side that is proved."""
-    return repr(value) if math.isfinite(value) else short(value)
+    return repr(float(value)) if math.isfinite(value) else short(value)
 
 
 def _value(value: str | float | int) -> str:

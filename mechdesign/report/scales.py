@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 
 import matplotlib
 import numpy as np
@@ -64,7 +64,7 @@ def percent(value: float) -> str:
     ('12%', '0.35%', '100%', '0%', '2×10⁻⁶%')
     """
     if 0 < value < 1e-5:
-        return f"{power(100 * value)}%"
+        return f"{power(100 * value, ROUND_HALF_EVEN)}%"
     return f"{short(100 * value, 2 if value < 0.9995 else 3)}%"
 
 
@@ -81,8 +81,8 @@ def short(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
-def power(value: float) -> str:
-    """Write a bound that is not negative for reading, as in a text; rounded up, to one digit where it is small.
+def power(value: float, rounding: str = ROUND_CEILING) -> str:
+    """Write a bound >= 0 for reading; rounded up unless told otherwise, to one digit where it is small.
 
     >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
     ('9×10⁻⁸', '10⁻¹²', '0.032', '0')
@@ -90,7 +90,7 @@ def power(value: float) -> str:
     if not 0 < value < math.inf:
         return short(value)
     digits = 1 if value < 1e-3 else 2
-    raised = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))
+    raised = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
     if raised >= Decimal("0.001"):
         return f"{raised.normalize():f}"
     digit, exponent = f"{raised:.0e}".split("e")

@@ -15,7 +15,7 @@ from report_examples import domains, mixing, prior_of
 from mechdesign.model.domain import Domain
 from mechdesign.report import dots, maps, plot
 from mechdesign.report.references import NO_INFORMATION, Reference
-from mechdesign.report.scales import error_scale, percent, power, probability_scale, short
+from mechdesign.report.scales import error_scale, percent, power, probability_scale, relative, short
 from mechdesign.report.svg import inline_svg
 
 KINDS = domains()
@@ -276,8 +276,9 @@ def test_colours_darken_evenly_from_little_to_much():
 
 def test_numbers_are_short():
     assert [short(value) for value in (0.0, 1e-9, 12345.678, 3e9, -np.inf)] == ["0", "1e-09", "12346", "3e+09", "−∞"]
-    assert [percent(value) for value in (0.99999, 0.5, 1e-7)] == ["100%", "50%", "10⁻⁵%"]
-    assert [power(value) for value in (0.0, 0.5, 2.6e-11)] == ["0", "0.5", "3×10⁻¹¹"]
+    assert [percent(value) for value in (0.99999, 0.5, np.float64(1e-7) * (1 + 1e-15))] == ["100%", "50%", "10⁻⁵%"]
+    assert [power(value) for value in (0.0, 0.501, 2.01e-11, 9.9e-4, np.inf)] == ["0", "0.51", "3×10⁻¹¹", "0.001", "∞"]
+    assert [relative(value) for value in (0.1, 0.9991, 2e-9)] == ["10%", "100%", "2×10⁻⁹"]
 
 
 # --- no side effects ---------------------------------------------------------------------------------------------
