@@ -26,6 +26,7 @@ class Status(enum.Enum):
     TIME_LIMIT = "stopped at the time limit"
     INTERRUPTED = "stopped by the user"
     ITERATION_LIMIT = "stopped at an iteration limit"
+    STALLED = "stalled: rounding ended the progress before the tolerance was reached"
     FAILED = "failed: the solver gave no usable answer"
 
 

@@ -45,7 +45,7 @@ def relax_block(form: NormalForm, options: Options, *, symmetric: bool = True) -
     """Solve a normal form within ``options.time_limit`` seconds, to a relative gap of ``options.tolerance``.
 
     The gap aimed for is kept between 1e-9 and 3e-7. Symmetries are looked for unless `symmetric` is false. The status
-    FAILED says that the iteration stalled above 1e-6; what it found is valid all the same.
+    STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
     Raises SolverError, with the estimate, when memory does not suffice.
     """
     program = block_program(form)

@@ -24,8 +24,10 @@ from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, Progress, Report, Status
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.relax import Relaxed, Rows, plan, relax
+from mechdesign.synthesis.plan import Rows, plan
+from mechdesign.synthesis.relax import Relaxed
 from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
+from mechdesign.synthesis.search import search
 
 __all__ = ["Design", "design"]
 
@@ -112,7 +114,7 @@ def design(
         extra=dict(options or {}),
         report=report,
     )
-    relaxed = relax(form, chosen, asked)
+    relaxed = search(form, chosen, asked, tolerance)
     if relaxed.status in _UNSOLVABLE or (relaxed.status is Status.FAILED and relaxed.matrix is None):
         explanation = _UNSOLVABLE.get(relaxed.status, "")
         raise SolverError(f"{chosen.solver} said: {relaxed.message} {explanation}".rstrip())

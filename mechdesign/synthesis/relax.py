@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,32 +13,20 @@ from mechdesign import solvers
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import InputError
 from mechdesign.solvers import Options, Progress, Report, Solution, Status
-from mechdesign.synthesis.formulate import LARGEST_EXPONENT, ChannelProgram, Triples, all_triples, formulate
+from mechdesign.synthesis.formulate import ChannelProgram, Triples, all_triples, formulate
 from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.plan import Plan, bounded_pairs
 from mechdesign.synthesis.rows import irreducible, stretch
 
-__all__ = ["NEAR_STRETCH", "Plan", "Relaxed", "Rows", "plan", "relax"]
+__all__ = ["NEAR_STRETCH", "Relaxed", "relax"]
 
 Floats = NDArray[np.float64]
-Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 NEAR_STRETCH = 1.0824
 """The near set keeps pairs that no detour of this stretch replaces: on a grid the eight neighbours, at 1/cos(π/8)."""
 
-# Up to this many rows the simplex method answers in about a second; beyond it lazy rows and IPX win.
-_SMALL = 15_000
 _ROUNDS = 100
 _VIOLATED = 1e-11
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a normal form will be solved: which rows, which solvers, and why."""
-
-    rows: Rows
-    solver: str
-    size: int
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,29 +43,6 @@ class Relaxed:
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
-def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
-    """Choose rows and solver by size; a choice of the caller's is kept.
-
-    Raises InputError for an unknown solver or row policy, MissingDependencyError for a solver that is not installed.
-    """
-    if rows not in ("auto", "all", "reduced", "near", "lazy"):
-        raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
-    if solver != "auto":
-        solvers.find(solver)
-    bounded = form.exponents <= LARGEST_EXPONENT
-    pairs = bounded if rows == "all" else irreducible(form.exponents) & bounded
-    size = int(pairs.sum()) * form.observables
-    floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
-    chosen: Rows = rows if rows != "auto" else ("reduced" if size <= _SMALL else "lazy")
-    if solver == "auto":
-        small = size + floors <= _SMALL and floors * form.groups <= 20 * _SMALL
-        solver = "highs-simplex" if small else "highs-ipx"
-    reason = (
-        f"{size} privacy rows over {form.groups} secrets and {form.observables} observables: {chosen} rows, {solver}"
-    )
-    return Plan(chosen, solver, size, reason)
-
-
 def relax(form: NormalForm, plan: Plan, options: Options) -> Relaxed:
     """Solve a normal form as planned, within ``options.time_limit`` seconds in all.
 
@@ -87,12 +51,11 @@ def relax(form: NormalForm, plan: Plan, options: Options) -> Relaxed:
     and at ε divided by its stretch for the channel, which then meets every bound.
     """
     clock = time.perf_counter()
-    bounded = form.exponents <= LARGEST_EXPONENT
-    pairs = bounded if plan.rows == "all" else irreducible(form.exponents) & bounded
+    pairs = bounded_pairs(form, plan.rows)
     if plan.rows in ("all", "reduced"):
         built = formulate(form, all_triples(pairs, form.observables))
         return _read(built, _run(built, plan.solver, options, clock), plan, rounds=1)
-    near = irreducible(form.exponents, NEAR_STRETCH) & bounded
+    near = irreducible(form.exponents, NEAR_STRETCH) & bounded_pairs(form, "all")
     if plan.rows == "near":
         return _near(form, near, plan, options, clock)
     return _lazy(form, pairs, near, plan, options, clock)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block import BlockMultipliers, BlockProgram, lower_bound, objective
+from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective, repaired
 from mechdesign.solvers.block.layout import Layout, lay_out
 from mechdesign.solvers.block.memory import available, needed
 from mechdesign.solvers.block.method import Iterator
@@ -27,6 +27,9 @@ Array = npt.NDArray[np.float64]
 _LARGEST_ITERATION = 200
 # What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
 _LINKED = 1e-8
+_ROUNDING = 2e-15
+# Relative gaps are relative to the cost, or to this part of the largest coefficient where that is more.
+_UNIT = 1e-9
 # A stall this close is as good as the end: the certificate says what the gap is.
 _ACCEPTABLE = 1e-6
 # How many iterations without progress are borne, by the gap that is left: near the end rounding soon undoes more.
@@ -58,8 +61,8 @@ class BlockSolution:
     """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
 
     `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
-    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or FAILED for a
-    stall, and `message` says more.
+    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
+    and `message` says more.
     """
 
     status: Status
@@ -96,6 +99,9 @@ def solve_block(
     if unknown:
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound="memory (bytes)")
     clock = time.perf_counter()
+    constant = _constant(program, clock)
+    if constant is not None:
+        return constant
     layout = lay_out(program, symmetry)
     memory = _check_memory(layout, options)
     with single_threaded_blas():
@@ -129,7 +135,8 @@ def _iterate(
     history: list[Iteration] = []
     best_lower, best_gap, since = -np.inf, np.inf, 0
     status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
-    unit = 1e-9 * _largest_cost(program)
+    unit = _UNIT * _largest_cost(program)
+    linked_below = min(_LINKED, max(_ROUNDING, gap * _room(program)))
     steps = (1.0, 1.0, 0)
     try:
         for iteration in range(_LARGEST_ITERATION):
@@ -139,7 +146,7 @@ def _iterate(
             seconds = time.perf_counter() - clock
             raised = state.blocks.raised
             history.append(Iteration(iteration, lower, upper, lacking, state.mu, *steps, raised, seconds))
-            linked = lacking <= _LINKED
+            linked = lacking <= linked_below
             if options.report is not None:
                 options.report(
                     Progress("block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None)
@@ -155,31 +162,52 @@ def _iterate(
             best_gap = min(best_gap, relative)
             patience = next(count for level, count in _PATIENCE if best_gap > level)
             if since >= patience or max(steps[:2]) < _SHORT:
-                status, message = Status.FAILED, f"stalled at a relative gap of {relative:.1e}"
+                status, message = Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
                 break
             if options.time_limit is not None and seconds >= options.time_limit:
                 status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
                 break
             steps = state.step(corrections=best_gap > _ACCEPTABLE)
     except Stalled as stall:
-        status, message = Status.FAILED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
+        status, message = Status.STALLED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
         status, message = Status.INTERRUPTED, "stopped by the user"
     if status is not Status.OPTIMAL:
         state.restore()
-    x = np.maximum(unfold(layout, state.x), 0.0)
-    x /= x.sum(axis=1, keepdims=True)
+    x = repaired(program, unfold(layout, state.x))
     upper = objective(program, x)
     allowance = _DROPPED * gap * max(upper, unit)
     multipliers = sparsify(layout, state.small, state.point, state.pairs.y, allowance)
     lower = lower_bound(program, multipliers)
     reached = (upper - lower) / max(abs(upper), unit)
-    if status is Status.FAILED and reached <= _ACCEPTABLE:
-        status = Status.OPTIMAL
+    if status in (Status.FAILED, Status.OPTIMAL):
+        status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.FAILED
     seconds = time.perf_counter() - clock
     return BlockSolution(
         status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history)
     )
+
+
+def _constant(program: BlockProgram, clock: float) -> BlockSolution | None:
+    """Return a constant x that costs nothing, which nothing beats, if there is one."""
+    cost = program.cost if program.worst is None else program.worst.cost
+    free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
+    if not free.size or _room(program) < 0:
+        return None
+    x = np.zeros((program.rows, program.columns))
+    x[:, free[0]] = 1.0
+    none = np.zeros(0, dtype=np.int64)
+    floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
+    weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
+    multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
+    seconds = time.perf_counter() - clock
+    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+
+
+def _room(program: BlockProgram) -> float:
+    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
+    reach = (float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0)
+    return min(reach, default=np.inf)
 
 
 def _largest_cost(program: BlockProgram) -> float:

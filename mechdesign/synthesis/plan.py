@@ -1,0 +1,68 @@
+"""Choose how to solve a problem: which rows, which solver, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign import solvers
+from mechdesign.errors import InputError
+from mechdesign.synthesis.formulate import LARGEST_EXPONENT
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.rows import irreducible
+
+__all__ = ["BLOCK", "Plan", "Rows", "bounded_pairs", "plan"]
+
+Rows = Literal["auto", "all", "reduced", "near", "lazy"]
+
+BLOCK = "block"
+"""The package's own interior-point method, which takes the problem with all its pairs and no program of rows."""
+
+# Up to this many rows the simplex method ends in an exact vertex in well under a second; beyond it the block method
+# is faster, and soon by orders of magnitude.
+_SMALL = 12_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a normal form will be solved: rows, solver, and the reason in words; `chosen` by us or by the caller."""
+
+    rows: Rows
+    solver: str
+    reason: str
+    chosen: bool
+
+
+def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
+    """Choose rows and solver by size; a choice of the caller's is kept.
+
+    Raises InputError for an unknown solver or row policy, or rows for the block method, which has none to choose;
+    MissingDependencyError for a solver that is not installed.
+    """
+    if rows not in ("auto", "all", "reduced", "near", "lazy"):
+        raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
+    if solver == BLOCK and rows not in ("auto", "all"):
+        raise InputError("rows", "cannot be chosen for the block solver", value=rows, remedy="it takes all of them")
+    if solver not in ("auto", BLOCK):
+        solvers.find(solver)
+    size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
+    floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
+    chosen = solver == "auto"
+    if chosen:
+        solver = "highs-simplex" if size + floors <= _SMALL else "highs-ipx" if rows != "auto" else BLOCK
+    if solver == BLOCK:
+        taken: Rows = "all"
+        size = int(np.isfinite(form.exponents).sum()) * form.observables
+    else:
+        taken = rows if rows != "auto" else "reduced" if size <= _SMALL else "lazy"
+    shape = f"{form.groups} secrets and {form.observables} observables"
+    return Plan(taken, solver, f"{size} privacy rows over {shape}: {taken} rows, {solver}", chosen)
+
+
+def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:
+    """Return the pairs (k, k) that may get a row: all of them, or those that no others imply."""
+    bounded = form.exponents <= LARGEST_EXPONENT
+    return bounded if rows == "all" else irreducible(form.exponents) & bounded

@@ -1,0 +1,37 @@
+"""Carry out a plan, and another one where the first stalls."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from mechdesign.solvers import Options, Progress, Status
+from mechdesign.synthesis.block import relax_block
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.plan import BLOCK, Plan, plan
+from mechdesign.synthesis.relax import Relaxed, relax
+
+__all__ = ["search"]
+
+
+def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
+    """Solve a normal form as planned, to a relative gap of `tolerance` where the method works by gaps.
+
+    Where we chose the block method and it stalls, lazy rows on HiGHS take over, and the facts say so. Where the caller
+    chose it, what it found stands: it is certified like everything else, with its own gap.
+    """
+    if chosen.solver != BLOCK:
+        return relax(form, chosen, options)
+    clock = time.perf_counter()
+    found = relax_block(form, replace(options, tolerance=tolerance / 2))
+    if found.status is not Status.STALLED or not chosen.chosen:
+        return found
+    if options.report is not None:
+        options.report(Progress(f"block {found.message}; HiGHS takes over", time.perf_counter() - clock))
+    left = options.time_limit
+    if left is not None:
+        left = max(0.0, left - (time.perf_counter() - clock))
+    other = relax(form, plan(form, "highs-ipx"), replace(options, time_limit=left))
+    if other.status is not Status.OPTIMAL:
+        return found
+    return replace(other, facts={**other.facts, "fallback": f"block {found.message}"})
