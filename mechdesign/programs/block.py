@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from mechdesign.errors import InputError
 
-__all__ = ["BlockMultipliers", "BlockProgram", "FloorBlock", "RatioMultipliers", "WorstBlock", "lower_bound", "objective"]
+__all__ = [
+    "BlockMultipliers",
+    "BlockProgram",
+    "FloorBlock",
+    "RatioMultipliers",
+    "WorstBlock",
+    "lower_bound",
+    "objective",
+    "repaired",
+]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -99,6 +108,26 @@ def objective(program: BlockProgram, x: Array) -> float:
     if program.worst is None:
         return float(np.vdot(program.cost, x))
     return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
+
+
+def repaired(program: BlockProgram, x: Array) -> Array:
+    """Return x (n, m) with its rows normalised and its floors met, by mixing it with the cheapest constant.
+
+    Ratio bounds that x meets with row sums of almost 1 may be missed by as little.
+    """
+    x = np.maximum(x, 0.0)
+    x = x / x.sum(axis=1, keepdims=True)
+    weight = 0.0
+    for floor in program.floors:
+        reached = float((floor.error @ x).min(axis=0).sum())
+        largest = float(floor.error.sum(axis=1).min())
+        if reached < floor.minimum:
+            weight = max(weight, min(1.0, (floor.minimum - reached) / max(largest - reached, 1e-300)))
+    if weight > 0:
+        per_column = program.cost.sum(axis=0) if program.worst is None else program.worst.cost.max(axis=0)
+        x = (1 - weight) * x
+        x[:, int(per_column.argmin())] += weight
+    return x
 
 
 def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:

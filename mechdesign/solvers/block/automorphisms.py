@@ -27,9 +27,9 @@ _SEED = 20
 
 def find_symmetry(program: BlockProgram) -> Symmetry:
     """Return the full symmetry group, or the trivial one where it is too large or too tangled to be listed."""
-    relations = _relations(program)
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(program.rows)):
         return trivial(program)
+    relations = _relations(program)
     base = _base(relations)
     if base is None:
         return trivial(program)

@@ -25,8 +25,8 @@ __all__ = ["LARGEST_EXPONENT", "Layout", "lay_out"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-LARGEST_EXPONENT = 27.6
-"""Bounds with ratios above e^27.6 (about 1e12) are left out: they only say that zero goes with zero."""
+LARGEST_EXPONENT = 43.0
+"""Bounds with ratios above e^43 (about 2^62) are left out: for a channel of integers they say that zero goes with zero."""
 
 # A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
 _FREE = 1e60

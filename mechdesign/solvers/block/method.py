@@ -41,6 +41,10 @@ class Iterator:
         self.pairs.start(self.x, mu)
         self.mu = mu
         self._kept: Point | None = None
+        # What the linking rows lack is measured in units of a row sum, of a floor, of the largest cost.
+        floors = np.where(layout.minima > 0, layout.minima, 1.0)
+        costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
+        self._units = np.concatenate([np.ones(layout.rows), floors, costs])
 
     @property
     def x(self) -> Array:
@@ -55,7 +59,7 @@ class Iterator:
         self.mu = (float(layout.counts @ self.blocks.products) + float(linked)) / self.weight
         if not np.isfinite(self.blocks.raised):
             raise Stalled("a block cannot be factored")
-        lacking = float(np.abs(link_residuals(layout, self.small, point)).max())
+        lacking = float((np.abs(link_residuals(layout, self.small, point)) / self._units).max())
         return bound(layout, self.small, point, self.blocks.pulled), lacking
 
     def keep(self) -> None:

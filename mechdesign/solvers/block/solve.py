@@ -27,11 +27,12 @@ Array = npt.NDArray[np.float64]
 _LARGEST_ITERATION = 200
 # What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
 _LINKED = 1e-8
-_ROUNDING = 2e-15
 # Relative gaps are relative to the cost, or to this part of the largest coefficient where that is more.
 _UNIT = 1e-9
 # A stall this close is as good as the end: the certificate says what the gap is.
 _ACCEPTABLE = 1e-6
+# From here on the upper bound is that of the repaired iterate.
+_NEAR = 1e-4
 # How many iterations without progress are borne, by the gap that is left: near the end rounding soon undoes more.
 _PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
 _PROGRESS = 0.9
@@ -136,7 +137,6 @@ def _iterate(
     best_lower, best_gap, since = -np.inf, np.inf, 0
     status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
     unit = _UNIT * _largest_cost(program)
-    linked_below = min(_LINKED, max(_ROUNDING, gap * _room(program)))
     steps = (1.0, 1.0, 0)
     try:
         for iteration in range(_LARGEST_ITERATION):
@@ -146,13 +146,15 @@ def _iterate(
             seconds = time.perf_counter() - clock
             raised = state.blocks.raised
             history.append(Iteration(iteration, lower, upper, lacking, state.mu, *steps, raised, seconds))
-            linked = lacking <= linked_below
+            linked = lacking <= _LINKED
             if options.report is not None:
                 options.report(
                     Progress("block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None)
                 )
-            # What this iterate proves by itself: its multipliers are those that are kept.
-            relative = (upper - lower) / max(abs(upper), unit)
+            # What this iterate proves by itself: its multipliers are those that are kept, and repair has its price.
+            if linked and upper - lower <= _NEAR * max(abs(upper), unit):
+                upper = objective(program, repaired(program, unfold(layout, state.x)))
+            relative = abs(upper - lower) / max(abs(upper), unit)
             if linked and relative <= min(best_gap, _ACCEPTABLE):
                 state.keep()
             if linked and relative <= gap:
@@ -180,8 +182,8 @@ def _iterate(
     multipliers = sparsify(layout, state.small, state.point, state.pairs.y, allowance)
     lower = lower_bound(program, multipliers)
     reached = (upper - lower) / max(abs(upper), unit)
-    if status in (Status.FAILED, Status.OPTIMAL):
-        status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.FAILED
+    if status in (Status.STALLED, Status.OPTIMAL):
+        status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
     seconds = time.perf_counter() - clock
     return BlockSolution(
         status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history)

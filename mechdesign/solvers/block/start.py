@@ -14,9 +14,8 @@ __all__ = ["first_point", "total_weight"]
 
 Array = npt.NDArray[np.float64]
 
-# Parts of a floor start at this share of what the column gives; slacks at least at this share of the minimum.
-_PART = 0.95
-_SLACK = 0.1
+# Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
+_BELOW = 0.05
 
 
 def total_weight(layout: Layout, small: SmallRows) -> float:
@@ -30,9 +29,13 @@ def first_point(layout: Layout, small: SmallRows) -> tuple[Point, float]:
     points = np.full((layout.blocks, layout.width), 1 / m)
     slack = np.empty(layout.floors + layout.members)
     for index, error in enumerate(layout.errors):
-        points[:, n + index] = _PART * error.sum(axis=1).min() / m
-        surplus = layout.counts @ points[:, n + index] - layout.minima[index]
-        slack[index] = max(surplus, _SLACK * layout.minima[index])
+        # Releasing nothing reaches `largest`, above every floor that can be met: all rows are met from the start, and
+        # steps keep them so. Meeting them only in the end is too late where there is little room.
+        largest = float(error.sum(axis=1).min())
+        below = min(_BELOW, max(1e-14, (1 - layout.minima[index] / largest) / 3)) if largest > 0 else 0.0
+        points[:, n + index] = largest * (1 - below) / m
+        surplus = float(layout.counts @ points[:, n + index]) - layout.minima[index]
+        slack[index] = surplus if surplus > 0 else max(below * largest, 1e-300)
     cost = objective(program, np.full((n, m), 1 / m))
     theta = 0.0
     if layout.members:
