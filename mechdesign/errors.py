@@ -14,10 +14,7 @@ __all__ = [
     "MetricWarning",
     "MissingDependencyError",
     "SolverError",
-    "SolverInterrupted",
     "SpecificationError",
-    "TimeLimitError",
-    "UnboundedError",
 ]
 
 
@@ -56,20 +53,8 @@ class InfeasibleError(MechdesignError):
     """No channel meets all requirements."""
 
 
-class UnboundedError(MechdesignError):
-    """The program has no finite optimum."""
-
-
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
-
-
-class TimeLimitError(SolverError):
-    """The time limit passed before any channel could be certified."""
-
-
-class SolverInterrupted(SolverError):
-    """The user stopped the solve before any channel could be certified."""
 
 
 class CertificateError(MechdesignError):

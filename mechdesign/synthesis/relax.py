@@ -97,7 +97,7 @@ def _lazy(
             options = replace(options, vertex=True)
             solution = _run(built, plan.solver, options, clock, start)
         found = _read(built, solution, plan, rounds=rounds)
-        if found.status is not Status.OPTIMAL:
+        if found.status is not Status.OPTIMAL or found.matrix is None:
             # What a stopped solver holds is seldom better than the round before; without one it is all there is.
             kept = best if best.matrix is not None else found
             return replace(kept, status=found.status, message=found.message)

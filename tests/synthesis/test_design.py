@@ -324,7 +324,9 @@ def test_after_an_early_stop_garbage_becomes_a_certified_constant(monkeypatch):
         assert design.status == Status.TIME_LIMIT.value
 
 
-@pytest.mark.parametrize(("solver", "k", "limit"), [("highs-ipx", 10, 0.5), ("highs-simplex", 8, 0.5), ("block", 12, 0.2)])
+@pytest.mark.parametrize(
+    ("solver", "k", "limit"), [("highs-ipx", 10, 0.5), ("highs-simplex", 8, 0.5), ("block", 12, 0.2)]
+)
 def test_the_time_limit_takes_effect(solver, k, limit):
     prior, d, hamming = grid(k, "skew")
     problem = md.Problem(prior, hamming, [md.MetricPrivacy(0.6, d)])
