@@ -14,7 +14,10 @@ __all__ = [
     "MetricWarning",
     "MissingDependencyError",
     "SolverError",
+    "SolverInterruptedError",
     "SpecificationError",
+    "TimeLimitError",
+    "UnboundedError",
 ]
 
 
@@ -53,8 +56,20 @@ class InfeasibleError(MechdesignError):
     """No channel meets all requirements."""
 
 
+class UnboundedError(MechdesignError):
+    """The program has no finite optimum."""
+
+
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TimeLimitError(SolverError):
+    """The time limit passed before any channel could be certified."""
+
+
+class SolverInterruptedError(SolverError):
+    """The user stopped the solve before any channel could be certified."""
 
 
 class CertificateError(MechdesignError):

@@ -21,7 +21,7 @@ from mechdesign.errors import (
     MechdesignError,
     MetricWarning,
     SolverError,
-    SolverInterrupted,
+    SolverInterruptedError,
     UnboundedError,
 )
 
@@ -44,7 +44,7 @@ def exit_code(error: MechdesignError) -> int:
     """Return the exit code that stands for an error."""
     if isinstance(error, CertificateError):
         return 1
-    if isinstance(error, SolverInterrupted):
+    if isinstance(error, SolverInterruptedError):
         return _STOPPED
     return 3 if isinstance(error, SolverError | UnboundedError) else 2
 

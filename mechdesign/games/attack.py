@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError, SolverError, SolverInterrupted, TimeLimitError
+from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.model._arrays import SUM_TOLERANCE, as_floats, read_only, require
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
@@ -38,7 +38,7 @@ Belief = Prior | ArrayLike | None
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
 
-_RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterrupted}
+_RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def minimax(
     may be None.
 
     Raises SolverError when the solver's multipliers do not prove that value to 1e-6 of it (or to 1e-8 of the largest
-    error), and its subclasses TimeLimitError and SolverInterrupted.
+    error), and its subclasses TimeLimitError and SolverInterruptedError.
     """
     game = _game(channel, distance)
     game.check(prior, truth)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mechdesign
 from mechdesign import solvers
-from mechdesign.errors import InputError, SolverError, SolverInterrupted, TimeLimitError
+from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.games import attack
 from mechdesign.games.attack import Attack, bayes, minimax, optimal, pairwise_minimax, prior_free
 from mechdesign.model.channel import Channel
@@ -375,7 +375,7 @@ def test_a_wrong_answer_is_an_error(
     ("status", "kind"),
     [
         (Status.TIME_LIMIT, TimeLimitError),
-        (Status.INTERRUPTED, SolverInterrupted),
+        (Status.INTERRUPTED, SolverInterruptedError),
         (Status.FAILED, SolverError),
         (Status.ITERATION_LIMIT, SolverError),
     ],
