@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,13 @@ def read_matrix(path: Path) -> Any:
     suffix = path.suffix.lower()
     try:
         if suffix == ".npy":
-            return np.load(path, allow_pickle=False)
+            return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
         if suffix == ".npz":
-            return sparse.load_npz(path)
+            return sparse.load_npz(io.BytesIO(path.read_bytes()))
         return _read_text(path)
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             str(path), f"cannot be read as a matrix ({error})", bound=".csv, .npy or sparse .npz"
         ) from error

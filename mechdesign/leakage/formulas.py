@@ -47,9 +47,12 @@ def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> 
 
     From (QA + 1)(D'A + 1) = (Q'A + 1)(DA + 1): A = (G − G')/(G'D − GD').
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        A = (G - next_G) / (next_G * D - G * next_D)
-    return np.where(A > 0, np.log1p(np.where(A > 0, A, 0.0)), np.inf)
+    faster = next_G * D - G * next_D
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        A = (G - next_G) / faster
+        # Where A overflows, its logarithm does not.
+        apart = np.where(faster > 0, np.log(G - next_G) - np.log(faster), np.inf)
+        return np.where(np.isfinite(A) & (A > 0), np.log1p(A), apart)
 
 
 def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Floats:
@@ -77,4 +80,6 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
         apart = epsilon + np.log(-np.expm1(-epsilon)) + np.log((root - b) / (2.0 * D)) if large else limit
     limit = np.where(np.isfinite(A) | ~(D > 0), limit, apart)
     # A limit below ε could only come from rounding.
-    return np.where((D == 0) & (b <= 0), np.inf, np.maximum(limit, epsilon))
+    limit = np.where((D == 0) & (b <= 0), np.inf, np.maximum(limit, epsilon))
+    # Nothing is lost to the past where G = 0: Q = D.
+    return np.where(G > 0, limit, epsilon)

@@ -29,6 +29,9 @@ _RISE = 5e-15
 _MANY = 0.02
 _WIDE = 64.0
 
+# Two G that differ by less are one G, rounded in two ways.
+_SAME = 2.0**-51
+
 _BATCH = 64
 _MOST = 4096
 
@@ -158,9 +161,9 @@ def _rising(support: Support, units: Integers, values: Floats, among: Integers, 
 
 
 def _sorted_out(lines: set[Line]) -> list[Line]:
-    """Return the lines by falling D, without those that another one with no larger D equals or exceeds in G."""
+    """Return the lines by falling D, without those that another with no larger D equals or exceeds in G."""
     kept: list[Line] = []
     for line in sorted(lines, key=lambda line: (line.D, -line.G)):
-        if not kept or line.G > kept[-1].G:
+        if not kept or line.G > kept[-1].G * (1.0 + _SAME):
             kept.append(line)
     return kept[::-1]

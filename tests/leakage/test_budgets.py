@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import leakage
+from mechdesign.errors import ExportError, InputError
+from mechdesign.leakage import BudgetWarning, Candidates, Varying
+from mechdesign.model.markov import smooth
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
+MILD = [[0.8, 0.2], [0.2, 0.8]]
+OTHER = [[0.8, 0.2], [0.1, 0.9]]
+IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
+
+
+def matrix(rows: list[list[str]]) -> np.ndarray:
+    return np.array([[float(Fraction(value)) for value in row] for row in rows])
+
+
+@pytest.mark.parametrize("entry", REFERENCE["allocation"], ids=lambda entry: f"{entry['case']} {entry['alpha']}")
+def test_reference_budgets(entry: dict) -> None:
+    alpha, before, after = float(entry["alpha"]), matrix(entry["PB"]), matrix(entry["PF"])
+    middle = float(entry["eps_mid"])
+    expected = [float(entry["eps_first"]), middle, middle, float(entry["eps_last"])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if middle == 0 else "error", BudgetWarning)
+        budgets = leakage.allocate_budget(alpha, 4, before, after)
+        constant = leakage.constant_budget(alpha, before, after)
+    np.testing.assert_allclose(budgets, expected, rtol=1e-12)
+    assert constant == pytest.approx(middle, rel=1e-12)
+    if middle:
+        np.testing.assert_allclose(leakage.algorithm8(alpha, 4, before, after), expected, rtol=1e-12)
+        assert leakage.algorithm7(alpha, before, after) == pytest.approx(middle, rel=1e-12)
+    else:
+        assert leakage.algorithm7(alpha, before, after) == 0.0
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.floats(-1.0, 1.0), st.floats(1e-3, 15.0), st.integers(1, 25))
+def test_every_release_leaks_alpha_and_none_more(seed: int, log_concentration: float, alpha: float, T: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    before, after = (rng.dirichlet(np.full(n, 10**log_concentration), n) + 1e-9 for _ in range(2))
+    before, after = (P / P.sum(axis=1, keepdims=True) for P in (before, after))
+    budgets = leakage.allocate_budget(alpha, T, before, after)
+    total = leakage.temporal(budgets, before, after)
+    assert budgets.shape == (T,)
+    assert total.max() <= alpha
+    assert total.min() >= alpha * (1 - 1e-9)
+    constant = leakage.constant_budget(alpha, before, after)
+    assert leakage.supremum(constant, before, after) <= alpha
+    assert leakage.supremum(constant * (1 + 1e-9), before, after) > alpha * (1 - 1e-15)
+    if T > 2:
+        assert budgets[1] == pytest.approx(constant, rel=1e-12)
+    accountant = leakage.Accountant(alpha, before, after)
+    for epsilon in budgets.tolist():
+        accountant.release(epsilon)
+
+
+def test_strong_correlations_keep_their_digits() -> None:
+    strong = smooth(np.eye(3), 1e-9).matrix
+    constant = leakage.constant_budget(1.0, strong, strong)
+    assert 0 < constant < 1e-8
+    assert leakage.supremum(constant, strong, strong) == pytest.approx(1.0, rel=1e-12)
+    assert leakage.constant_budget(1e-6, strong, None) == pytest.approx(
+        leakage.algorithm7(1e-6, strong, np.full((3, 3), 1 / 3))
+    )
+
+
+def test_degenerate_losses() -> None:
+    with pytest.warns(BudgetWarning, match="the backward matrix have disjoint supports"):
+        assert leakage.allocate_budget(1.0, 4, IDENTITY, MILD).tolist() == [1.0, 0.0, 0.0, 0.0]
+    with pytest.warns(BudgetWarning, match="the forward matrix"):
+        assert leakage.allocate_budget(1.0, 4, MILD, IDENTITY).tolist() == [0.0, 0.0, 0.0, 1.0]
+    with pytest.warns(BudgetWarning, match="backward and the forward matrix"):
+        assert leakage.allocate_budget(1.0, 4, IDENTITY, IDENTITY).tolist() == [0.5, 0.0, 0.0, 0.5]
+    assert leakage.allocate_budget(1.0, 2, IDENTITY, IDENTITY).tolist() == [0.5, 0.5]
+    assert leakage.allocate_budget(1.0, 1, IDENTITY, IDENTITY).tolist() == [1.0]
+    with pytest.warns(BudgetWarning, match="for ever"):
+        assert leakage.constant_budget(1.0, forward=IDENTITY) == 0.0
+
+
+def test_no_correlation_spends_everything() -> None:
+    np.testing.assert_allclose(leakage.allocate_budget(2.0, 3), [2.0] * 3, rtol=1e-13)
+    assert leakage.constant_budget(2.0) == pytest.approx(2.0, rel=1e-13)
+
+
+def test_candidates_hold_for_each() -> None:
+    both = Candidates([MILD, OTHER])
+    budgets = leakage.allocate_budget(1.0, 10, both, both)
+    for P in (MILD, OTHER):
+        assert leakage.temporal(budgets, P, P).max() <= 1.0
+    mixed = Varying([MILD, OTHER, OTHER, MILD, OTHER, MILD, MILD, OTHER, MILD])
+    assert leakage.temporal(budgets, mixed, mixed).max() <= 1.0
+    with pytest.raises(InputError, match="Give Candidates"):
+        leakage.allocate_budget(1.0, 3, Varying([MILD, MILD]))
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, "1"])
+def test_wrong_alpha(alpha: object) -> None:
+    with pytest.raises(InputError, match="alpha"):
+        leakage.constant_budget(alpha, MILD)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="alpha"):
+        leakage.allocate_budget(alpha, 3, MILD)  # type: ignore[arg-type]
+
+
+def test_wrong_steps() -> None:
+    with pytest.raises(InputError, match="steps: is too small; found 0"):
+        leakage.allocate_budget(1.0, 0, MILD)
+
+
+def test_budget_files(tmp_path: Path) -> None:
+    path = tmp_path / "budgets.csv"
+    budgets = leakage.allocate_budget(1.0, 5, MILD, OTHER)
+    leakage.write_budgets(path, budgets)
+    assert leakage.read_budgets(path).tolist() == budgets.tolist()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["budgets.csv"]
+    with pytest.raises(ExportError, match="could not be written"):
+        leakage.write_budgets(tmp_path / "no" / "b.csv", budgets)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "wrong header"),
+        ("step,epsilon\n", "holds no budgets"),
+        ("step,epsilon\n0,x\n", "line 2: has no number; found 'x'"),
+        ("step,epsilon\n0,-1\n", "line 2: is not accepted; found -1.0"),
+        ("step,epsilon\n0,nan\n", "line 2: is not accepted"),
+        ("step,epsilon\n0,1\n2,1\n", "line 3: is out of order"),
+        ("step,epsilon\n0,1_0\n", "line 2: has no number"),
+    ],
+)
+def test_damaged_budget_files(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        leakage.read_budgets(path)
+    with pytest.raises(InputError, match="cannot be opened"):
+        leakage.read_budgets(tmp_path / "none.csv")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from mechdesign import leakage
+from mechdesign.leakage import plots
+
+STRONG = [[0.8, 0.2], [0.0, 1.0]]
+MILD = [[0.8, 0.2], [0.2, 0.8]]
+
+FIGURES = {
+    "3": lambda: plots.leakage(np.full(10, 0.1), STRONG, STRONG),
+    "4": lambda: plots.loss([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]),
+    "5": lambda: plots.maximum_over_time({"a": (np.eye(2), 0.23), "b": (STRONG, 0.15), "c": (MILD, 0.23)}, 30),
+    "6": lambda: plots.runtime({"hull": {30: 0.01, 100: 0.03}, "Algorithm 1": {30: 1.0}}),
+    "7": lambda: plots.correlation_strength(cases=((5, 0.05), (8, 0.05)), steps=(5, 10)),
+    "8": lambda: plots.allocation(1.0, 30, MILD, MILD),
+    "9": lambda: plots.utility(2.0, [2, 5, 10], [0.01, 0.1], n=5),
+}
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_every_figure_can_be_drawn(number: str) -> None:
+    figure = FIGURES[number]()
+    assert isinstance(figure, Figure)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=40)
+    assert buffer.getvalue().startswith(b"\x89PNG")
+    for axes in figure.axes:
+        assert axes.get_xlabel()
+        assert axes.get_ylabel()
+        assert axes.get_legend() is not None
+
+
+def test_figure_3_shows_the_series() -> None:
+    lines = plots.leakage(np.full(10, 0.1), STRONG, None).axes[0].get_lines()
+    np.testing.assert_array_equal(lines[0].get_ydata(), leakage.backward(np.full(10, 0.1), STRONG))
+    np.testing.assert_array_equal(lines[2].get_ydata(), leakage.temporal(np.full(10, 0.1), STRONG))
+
+
+def test_figure_4_of_a_function_alone() -> None:
+    assert plots.loss(leakage.LossFunction(MILD)).axes

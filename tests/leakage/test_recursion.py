@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from leakage_brute import close
+
+from mechdesign import leakage
+from mechdesign.errors import InputError
+from mechdesign.leakage import Candidates, LossFunction, User, Varying
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
+STRONG = [[0.8, 0.2], [0.0, 1.0]]
+MILD = [[0.8, 0.2], [0.2, 0.8]]
+OTHER = [[0.8, 0.2], [0.1, 0.9]]
+IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
+
+
+def matrix(rows: list[list[str]] | None) -> np.ndarray | None:
+    return None if rows is None else np.array([[float(Fraction(value)) for value in row] for row in rows])
+
+
+@pytest.mark.parametrize("entry", REFERENCE["series"], ids=lambda entry: entry["name"])
+def test_reference_series(entry: dict) -> None:
+    epsilons = [float(value) for value in entry["eps"]]
+    before, after = matrix(entry["PB"]), matrix(entry["PF"])
+    for name, values in (
+        ("BPL", leakage.backward(epsilons, before)),
+        ("FPL", leakage.forward(epsilons, after)),
+        ("TPL", leakage.temporal(epsilons, before, after)),
+    ):
+        assert all(close(value, float(truth)) for value, truth in zip(values, entry[name], strict=True)), name
+
+
+def test_no_correlation_leaks_the_budget() -> None:
+    epsilons = [0.1, 0.7, 0.3]
+    assert leakage.temporal(epsilons).tolist() == epsilons
+    assert leakage.backward(epsilons, None).tolist() == epsilons
+
+
+def test_identity_adds_everything_up() -> None:
+    epsilons = [0.5, 0.25, 0.125]
+    assert leakage.backward(epsilons, IDENTITY).tolist() == [0.5, 0.75, 0.875]
+    assert leakage.temporal(epsilons, IDENTITY, IDENTITY).tolist() == [0.875] * 3
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=12))
+def test_forward_is_backward_in_reverse(epsilons: list[float]) -> None:
+    np.testing.assert_array_equal(leakage.forward(epsilons, MILD), leakage.backward(epsilons[::-1], MILD)[::-1])
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=12))
+def test_leakage_is_between_the_budget_and_the_sum(epsilons: list[float]) -> None:
+    total = leakage.temporal(epsilons, STRONG, MILD)
+    assert (total >= np.array(epsilons) * (1 - 1e-15)).all()
+    assert (total <= math.fsum(epsilons) * (1 + 1e-14)).all()
+
+
+def test_varying_matrices() -> None:
+    epsilons = [0.3, 0.4, 0.5]
+    L, M = LossFunction(STRONG), LossFunction(MILD)
+    expected = [0.3, L(0.3) + 0.4, M(L(0.3) + 0.4) + 0.5]
+    assert leakage.backward(epsilons, Varying([STRONG, MILD])).tolist() == expected
+    ahead = [L(M(0.5) + 0.4) + 0.3, M(0.5) + 0.4, 0.5]
+    assert leakage.forward(epsilons, Varying([L, M])).tolist() == ahead
+    assert leakage.backward(epsilons, Varying([None, MILD])).tolist() == [0.3, 0.4, M(0.4) + 0.5]
+    same = Varying([STRONG] * 2)
+    assert leakage.backward(epsilons, same).tolist() == leakage.backward(epsilons, STRONG).tolist()
+
+
+def test_varying_matrices_of_another_length() -> None:
+    with pytest.raises(InputError, match=r"forward: differs in length; found 2; must be 3 matrices for 4 releases"):
+        leakage.forward([0.1] * 4, Varying([MILD, MILD]))
+
+
+def test_candidates_are_the_worst_of_each() -> None:
+    epsilons = np.full(6, 0.4)
+    options = [MILD, None, Varying([STRONG] * 5)]
+    each = [leakage.backward(epsilons, option) for option in options]
+    np.testing.assert_array_equal(leakage.backward(epsilons, Candidates(options)), np.max(each, axis=0))
+    with pytest.raises(InputError, match="candidates: are empty"):
+        Candidates([])
+
+
+def test_users_by_equation_10() -> None:
+    epsilons = np.full(5, 0.3)
+    population = [User(STRONG, None, name="a"), User(None, STRONG), User(MILD, MILD, epsilons=np.full(5, 0.1))]
+    found = leakage.users(epsilons, population)
+    assert found.of_user.shape == (3, 5)
+    np.testing.assert_array_equal(found.of_user[0], leakage.backward(epsilons, STRONG))
+    np.testing.assert_array_equal(found.of_user[2], leakage.temporal(np.full(5, 0.1), MILD, MILD))
+    np.testing.assert_array_equal(found.overall, found.of_user.max(axis=0))
+    assert found.worst.tolist() == [1, 1, 0, 0, 0]
+    # Equation (11) would add the maxima of different users.
+    overstated = leakage.backward(epsilons, STRONG) + leakage.forward(epsilons, STRONG) - epsilons
+    assert (found.overall[1:-1] < overstated[1:-1]).all()
+
+
+def test_users_in_error() -> None:
+    with pytest.raises(InputError, match=r"users: are empty"):
+        leakage.users([0.1], [])
+    with pytest.raises(InputError, match=r"users\[1\] \(bob\).epsilons: differ in length; found 3; must be 2 budgets"):
+        leakage.users([0.1, 0.1], [User(MILD), User(MILD, epsilons=[0.1] * 3, name="bob")])
+    with pytest.raises(InputError, match=r"users\[0\].epsilons: are missing"):
+        leakage.users(None, [User(MILD)])
+    with pytest.raises(InputError, match=r"users\[0\].epsilons\[1\]: is not accepted; found -1.0"):
+        leakage.users(None, [User(MILD, epsilons=[1, -1])])
+
+
+def test_infinite_horizon() -> None:
+    total = leakage.supremum(0.1, MILD, OTHER)
+    assert total == LossFunction(MILD).supremum(0.1) + LossFunction(OTHER).supremum(0.1) - 0.1
+    assert leakage.supremum(0.1) == 0.1
+    assert leakage.supremum(0.3, STRONG) == math.inf
+    assert leakage.supremum(0.1, Candidates([MILD, OTHER])) == max(leakage.supremum(0.1, P) for P in (MILD, OTHER))
+    long = leakage.temporal(np.full(400, 0.1), MILD, OTHER)
+    assert long.max() == pytest.approx(total, rel=1e-12)
+    with pytest.raises(InputError, match="changes with time"):
+        leakage.supremum(0.1, Varying([MILD]))
+
+
+@pytest.mark.parametrize("epsilons", [[], [0.1, -0.1], [math.nan], [math.inf], [[0.1]], "abc"])
+def test_wrong_budgets(epsilons: object) -> None:
+    with pytest.raises(InputError, match="epsilons"):
+        leakage.temporal(epsilons, MILD)  # type: ignore[arg-type]
+
+
+def test_windows_by_hand() -> None:
+    epsilons = np.array([0.1, 0.2, 0.3, 0.4])
+    before, after = leakage.backward(epsilons, STRONG), leakage.forward(epsilons, MILD)
+    assert leakage.window(epsilons, 1, 1, STRONG, MILD) == leakage.temporal(epsilons, STRONG, MILD)[1]
+    assert leakage.window(epsilons, 1, 2, STRONG, MILD) == pytest.approx(before[1] + after[2], rel=1e-15)
+    assert leakage.window(epsilons, 0, 2, STRONG, MILD) == pytest.approx(before[0] + after[2] + 0.2, rel=1e-15)
+    assert leakage.window(epsilons, 0, 3, STRONG, MILD) == pytest.approx(1.0, rel=1e-15)
+    each = [leakage.window(epsilons, start, start + 1, STRONG, MILD) for start in range(3)]
+    assert leakage.windows(epsilons, 2, STRONG, MILD).tolist() == each
+
+
+def test_table_2() -> None:
+    found = leakage.guarantees(np.full(10, 0.1), 3, IDENTITY, IDENTITY)
+    assert found.event_independent == 0.1
+    assert found.event == pytest.approx(1.0)
+    assert found.window_independent == pytest.approx(0.3)
+    assert found.window == pytest.approx(1.0)
+    assert found.user == found.user_independent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 4), (0.5, 2)])
+def test_wrong_windows(start: int, stop: int) -> None:
+    with pytest.raises(InputError, match=r"start|stop"):
+        leakage.window([0.1] * 4, start, stop, MILD)
+    with pytest.raises(InputError, match="width"):
+        leakage.windows([0.1] * 4, 5)
+
+
+def test_truth_stays_below_the_recursion() -> None:
+    """Leakage computed from its definition, over all outputs of binary mechanisms, against the recursion."""
+    P, epsilon = np.array([[0.0, 1.0], [0.8, 0.2]]), 0.5
+    bound = leakage.backward(np.full(6, epsilon), P)[-1]
+    high = math.exp(epsilon)
+    truth = 0.0
+    for outputs in np.ndindex(*(2,) * 6):
+        # Likelihood of outputs 0..t given the state at t, one bit randomised at ratio e^ε.
+        given_state = np.where(np.arange(2) == outputs[0], high, 1.0)
+        for output in outputs[1:]:
+            given_state = (P @ given_state) * np.where(np.arange(2) == output, high, 1.0)
+        truth = max(truth, abs(math.log(given_state[0] / given_state[1])))
+    assert truth == pytest.approx(1.81, abs=0.005)
+    assert bound == pytest.approx(2.27, abs=0.005)
