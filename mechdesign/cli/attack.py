@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.cli.console import number, output, progress, table
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.games import attack as games
 from mechdesign.io import export
 from mechdesign.io.text import read_numbers
@@ -91,9 +91,7 @@ def _error(
     if name in _BY_PROGRAM:
         try:
             found = function(channel, None, error, options=Options(time_limit=time_limit, report=live))
-        except SolverError as reason:
-            if type(reason).__name__ != "TimeLimitError":
-                raise
+        except TimeLimitError:
             return None
     elif name == "bayes" and error.shape[0] != error.shape[1]:
         return None

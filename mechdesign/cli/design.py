@@ -117,13 +117,16 @@ def design(
 
 def _check_solver(name: str, path: str) -> None:
     from mechdesign import solvers
+    from mechdesign.synthesis.plan import BLOCK
 
-    if name == "auto":
+    if name in ("auto", BLOCK):
         return
     try:
         solvers.find(name)
     except InputError as error:
-        raise SpecificationError(path, error.problem, value=name, bound=error.bound) from error
+        raise SpecificationError(
+            path, error.problem, value=name, bound=error.bound.replace("auto,", f"auto, {BLOCK},")
+        ) from error
 
 
 def _files(directory: str) -> str:

@@ -367,6 +367,8 @@ def _shown(value: object) -> object:
     if isinstance(value, Decimal) and value.is_finite():
         value = Fraction(value) if abs(value.adjusted()) < 400 else str(value)
     if isinstance(value, Fraction):
+        if value.denominator == 1:
+            return int(value)
         near = nearest(value)
         return near if Fraction(repr(near)) == value else exact_text(value)
     if isinstance(value, Decimal):
