@@ -41,7 +41,8 @@ class Layout:
     `ratios` and `weights` (n, n): g, and the weights of the central path, zero where `free` (n, n) marks a pair
     without a bound (None if there is none). `cost` (B, n). `counts` (B,): how many columns each block stands for.
     `errors`: one (k_f, n) per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost.
-    `images` (G, L): the linking rows under each element of the symmetry group, the identity first.
+    `images` (G, L): the linking rows under each element of the symmetry group, the identity first. `stabilisers`: the
+    blocks that some elements map to themselves, with what those do to a block's variables (g, N).
     """
 
     program: BlockProgram
@@ -56,6 +57,7 @@ class Layout:
     member_cost: Array
     member_row: Integers
     images: Integers
+    stabilisers: tuple[tuple[int, Integers], ...]
 
     @property
     def rows(self) -> int:
@@ -107,6 +109,14 @@ class Layout:
             total += matrix[np.ix_(image, image)]
         return total / self.images.shape[0]
 
+    def symmetrise(self, steps: Array) -> None:
+        """Average the steps (B, N) of each block over the elements that map it to itself, in place.
+
+        In exact arithmetic they are symmetric already; rounding along nearly flat directions is not.
+        """
+        for block, moved in self.stabilisers:
+            steps[block] = steps[block][moved].mean(axis=0)
+
     def sums(self, steps: Array) -> Array:
         """Return Σ_o E_o ξ_o (L,) for `steps` (B, N): the blocks' part of the linking rows, averaged over the group."""
         total = np.empty(self.links)
@@ -144,6 +154,8 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     empty = np.zeros((0, kept.size)), np.zeros(0, dtype=np.int64)
     member_cost, member_row = (worst.cost[:, kept], worst.row) if worst is not None else empty
     width = n + len(program.floors)
+    fixed = symmetry.columns[:, kept] == kept
+    blocks_fixed = [(block, np.flatnonzero(fixed[:, block])) for block in range(kept.size)]
     images = np.hstack(
         [
             symmetry.rows,
@@ -164,4 +176,5 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
         images=images,
+        stabilisers=tuple((block, images[stays, :width]) for block, stays in blocks_fixed if stays.size > 1),
     )

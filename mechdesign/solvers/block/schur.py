@@ -52,6 +52,8 @@ class Blocks:
         """Build and factor all blocks at ξ = `points` (B, N) with slacks `z` and multipliers `y` of the small rows."""
         layout, small = self.layout, self.small
         n = layout.rows
+        if not (z > 0).all():
+            raise Stalled("rounding has left a slack that is not positive")
         self.points = points
         self.roots = points[:, :n].argmax(axis=1)
         self.pulled[:] = 0.0
@@ -180,6 +182,7 @@ class Blocks:
         shift = steps[index, self.roots]
         steps += shift[:, None]
         steps[index, self.roots] = shift
+        layout.symmetrise(steps)
         return steps
 
 
