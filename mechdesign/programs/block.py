@@ -69,7 +69,9 @@ class BlockProgram:
             )
         for index, floor in enumerate(self.floors):
             if floor.error.ndim != 2 or floor.error.shape[1] != n:
-                raise InputError(f"floors[{index}].error", "has the wrong shape", value=floor.error.shape, bound=f"(k, {n})")
+                raise InputError(
+                    f"floors[{index}].error", "has the wrong shape", value=floor.error.shape, bound=f"(k, {n})"
+                )
         if self.worst is not None and self.worst.cost.shape != (self.worst.row.size, m):
             raise InputError("worst.cost", "has the wrong shape", value=self.worst.cost.shape)
 

@@ -78,9 +78,7 @@ class Iterator:
         small, pairs, point = self.small, self.pairs, self.point
         x = self.x
         system = LinkSystem(self.blocks, point.z, point.y)
-        predictor = direction(
-            self.layout, small, self.blocks, system, point, np.zeros_like(x), np.zeros(small.size)
-        )
+        predictor = direction(self.layout, small, self.blocks, system, point, np.zeros_like(x), np.zeros(small.size))
         centre = self._centre(x, predictor)
         f = centre * small.weights / point.z - predictor.q * predictor.dy
         pulled = pairs.aim(x, np.ascontiguousarray(predictor.u[:, : x.shape[1]]), centre)

@@ -114,7 +114,12 @@ class PairRows:
             return low, high, first, second
 
         parts = np.array(self.workers.run(task))
-        return -float(parts[:, 0].min()), 1 + float(parts[:, 1].max()), float(parts[:, 2].sum()), float(parts[:, 3].sum())
+        return (
+            -float(parts[:, 0].min()),
+            1 + float(parts[:, 1].max()),
+            float(parts[:, 2].sum()),
+            float(parts[:, 3].sum()),
+        )
 
     def aim(self, x: Array, u: Array, centre: float) -> Array:
         """Set the target T = t w − dz dy of Mehrotra's corrector for the predictor u; return Bᵀ f (B, n).

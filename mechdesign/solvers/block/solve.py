@@ -149,7 +149,9 @@ def _iterate(
             linked = lacking <= _LINKED
             if options.report is not None:
                 options.report(
-                    Progress("block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None)
+                    Progress(
+                        "block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None
+                    )
                 )
             # What this iterate proves by itself: its multipliers are those that are kept, and repair has its price.
             if linked and upper - lower <= _NEAR * max(abs(upper), unit):
@@ -185,9 +187,7 @@ def _iterate(
     if status in (Status.STALLED, Status.OPTIMAL):
         status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
     seconds = time.perf_counter() - clock
-    return BlockSolution(
-        status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history)
-    )
+    return BlockSolution(status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history))
 
 
 def _constant(program: BlockProgram, clock: float) -> BlockSolution | None:
@@ -208,7 +208,9 @@ def _constant(program: BlockProgram, clock: float) -> BlockSolution | None:
 
 def _room(program: BlockProgram) -> float:
     """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
-    reach = (float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0)
+    reach = (
+        float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
+    )
     return min(reach, default=np.inf)
 
 

@@ -1,0 +1,122 @@
+"""Block programs for tests, and an independent solution of them by HiGHS on all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.optimize import linprog
+
+from mechdesign.programs.block import BlockProgram, FloorBlock, WorstBlock
+
+
+def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):
+    """Cells of a unit grid, Gaussian prior as in the reference values; `floor` is a share of the largest distortion."""
+    x, y = np.meshgrid(np.arange(columns), np.arange(rows))
+    places = np.c_[x.ravel(), y.ravel()].astype(float)
+    distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
+    prior = np.exp(-((places - places.mean(0)) ** 2).sum(1) / (2 * (max(columns, rows) / 4) ** 2))
+    prior /= prior.sum()
+    costs = distance if cost == "euclidean" else (distance > 0).astype(float)
+    exponents = eps * distance
+    np.fill_diagonal(exponents, np.inf)
+    if masked is not None:
+        exponents[masked(distance)] = np.inf
+    floors = ()
+    if floor is not None:
+        floors = (FloorBlock(floor * float((distance @ prior).min()), distance * prior),)
+    if worst:
+        return BlockProgram(0 * costs, exponents, floors, WorstBlock(costs, np.arange(costs.shape[0])))
+    return BlockProgram(prior[:, None] * costs, exponents, floors)
+
+
+def random_program(seed):
+    """Draw a small program: any mix of bounds, none, one-sided ones, disconnected parts, floors, expected or worst."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    places = rng.integers(0, 4, (n, 2)) if rng.random() < 0.4 else rng.random((n, 2)) * 3
+    distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
+    eps = 10 ** rng.uniform(-1, 0.7)
+    exponents = np.where(distance > 1e-9, eps * distance, 0.1 * eps)
+    exponents[rng.random((n, n)) < rng.choice([0, 0, 0.3, 1])] = np.inf
+    if rng.random() < 0.3:
+        exponents[: n // 2, n // 2 :] = exponents[n // 2 :, : n // 2] = np.inf
+    np.fill_diagonal(exponents, np.inf)
+    prior = rng.random(n) ** 2
+    if rng.random() < 0.3 and n > 1:
+        prior[rng.integers(n)] = rng.choice([0.0, 1e-12])
+    prior /= prior.sum()
+    cost = rng.random((n, m)) * 10 ** rng.uniform(-2, 3)
+    if rng.random() < 0.2:
+        cost = (rng.random((n, m)) < 0.7).astype(float)
+    floors = []
+    for _ in range(rng.choice([0, 0, 1, 1, 2])):
+        error = rng.random((int(rng.integers(1, 6)), n)) if rng.random() < 0.5 else distance
+        largest = float((error @ prior).min())
+        if largest > 0:
+            floors.append(FloorBlock(largest * float(rng.choice([0.1, 0.5, 0.9, 0.95])), error * prior))
+    if rng.random() < 0.3:
+        row = np.concatenate([np.arange(n), rng.integers(0, n, 2)])
+        return BlockProgram(0 * cost, exponents, tuple(floors), WorstBlock(np.vstack([cost, cost[:1], cost[-1:]]), row))
+    return BlockProgram(prior[:, None] * cost, exponents, tuple(floors))
+
+
+def optimum(program):
+    """Return the optimal value by HiGHS' simplex method, with every row."""
+    n, m = program.cost.shape
+    size = n * m
+    width = size + len(program.floors) * m + 1
+    # HiGHS refuses larger coefficients; without these rows the value is lower by less than 1e-12.
+    s, t = np.nonzero(program.exponents <= 27.6)
+    roots = np.exp(program.exponents[s, t] / 2)
+    eye = sparse.eye_array(m)
+
+    def over_x(coefficients):
+        left = sparse.kron(sparse.csr_array(coefficients), eye)
+        return sparse.hstack([left, sparse.csr_array((left.shape[0], width - size))]).tocsr()
+
+    ratios = np.zeros((s.size, n))
+    ratios[np.arange(s.size), s] = 1 / roots
+    ratios[np.arange(s.size), t] -= roots
+    parts, limits = [over_x(ratios)], [np.zeros(s.size * m)]
+    for index, floor in enumerate(program.floors):
+        mine = slice(size + index * m, size + (index + 1) * m)
+        rows = over_x(-floor.error).tolil()
+        for h in range(floor.error.shape[0]):
+            rows[h * m : (h + 1) * m, mine] = eye
+        last = sparse.lil_array((1, width))
+        last[0, mine] = -1.0
+        parts += [rows.tocsr(), last.tocsr()]
+        limits += [np.zeros(rows.shape[0]), np.array([-floor.minimum])]
+    cost = np.zeros(width)
+    cost[:size] = program.cost.ravel()
+    if program.worst is not None:
+        cost[-1] = 1.0
+        members = sparse.lil_array((program.worst.row.size, width))
+        for i, row in enumerate(program.worst.row):
+            members[i, row * m : (row + 1) * m] = program.worst.cost[i]
+            members[i, width - 1] = -1.0
+        parts.append(members.tocsr())
+        limits.append(np.zeros(program.worst.row.size))
+    sums = sparse.hstack([sparse.kron(sparse.eye_array(n), np.ones((1, m))), sparse.csr_array((n, width - size))])
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    result = linprog(
+        cost,
+        A_ub=sparse.csr_array(sparse.vstack(parts)),
+        b_ub=np.concatenate(limits),
+        A_eq=sparse.csr_array(sums),
+        b_eq=np.ones(n),
+        method="highs-ds",
+        options=tight,
+    )
+    assert result.status == 0, result.message
+    return float(result.fun)
+
+
+def violation(program, x):
+    """Return the largest violation of a ratio bound, relative to the bound's own terms, or of a floor."""
+    s, t = np.nonzero(np.isfinite(program.exponents))
+    bound = np.exp(program.exponents[s, t])[:, None] * x[t]
+    worst = float(np.max((x[s] - bound) / np.maximum(bound, 1e-12), initial=0.0))
+    for floor in program.floors:
+        worst = max(worst, (floor.minimum - float((floor.error @ x).min(axis=0).sum())) / floor.minimum)
+    return worst

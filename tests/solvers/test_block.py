@@ -1,0 +1,298 @@
+"""The block interior-point method against HiGHS, reference values, and its own residuals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechdesign.errors import InputError, SolverError
+from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
+from mechdesign.solvers.block import solve_block
+from mechdesign.solvers.block.directions import direction
+from mechdesign.solvers.block.layout import lay_out
+from mechdesign.solvers.block.method import Iterator
+from mechdesign.solvers.block.parallel import Workers
+from mechdesign.solvers.block.schur import LinkSystem
+from mechdesign.solvers.contract import Options, Status
+
+from block_cases import grid, optimum, random_program, violation
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("first", range(0, 500, 50))
+def test_agrees_with_highs_on_random_programs(first):
+    for seed in range(first, first + 50):
+        program = random_program(seed)
+        expected = optimum(program)
+        found = solve_block(program)
+        coefficients = program.cost if program.worst is None else program.worst.cost
+        tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
+        assert found.status is Status.OPTIMAL, (seed, found.message)
+        assert abs(found.upper - expected) <= tolerance, seed
+        assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, seed
+        assert violation(program, found.x) <= 1e-6, seed
+        # No iterate may claim more than there is.
+        for entry in found.history:
+            assert entry.lower <= expected + 1e-3 * tolerance, (seed, entry.iteration)
+
+
+@pytest.mark.parametrize("case", REFERENCE["optimal_expected_cost"], ids=lambda case: f"{case['k']}-{case['cost']}")
+def test_reference_values(case):
+    found = solve_block(grid(case["k"], case["k"], case["eps"], case["cost"]), gap=1e-8)
+    assert found.status is Status.OPTIMAL
+    assert found.lower <= case["upper"] + 1e-12
+    assert found.upper >= case["lower"] - 1e-9
+    assert found.upper - found.lower <= 2e-8 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("size", "cost", "value", "iterations"),
+    [
+        (8, "euclidean", 1.811630, 19),
+        (8, "hamming", 0.914046, 15),
+        (10, "euclidean", 2.09408236, 22),
+        (10, "hamming", 0.92658003, 18),
+    ],
+)
+def test_iterations_and_values_at_64_and_100(size, cost, value, iterations):
+    program = grid(size, size, 0.6, cost)
+    found = solve_block(program)
+    assert found.status is Status.OPTIMAL
+    assert found.iterations <= iterations
+    assert found.lower - 1e-6 * value <= value <= found.upper + 1e-6 * value
+    assert violation(program, found.x) <= 1e-8
+
+
+def test_tight_tolerance():
+    found = solve_block(grid(7, 7), gap=1e-9)
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= 1.2e-9 * found.upper
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        grid(6, 6, 0.01),
+        grid(6, 6, 3.0),
+        grid(6, 6, 20.0),
+        grid(5, 5, 0.6, "hamming", floor=0.999999),
+        grid(5, 5, 0.6, "hamming", floor=0.999999, masked=lambda distance: distance >= 0),
+        grid(5, 5, 0.6, "hamming", floor=0.5, worst=True),
+        grid(6, 6, masked=lambda distance: distance > 1.5),
+        grid(6, 6, masked=lambda distance: (np.arange(36) % 2)[:, None] != np.arange(36) % 2),
+    ],
+    ids=["tiny", "large", "huge", "joint-edge", "distortion-edge", "worst-joint", "threshold", "disconnected"],
+)
+def test_hard_programs(program):
+    found = solve_block(program)
+    expected = optimum(program)
+    assert found.status is Status.OPTIMAL, found.message
+    # HiGHS itself is good to about 1e-9 in absolute terms.
+    assert abs(found.upper - expected) <= 1e-6 * expected + 2e-9
+    assert found.lower <= expected + 1e-9
+
+
+def test_prior_with_zeros_and_tiny_masses():
+    program = grid(6, 6)
+    scale = np.ones((36, 1))
+    scale[::3], scale[1::3] = 0.0, 1e-12
+    program = BlockProgram(program.cost * scale, program.exponents)
+    found = solve_block(program)
+    assert found.status is Status.OPTIMAL
+    assert abs(found.upper - optimum(program)) <= 1e-6 * found.upper
+
+
+def test_unequal_numbers_of_rows_and_columns():
+    program = grid(6, 6)
+    for columns in (slice(0, 1), slice(0, 36, 7)):
+        part = BlockProgram(np.ascontiguousarray(program.cost[:, columns]), program.exponents)
+        found = solve_block(part)
+        assert found.status is Status.OPTIMAL
+        assert abs(found.upper - optimum(part)) <= 1e-6 * found.upper
+
+
+def test_a_constant_that_costs_nothing_needs_no_iterations():
+    found = solve_block(BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 2), np.inf)))
+    assert (found.status, found.upper, found.lower, found.iterations) == (Status.OPTIMAL, 0.0, 0.0, 0)
+
+
+def test_points_too_close_are_solved_or_stall_with_a_valid_bound():
+    rng = np.random.default_rng(3)
+    for scale in (1e-4, 1e-7, 1e-10):
+        places = np.vstack([rng.random((6, 2)) * scale, rng.random((6, 2)) * scale + 3])
+        distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
+        exponents = 0.6 * distance
+        np.fill_diagonal(exponents, np.inf)
+        far = np.where(distance > 1, 3 * np.sqrt(2), 0.0)
+        merged = grid(1, 1)
+        merged = BlockProgram(
+            far[::6, ::6] / 2, np.array([[np.inf, 0.6 * 3 * np.sqrt(2)], [0.6 * 3 * np.sqrt(2), np.inf]])
+        )
+        found = solve_block(BlockProgram(distance / 12, exponents))
+        assert found.status in (Status.OPTIMAL, Status.STALLED)
+        assert found.lower <= solve_block(merged).upper + 10 * scale
+
+
+def _iterator(program):
+    layout = lay_out(program)
+    return Iterator(layout, Workers(1, layout.blocks, 4))
+
+
+@pytest.mark.parametrize(
+    "program", [grid(4, 3), grid(3, 3, floor=0.8), grid(3, 3, floor=0.8, worst=True)], ids=["metric", "joint", "worst"]
+)
+def test_directions_solve_the_newton_system(program):
+    """Compare dual residuals and linked rows after a full step with the linear model, from finite arrays only."""
+    state = _iterator(program)
+    for _ in range(4):
+        state.measure()
+        state.step()
+    state.measure()
+    layout, small, point = state.layout, state.small, state.point
+    n = layout.rows
+    system = LinkSystem(state.blocks, point.z, point.y)
+    found = direction(layout, small, state.blocks, system, point, np.zeros((layout.blocks, n)), np.zeros(small.size))
+    x = state.x
+    z = layout.ratios * x[:, None, :] - x[:, :, None]
+    dx = x * found.u[:, :n]
+    dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
+    dy = -state.pairs.y * (1 + dz / z)
+    moved = layout.pull(point.multipliers + found.multipliers)
+    moved[:, :n] -= layout.cost
+    y = state.pairs.y + dy
+    moved[:, :n] += (layout.ratios * y).sum(axis=1) - y.sum(axis=2)
+    small.pull(point.y + found.dy, moved)
+    assert np.abs(moved).max() <= 1e-9 * max(1.0, np.abs(point.multipliers).max())
+    assert np.abs(layout.sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
+
+
+def test_a_wrong_direction_is_noticed():
+    """The residuals that the test above wants small are large when the block's scaling ray is left out."""
+    state = _iterator(grid(4, 3))
+    state.measure()
+    state.step()
+    state.measure()
+    layout, point = state.layout, state.point
+    right = np.random.default_rng(0).random((layout.blocks, layout.rows))
+    u = state.blocks.solve(right)
+    state.blocks.roots[:] = (state.blocks.roots + 1) % layout.rows
+    assert np.abs(state.blocks.solve(right) - u).max() > 1e-3 * np.abs(u).max()
+    assert point.points.shape == u.shape
+
+
+def test_block_solves_match_the_plain_hessian():
+    state = _iterator(grid(4, 3, floor=0.7))
+    for _ in range(3):
+        state.measure()
+        state.step()
+    state.measure()
+    layout, small, n = state.layout, state.small, state.layout.rows
+    right = np.random.default_rng(1).random((layout.blocks, layout.width))
+    u = state.blocks.solve(right)
+    for block in range(layout.blocks):
+        point = state.point.points[block]
+        x = point[:n]
+        rows = [np.zeros(layout.width) for _ in range(n * n)]
+        weights = []
+        for s in range(n):
+            for t in range(n):
+                rows[s * n + t][t] += layout.ratios[s, t] * x[t]
+                rows[s * n + t][s] -= x[s]
+                slack = layout.ratios[s, t] * x[t] - x[s]
+                weights.append(state.pairs.y[block, s, t] / slack)
+        for h, error in enumerate(layout.errors[0]):
+            rows.append(np.concatenate([error * x, [-point[n]]]))
+            weights.append(small.floor(state.point.y, 0)[block, h] / small.floor(state.point.z, 0)[block, h])
+        rows.append(np.concatenate([np.zeros(n), [point[n]]]))
+        weights.append(small.part(state.point.y)[block, 0] / small.part(state.point.z)[block, 0])
+        matrix = np.array(rows)
+        hessian = matrix.T @ (np.array(weights)[:, None] * matrix)
+        assert np.allclose(hessian @ u[block], point * right[block], rtol=1e-7, atol=1e-12)
+
+
+def test_a_wrong_bound_is_noticed():
+    """Multipliers that are too large or negative give bounds that HiGHS' optimum contradicts, or worse ones."""
+    program = grid(4, 4)
+    found = solve_block(program)
+    expected = optimum(program)
+    ratios = found.multipliers.ratios
+    assert found.lower <= expected + 1e-9
+
+    def scaled(factor):
+        values = factor * ratios.values
+        return lower_bound(
+            program, BlockMultipliers(RatioMultipliers(ratios.sources, ratios.targets, ratios.columns, values))
+        )
+
+    assert scaled(1.5) < expected - 1e-3
+    assert scaled(0.5) < expected - 1e-3
+    # Zero multipliers are valid, and worth what no requirement costs.
+    assert scaled(0.0) == pytest.approx(0.0, abs=1e-12)
+    # A bound that ignored the sign of multipliers would exceed the optimum for some of them: here is one.
+    flipped = program.exponents.copy()
+    flipped[np.isfinite(flipped)] /= 2
+    tighter = BlockProgram(program.cost, flipped)
+    assert lower_bound(tighter, solve_block(tighter).multipliers) > expected + 1e-3
+
+
+def test_threads_agree():
+    program = grid(6, 6, floor=0.7, cost="hamming")
+    one = solve_block(program, Options(threads=1))
+    two = solve_block(program, Options(threads=2))
+    assert one.iterations == two.iterations
+    assert one.upper == pytest.approx(two.upper, rel=1e-7)
+
+
+def test_time_limit_returns_a_valid_bracket():
+    program = grid(9, 9)
+    found = solve_block(program, Options(time_limit=0.05))
+    assert found.status is Status.TIME_LIMIT
+    assert found.x.sum(axis=1) == pytest.approx(np.ones(81))
+    assert violation(program, found.x) <= 1e-9
+    assert found.lower <= 1.96 <= found.upper + 0.1
+
+
+def test_interruption_returns_a_valid_bracket():
+    timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        found = solve_block(grid(13, 13), Options(threads=2))
+    finally:
+        timer.cancel()
+    assert found.status is Status.INTERRUPTED
+    assert np.isfinite(found.upper)
+    assert found.lower <= found.upper
+    time.sleep(0.01)
+    assert found.x.min() >= 0
+
+
+def test_progress_reports_valid_bounds():
+    seen = []
+    found = solve_block(grid(5, 5), Options(report=seen.append))
+    assert "GB" in seen[0].stage
+    assert [entry.iteration for entry in seen[1:]] == list(range(found.iterations))
+    lowers = [entry.lower for entry in seen[1:]]
+    assert lowers == sorted(lowers)
+    assert all(entry.lower <= entry.upper + 1e-12 for entry in seen[1:] if entry.upper is not None)
+
+
+def test_memory_is_refused_with_the_estimate():
+    with pytest.raises(SolverError, match=r"needs about 0\.1 GB"):
+        solve_block(grid(4, 4), Options(extra={"memory": 1000}))
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(InputError, match="not known to the block solver"):
+        solve_block(grid(3, 3), Options(extra={"presolve": "on"}))
+
+
+def test_objective_of_the_worst_member():
+    program = grid(3, 3, worst=True)
+    assert objective(program, np.full((9, 9), 1 / 9)) == pytest.approx(program.worst.cost.mean(axis=1).max())
