@@ -126,6 +126,12 @@ def test_the_default_is_designed_within_a_minute():
     assert run("verify", "mechanism").exit_code == 0
 
 
+def test_terminals_of_few_characters(made):
+    verified = command("verify", made, env={**os.environ, "PYTHONIOENCODING": "ascii"}, encoding="utf-8")
+    assert verified.returncode == 0, verified.stderr
+    assert "ε ≤ 0.7" in verified.stdout
+
+
 def test_verifying_imports_no_solver(made):
     code = (
         "import sys; from mechdesign.cli import main\n"
@@ -240,6 +246,14 @@ def test_a_solver_that_is_not_installed(spec, monkeypatch):
     result = run("design", spec, "--solver", "cvxpy")
     assert result.exit_code == 2
     assert "pip install" in result.stderr
+    assert os.listdir() == ["s.toml"]
+
+
+def test_an_option_that_the_solver_does_not_know(spec):
+    spec.write_text(SPECIFICATION + '[solver]\nname = "highs"\noptions = { foo = 1 }\n', encoding="utf-8")
+    result = run("design", spec)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: solver.options.foo: is refused by HiGHS")
     assert os.listdir() == ["s.toml"]
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -74,6 +76,10 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            # ε and labels need more than the code pages of some systems.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with warnings.catch_warnings():
             warnings.simplefilter("always", MetricWarning)
             warnings.showwarning = say_warning

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -73,7 +75,7 @@ def design(
     # Imported late: wrong input is refused without waiting for solvers to load.
     from mechdesign.synthesis.design import design as solve
 
-    with progress() as live:
+    with progress() as live, _named_as_specified():
         made = solve(
             problem,
             settings.name,
@@ -113,6 +115,20 @@ def design(
             f"the gap asked for, {settings.tolerance:.3g}, was not reached: the channel is private as certified, and "
             f"its cost is within {certificate.relative_gap:.3g} of the least possible ({made.status})"
         )
+
+
+@contextmanager
+def _named_as_specified() -> Iterator[None]:
+    """Give the solver's own options the path that they have in a specification."""
+    try:
+        yield
+    except InputError as error:
+        if not error.path.startswith("options.extra"):
+            raise
+        path = error.path.replace("options.extra", "solver.options", 1)
+        raise SpecificationError(
+            path, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
+        ) from error
 
 
 def _check_solver(name: str, path: str) -> None:
