@@ -134,7 +134,11 @@ def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
     if they are not all rows, a disjoint pair is found. Rows with a column that every row has need no search.
     """
     if not sparse.issparse(matrix):
-        pattern = (np.asarray(matrix) > 0).astype(np.float32)
+        positive = np.asarray(matrix) > 0
+        if positive.all(axis=0).any():
+            # A column that all rows have.
+            return None
+        pattern = positive.astype(np.float32)
         common: NDArray[np.float32] = pattern @ pattern.T
         at = int(np.argmin(common))
         row, other = divmod(at, matrix.shape[0])

@@ -127,7 +127,10 @@ class DensePairs:
         if len(units) > _MANY * self.count:
             return self._directly(self._scaled(mu))[units]
         m, n = self.rows.shape
-        d_rows, place = np.unique(units // m, return_inverse=True)
+        d_rows, place = units // m, np.arange(len(units))
+        if len(units) > m:
+            # Otherwise finding rows that occur twice costs more than it saves.
+            d_rows, place = np.unique(d_rows, return_inverse=True)
         scaled = self._scaled(mu, d_rows)
         q_rows = units % m
         out = np.empty(len(units))
@@ -151,6 +154,8 @@ class DensePairs:
 
     def limits(self) -> Floats:
         """Return the support functions where only d_j = 0 counts; see `Support`."""
+        if (self.rows > 0).all():
+            return np.zeros(self.count)
         limits: Floats = ((self.rows == 0).astype(np.float64) @ self.rows.T).ravel()
         return limits
 
