@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from block_cases import grid, optimum, random_program, violation
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
@@ -20,8 +21,6 @@ from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.schur import LinkSystem
 from mechdesign.solvers.contract import Options, Status
-
-from block_cases import grid, optimum, random_program, violation
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from block_cases import grid, optimum
 
 from mechdesign.programs.block import BlockProgram, WorstBlock
 from mechdesign.solvers.block import find_symmetry, solve_block, symmetry_of
 from mechdesign.solvers.contract import Status
-
-from block_cases import grid, optimum
 
 
 @pytest.mark.parametrize(

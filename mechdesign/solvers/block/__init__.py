@@ -1,4 +1,4 @@
-"""A primal-dual interior-point method for block programs: all ratio rows at once, blocks coupled by a Schur complement."""
+"""A primal-dual interior-point method for block programs: all ratio rows at once, a Schur complement couples blocks."""
 
 from mechdesign.solvers.block.automorphisms import find_symmetry, symmetry_of
 from mechdesign.solvers.block.solve import BlockSolution, Iteration, solve_block

@@ -101,7 +101,9 @@ def _relations(program: BlockProgram) -> Array:
     ):
         gram = matrix @ matrix.T
         parts.append(gram / max(float(np.abs(gram).max()), 1e-300))
-    total: Array = sum(generator.uniform(0.5, 1.5) * part for part in parts)
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total += generator.uniform(0.5, 1.5) * part
     total = total / max(float(np.abs(total).max()), 1e-300)
     np.fill_diagonal(total, total.diagonal() + 3.0)
     return total
@@ -116,7 +118,7 @@ def _colours(relations: Array) -> Integers:
 
 
 def _clusters(values: Array) -> Integers:
-    """Number the clusters of values that lie within the tolerance of their neighbours."""
+    """Return the numbers of the clusters of values that lie within the tolerance of their neighbours."""
     order = np.argsort(values)
     scale = max(1.0, float(np.abs(values).max()))
     breaks = np.diff(values[order]) > _TOLERANCE * scale
@@ -158,7 +160,7 @@ def _images(relations: Array, base: list[int]) -> list[list[int]] | None:
     colours = _colours(relations)
     partial: list[list[int]] = [[]]
     for index, row in enumerate(base):
-        grown = []
+        grown: list[list[int]] = []
         for image in partial:
             fits = colours == colours[row]
             for before, target in zip(base[:index], image, strict=True):

@@ -15,7 +15,7 @@ __all__ = ["Direction", "Point", "direction", "link_residuals"]
 
 Array = npt.NDArray[np.float64]
 
-# Row sums are met to this accuracy by correcting a direction; without it they drift, and repair costs more than the gap.
+# A direction is corrected until it meets the row sums to this accuracy; else they drift, and repair costs too much.
 _LINK_ACCURACY = 1e-11
 _CORRECTIONS = 2
 
@@ -63,9 +63,9 @@ def direction(
     pulled: Array,
     f: Array,
 ) -> Direction:
-    """Solve the Newton system for targets f = T/z: `pulled` (B, n) is Bᵀf of the ratio rows, `f` that of the small rows.
+    """Solve the Newton system for targets f = T/z: `pulled` (B, n) is Bᵀf of the ratio rows.
 
-    With R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ); the linking rows then give S dΛ.
+    `f` is that of the small rows. With R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ); the linking rows then give S dΛ.
     """
     linking, n = small.linking, layout.rows
     right = layout.pull(point.multipliers)

@@ -46,7 +46,7 @@ class Lapack:
     def __init__(self, size: int) -> None:
         self.size = size
         self._info = ctypes.c_int(0)
-        cells = {
+        cells: dict[str, Any] = {
             "lower": ctypes.c_char(b"L"),
             "plain": ctypes.c_char(b"N"),
             "transposed": ctypes.c_char(b"T"),

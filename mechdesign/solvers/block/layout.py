@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 LARGEST_EXPONENT = 43.0
-"""Bounds with ratios above e^43 (about 2^62) are left out: for a channel of integers they say that zero goes with zero."""
+"""Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
 
 # A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
 _FREE = 1e60
@@ -98,16 +98,18 @@ class Layout:
         """Average a vector (L,) over the symmetry group."""
         if self.images.shape[0] == 1:
             return vector
-        return vector[self.images].mean(axis=0)
+        average: Array = vector[self.images].mean(axis=0)
+        return average
 
     def average_matrix(self, matrix: Array) -> Array:
         """Average a matrix (L, L) over the symmetry group."""
         if self.images.shape[0] == 1:
             return matrix
-        total = np.zeros_like(matrix)
+        total: Array = np.zeros_like(matrix)
         for image in self.images:
             total += matrix[np.ix_(image, image)]
-        return total / self.images.shape[0]
+        total /= self.images.shape[0]
+        return total
 
     def symmetrise(self, steps: Array) -> None:
         """Average the steps (B, N) of each block over the elements that map it to itself, in place.

@@ -12,7 +12,7 @@ from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.rows import PairRows, recentred
 from mechdesign.solvers.block.schur import Blocks, LinkSystem
 from mechdesign.solvers.block.small import SmallRows
-from mechdesign.solvers.block.stall import Stalled
+from mechdesign.solvers.block.stall import StallError
 from mechdesign.solvers.block.start import first_point, total_weight
 
 __all__ = ["Iterator"]
@@ -52,13 +52,13 @@ class Iterator:
         return np.ascontiguousarray(self.point.points[:, : self.layout.rows])
 
     def measure(self) -> tuple[float, float]:
-        """Assemble the blocks here, which the next `step` needs, and return the lower bound and the largest residual."""
+        """Assemble the blocks here, which `step` needs, and return the lower bound and what the linking rows lack."""
         layout, point = self.layout, self.point
         self.blocks.assemble(point.points, point.z, point.y)
         linked = point.z[self.small.linking] @ point.y[self.small.linking]
         self.mu = (float(layout.counts @ self.blocks.products) + float(linked)) / self.weight
         if not np.isfinite(self.blocks.raised):
-            raise Stalled("a block cannot be factored")
+            raise StallError("a block cannot be factored")
         lacking = float((np.abs(link_residuals(layout, self.small, point)) / self._units).max())
         return bound(layout, self.small, point, self.blocks.pulled), lacking
 
@@ -102,7 +102,7 @@ class Iterator:
             found, f, steps = other, changed, lengths
             kept += 1
         if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
-            raise Stalled("a direction is not finite")
+            raise StallError("a direction is not finite")
         share = _LAST_STEP if min(steps) >= _LONG_ENOUGH else _STEP
         self._advance(x, found, share * steps[0], share * steps[1])
         return share * steps[0], share * steps[1], kept

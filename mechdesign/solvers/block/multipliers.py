@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -31,17 +33,17 @@ def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance
     budget = _reduced(layout, small, point, y)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts: list[tuple[Array, ...]] = []
+    parts: list[tuple[npt.NDArray[Any], ...]] = []
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
         allowed &= ~layout.free
-    for block in range(layout.blocks):
-        values = np.where(allowed, y[block], 0.0)
+    for index in range(layout.blocks):
+        values = np.where(allowed, y[index], 0.0)
         ordered = np.sort(values, axis=1)
-        dropped = (np.cumsum(ordered, axis=1) <= budget[block, :, None]).sum(axis=1)
+        dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
         least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
         s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
-        parts.append((s, t, np.full(s.size, block), values[s, t]))
+        parts.append((s, t, np.full(s.size, index), values[s, t]))
     s, t, block, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     mover, target = _unfold(layout)
     weights = None

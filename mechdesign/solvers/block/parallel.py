@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
+
+import numpy as np
 
 __all__ = ["Workers", "single_threaded_blas"]
 
@@ -66,20 +70,17 @@ def single_threaded_blas() -> Iterator[None]:
 @functools.cache
 def _controls() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
     """Find the thread controls of the OpenBLAS libraries behind NumPy and SciPy."""
-    import scipy.linalg.cython_lapack
-
-    files = [scipy.linalg.cython_lapack.__file__]
-    with contextlib.suppress(ImportError):
-        from numpy._core import _multiarray_umath
-
-        files.append(_multiarray_umath.__file__)
+    files = []
+    numpy = "numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"
+    for module in ("scipy.linalg.cython_lapack", numpy):
+        with contextlib.suppress(ImportError):
+            files.append(importlib.import_module(module).__file__)
     found = []
     for file in files:
         with contextlib.suppress(OSError, TypeError):
             # A symbol is looked up in the extension and in the libraries that it is linked to.
             library = ctypes.CDLL(file)
-            names = [(prefix, suffix) for prefix in _PREFIXES for suffix in _SUFFIXES]
-            for prefix, suffix in names:
+            for prefix, suffix in itertools.product(_PREFIXES, _SUFFIXES):
                 with contextlib.suppress(AttributeError):
                     getter = getattr(library, f"{prefix}_get_num_threads{suffix}")
                     setter = getattr(library, f"{prefix}_set_num_threads{suffix}")

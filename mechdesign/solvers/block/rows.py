@@ -97,7 +97,7 @@ class PairRows:
         self.workers.run(task)
 
     def predict(self, x: Array, u: Array) -> tuple[float, float, float, float]:
-        """For the target 0 return max −q, max −dy/y = max 1 + q, Σ y z q and Σ y z q², the sums weighted by `counts`."""
+        """For the target 0 return max −q, max −dy/y = max 1 + q, Σ y z q and Σ y z q², each sum over all columns."""
         layout = self.layout
 
         def task(worker: int, batches: Iterator[slice]) -> tuple[float, float, float, float]:

@@ -1,4 +1,4 @@
-"""The normal equations: each block's Hessian in the basis of its scaling ray, and the Schur complement that links them.
+"""The normal equations: each block's Hessian in the basis of its scaling ray, and the Schur complement of all.
 
 In relative steps u = dξ/ξ block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling the whole
 block (u = 1) hardly moves active rows and H is nearly singular along it. With a root r = argmax x write
@@ -20,7 +20,7 @@ from mechdesign.solvers.block.layout import Layout
 from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.rows import PairRows, Piece
 from mechdesign.solvers.block.small import SmallRows
-from mechdesign.solvers.block.stall import Stalled
+from mechdesign.solvers.block.stall import StallError
 
 __all__ = ["Blocks", "LinkSystem"]
 
@@ -30,8 +30,8 @@ Array = npt.NDArray[np.float64]
 class Blocks:
     """The factored Hessians of all blocks at one point, with what assembling them measures on the way.
 
-    `pulled` (B, N) is Bᵀy, `products` (B,) is Σ y z over each block's rows, `schur` (L, L) is Σ_o E_o Ξ Q Ξ E_oᵀ averaged
-    over the symmetry group, and `raised` the largest relative change of a diagonal that a factorisation needed.
+    `pulled` (B, N) is Bᵀy, `products` (B,) is Σ y z over each block's rows, `schur` (L, L) is Σ_o E_o Ξ Q Ξ E_oᵀ,
+    averaged over the symmetry group, and `raised` the largest relative change of a diagonal that factoring needed.
     """
 
     def __init__(self, layout: Layout, workers: Workers, pairs: PairRows, small: SmallRows) -> None:
@@ -53,7 +53,7 @@ class Blocks:
         layout, small = self.layout, self.small
         n = layout.rows
         if not (z > 0).all():
-            raise Stalled("rounding has left a slack that is not positive")
+            raise StallError("rounding has left a slack that is not positive")
         self.points = points
         self.roots = points[:, :n].argmax(axis=1)
         self.pulled[:] = 0.0
@@ -207,7 +207,7 @@ class LinkSystem:
             except scipy.linalg.LinAlgError:
                 raised = 100 * raised if raised else 1e-15
                 if raised > 1e-4:
-                    raise Stalled("the coupling of the blocks cannot be factored") from None
+                    raise StallError("the coupling of the blocks cannot be factored") from None
         self._average = layout.average
         self._width = layout.width
         self._members = layout.members

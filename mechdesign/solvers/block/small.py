@@ -6,6 +6,8 @@ cost). The multipliers of the last are v and ω, the tail of Λ.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,7 +26,7 @@ class SmallRows:
         blocks = layout.blocks
         sizes = [blocks * error.shape[0] for error in layout.errors]
         stops = np.cumsum([0, *sizes]).tolist()
-        self.floor_slices = [slice(a, b) for a, b in zip(stops[:-1], stops[1:], strict=True)]
+        self.floor_slices = [slice(a, b) for a, b in itertools.pairwise(stops)]
         self.parts = slice(stops[-1], stops[-1] + blocks * layout.floors)
         self.linking = slice(self.parts.stop, self.parts.stop + layout.floors + layout.members)
         self.size = self.linking.stop

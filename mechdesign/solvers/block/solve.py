@@ -16,7 +16,7 @@ from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.multipliers import sparsify, unfold
 from mechdesign.solvers.block.parallel import Workers, single_threaded_blas
 from mechdesign.solvers.block.rows import batch_size
-from mechdesign.solvers.block.stall import Stalled
+from mechdesign.solvers.block.stall import StallError
 from mechdesign.solvers.block.symmetry import Symmetry
 from mechdesign.solvers.contract import Options, Progress, Status
 
@@ -118,7 +118,7 @@ def _check_memory(layout: Layout, options: Options) -> int:
     limit = options.extra.get("memory", available())
     if isinstance(limit, int | float) and estimate > limit:
         raise SolverError(
-            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.rows} rows in {layout.blocks} blocks, and "
+            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
             f"{float(limit) / 1e9:.1f} GB are free. Use symmetry or fewer cells, or another solver with lazy rows"
         )
     if options.report is not None:
@@ -172,7 +172,7 @@ def _iterate(
                 status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
                 break
             steps = state.step(corrections=best_gap > _ACCEPTABLE)
-    except Stalled as stall:
+    except StallError as stall:
         status, message = Status.STALLED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
         status, message = Status.INTERRUPTED, "stopped by the user"

@@ -1,7 +1,7 @@
 """The one way in which an iteration ends early."""
 
-__all__ = ["Stalled"]
+__all__ = ["StallError"]
 
 
-class Stalled(Exception):
+class StallError(Exception):
     """The iteration cannot go on; where it stands is still valid."""

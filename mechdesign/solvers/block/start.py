@@ -38,7 +38,7 @@ def first_point(layout: Layout, small: SmallRows) -> tuple[Point, float]:
         slack[index] = surplus if surplus > 0 else max(below * largest, 1e-300)
     cost = objective(program, np.full((n, m), 1 / m))
     theta = 0.0
-    if layout.members:
+    if program.worst is not None:
         theta = 1.1 * cost
         slack[layout.floors :] = theta - program.worst.cost.mean(axis=1)
     z = small.slacks(points, slack)

@@ -18,9 +18,9 @@ Integers = npt.NDArray[np.int64]
 class Symmetry:
     """A group of G permutations, the identity first, each acting on rows, columns and members of the worst cost.
 
-    `rows` (G, n), `columns` (G, m), `members` (G, q) of the worst cost, and for each floor `estimates` (G, k): element γ
-    maps row s to rows[γ, s], and so on. Invariance means exponents[γs, γt] = exponents[s, t], cost[γs, γo] = cost[s, o],
-    error[γh, γs] = error[h, s], and the same for the worst cost.
+    `rows` (G, n), `columns` (G, m), `members` (G, q) of the worst cost, and for each floor `estimates` (G, k): element
+    γ maps row s to rows[γ, s], and so on. Invariance means exponents[γs, γt] = exponents[s, t],
+    cost[γs, γo] = cost[s, o], error[γh, γs] = error[h, s], and the same for the worst cost.
     """
 
     rows: Integers
