@@ -59,8 +59,7 @@ def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
     def one(value: float) -> float:
         best = 0.0
         for d in matrix:
-            q, d = _candidates(matrix, d)
-            G, D, _ = _prefix_sums(q, d)
+            G, D, _ = _prefix_sums(*_candidates(matrix, d))
             best = max(best, float(log_ratio(G, D, value).max(initial=0.0)))
         return best
 
@@ -78,8 +77,8 @@ def algorithm2(P: Any) -> Tables:
     parts = []
     for row in range(n):
         others = np.delete(matrix, row, axis=0)
-        q, d = _candidates(others, matrix[row])
-        G, D, rest = _prefix_sums(q, d)
+        q, d, outside = _candidates(others, matrix[row])
+        G, D, rest = _prefix_sums(q, d, outside)
         parts.append((G, D, rest, _transition_points(q, d, G, D)))
     columns = (np.concatenate(column) if parts else np.zeros((0, n)) for column in zip(*parts, strict=True))
     return Tables(*columns)
@@ -185,10 +184,11 @@ def _each(alpha: ArrayLike, one: Any) -> Floats | float:
     return np.array([one(value) for value in values.ravel().tolist()]).reshape(values.shape)
 
 
-def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats]:
+def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
     """Return (q, d) for all rows q against one d, columns by falling ratio q_j/d_j, zero where q_j ≤ d_j (Corollary 2).
 
-    Columns with d_j = 0 come first. Shapes: q (m, n) and d (n,) give (m, n) twice.
+    Also the sum of each q over the columns with q_j ≤ d_j, shape (m,). Columns with d_j = 0 come first. Shapes:
+    q (m, n) and d (n,) give (m, n) twice.
     """
     d = np.broadcast_to(d, q.shape)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -197,13 +197,15 @@ def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats]:
     order = np.argsort(-ratio, axis=1, kind="stable")
     q, d = np.take_along_axis(q, order, axis=1), np.take_along_axis(d, order, axis=1)
     kept = q > d
-    return np.where(kept, q, 0.0), np.where(kept, d, 0.0)
+    return np.where(kept, q, 0.0), np.where(kept, d, 0.0), np.where(kept, 0.0, q).sum(axis=1)
 
 
-def _prefix_sums(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return G, D and 1 − Q of all prefixes of columns in order, each (m, n), for rows that sum to 1."""
+def _prefix_sums(q: Floats, d: Floats, outside: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return G, D and 1 − Q of all prefixes of columns in order, each (m, n); 1 − Q is the sum of all other q_j."""
     G, D = np.cumsum(q - d, axis=1), np.cumsum(d, axis=1)
-    return G, D, np.maximum(1.0 - (G + D), 0.0)
+    # Summed from the far end, so that a small 1 − Q is no difference of large numbers.
+    beyond = np.concatenate([outside[:, None], q[:, :0:-1]], axis=1).cumsum(axis=1)[:, ::-1]
+    return G, D, beyond
 
 
 def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:

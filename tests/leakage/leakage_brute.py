@@ -34,9 +34,14 @@ def subset_points(P: np.ndarray) -> set[tuple[Fraction, Fraction]]:
     return points
 
 
-def prefix_points(P: np.ndarray) -> set[tuple[Fraction, Fraction]]:
-    """Return (Q, D) of every prefix, by falling exact ratio q_j/d_j, of every ordered pair of rows."""
+def prefix_points(P: np.ndarray, normalised: bool = False) -> set[tuple[Fraction, Fraction]]:
+    """Return (Q, D) of every prefix, by falling exact ratio q_j/d_j, of every ordered pair of rows.
+
+    Rows of floats sum to 1 only after rounding; `normalised` divides that out, which matters where 1 − Q does.
+    """
     rows = [[Fraction(value) for value in row] for row in np.asarray(P, dtype=float).tolist()]
+    if normalised:
+        rows = [[value / sum(row) for value in row] for row in rows]
     points = set()
     for q, d in itertools.permutations(rows, 2):
         pairs = [(a, b) for a, b in zip(q, d, strict=True) if a > b]
@@ -46,6 +51,23 @@ def prefix_points(P: np.ndarray) -> set[tuple[Fraction, Fraction]]:
             Q, D = Q + a, D + b
             points.add((Q, D))
     return points
+
+
+def limit_of(points: set[tuple[Fraction, Fraction]], epsilon: float) -> float:
+    """Return the largest fixed point of x = ln[(QA + 1)/(DA + 1)] + ε over points (Q, D), from the quadratic in A."""
+    with localcontext(DIGITS):
+        factor = Decimal(epsilon).exp()
+        best = factor - 1
+        for exact_Q, exact_D in points:
+            Q, D = _decimal(exact_Q), _decimal(exact_D)
+            b = 1 + D - factor * Q
+            if D == 0:
+                if b <= 0:
+                    return float("inf")
+                best = max(best, (factor - 1) / b)
+            else:
+                best = max(best, ((b * b + 4 * D * (factor - 1)).sqrt() - b) / (2 * D))
+        return float((best + 1).ln())
 
 
 def close(value: float, truth: float) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from leakage_brute import best_of, close, prefix_points, subset_points
+from leakage_brute import best_of, close, limit_of, prefix_points, subset_points
 
 from mechdesign import leakage
 from mechdesign.errors import InputError
@@ -212,6 +212,15 @@ def test_reference_suprema(entry: dict, route: str) -> None:
     value = LossFunction(P).supremum(epsilon) if route == "hull" else algorithm6(P, epsilon)
     truth = entry["closed_form_sup"]
     assert close(value, math.inf if truth in (None, "inf") else float(truth))
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_suprema_of_awkward_matrices_to_60_digits(name: str) -> None:
+    points = prefix_points(AWKWARD[name], normalised=True)
+    for epsilon in (1e-6, 0.01, 0.3, 1.0, 5.0):
+        truth = limit_of(points, epsilon)
+        for value in (LossFunction(AWKWARD[name]).supremum(epsilon), algorithm6(AWKWARD[name], epsilon)):
+            assert close(value, truth), (epsilon, value, truth)
 
 
 def test_supremum_where_it_starts_to_diverge() -> None:
