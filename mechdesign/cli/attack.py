@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mechdesign.cli.console import number, output, progress, table
 from mechdesign.errors import InputError, TimeLimitError
+from mechdesign.export import sets
 from mechdesign.games import attack as games
-from mechdesign.io import export
 from mechdesign.io.text import read_numbers
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
@@ -48,7 +48,7 @@ def attack(directory: Path, prior_file: Path | None, column: str, time_limit: fl
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
-    problem, channel, _ = export.load(directory)
+    problem, channel, _ = sets.load(directory)
     belief = _belief(prior_file, column, problem)
     measured = attack_measure(problem)
     found: dict[str, float | None] = {}

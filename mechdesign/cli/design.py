@@ -15,8 +15,8 @@ from rich.text import Text
 
 from mechdesign.cli.console import certificate_tables, output, progress, say_note
 from mechdesign.errors import InputError, SpecificationError
+from mechdesign.export.files import SET, check_target
 from mechdesign.io import spec
-from mechdesign.io.files import SET, check_target
 
 __all__ = ["design"]
 

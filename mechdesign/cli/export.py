@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.io import export as formats
-from mechdesign.io.files import check_writable, write_file
+from mechdesign.export import formats, sets
+from mechdesign.export.files import check_writable, write_file
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 
@@ -30,7 +30,7 @@ def export(directory: Path, form: str, target: Path | None, all_rows: bool) -> N
         raise click.UsageError(f"{target} is a folder, not a file")
     if target is not None:
         check_writable(target.parent)
-    parts = _parts(form, all_rows, *formats.load(directory))
+    parts = _parts(form, all_rows, *sets.load(directory))
     if target is not None:
         write_file(target, parts)
         return

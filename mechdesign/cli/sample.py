@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from mechdesign.errors import InputError
-from mechdesign.io.export import load_channel
 from mechdesign.model.channel import Channel
 
 __all__ = ["sample"]
@@ -26,7 +25,7 @@ def sample(directory: Path, secret: str, size: int, seed: int | None, as_csv: bo
 
     The randomness is the operating system's unless a seed is given.
     """
-    channel = load_channel(directory)
+    channel = Channel.load(directory)
     drawn = channel.sample(_index(channel, secret), size, seed).tolist()
     labels = channel.observables or tuple(map(str, range(channel.numerators.shape[1])))
     writer = csv.writer(sys.stdout, lineterminator="\n")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import secrets as system
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,7 +102,7 @@ class Channel:
         chosen = self._indices(secret)
         if chosen.ndim and size is not None:
             raise InputError("size", "cannot be combined with an array of secrets", value=size, remedy="leave it out")
-        shape = chosen.shape if chosen.ndim or size is None else np.empty(_shape(size), dtype=bool).shape
+        shape = chosen.shape if chosen.ndim or size is None else _shape(size)
         count = int(np.prod(shape, dtype=np.int64))
         bits = _uniform(count, rng).reshape(shape)
         drawn = np.empty(shape, dtype=np.int64)
@@ -120,16 +122,22 @@ class Channel:
         place = Path(path)
         if place.is_dir():
             found = bundle.read(place)
-            numerators, exponent, arrays = found.evidence.numerators, found.evidence.exponent, found.arrays
-        else:
-            numerators, exponent, arrays = bundle.read_channel(place)
+            return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+        return cls.from_arrays(*bundle.read_channel(place))
+
+    @classmethod
+    def from_arrays(cls, numerators: Integers, exponent: int, arrays: Mapping[str, NDArray[Any]]) -> Channel:
+        """Build the channel that a set's arrays hold, with the labels ``secrets`` and ``observables`` among them.
+
+        Raises CertificateError when they hold none.
+        """
         if exponent != EXPONENT:
-            raise CertificateError(f"{place}: rows sum to 2**{exponent}, not to 2**{EXPONENT}")
+            raise CertificateError(f"the channel's rows sum to 2**{exponent}, and not to 2**{EXPONENT}")
         labels = {name: tuple(arrays[name].tolist()) for name in ("secrets", "observables") if name in arrays}
         try:
             return cls(numerators, **labels)
         except InputError as error:
-            raise CertificateError(f"{place}: {error}") from error
+            raise CertificateError(f"the files hold no channel: {error}") from error
 
     def _indices(self, secret: int | str | ArrayLike) -> Integers:
         if isinstance(secret, str):

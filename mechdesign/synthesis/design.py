@@ -67,7 +67,7 @@ class Design:
         An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two. `report`
         can be switched off. Raises ExportError when the files cannot be written.
         """
-        from mechdesign.io.export import save
+        from mechdesign.export.sets import save
 
         save(self.problem, self.channel, self.certificate, self.evidence(), Path(directory), report=report)
 

@@ -13,8 +13,8 @@ import pytest
 import mechdesign as md
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
-from mechdesign.io import export
-from mechdesign.io.files import check_target, write_file
+from mechdesign.export import formats, sets
+from mechdesign.export.files import check_target, write_file
 from mechdesign.model.channel import EXPONENT
 
 
@@ -49,7 +49,7 @@ def folder(design, tmp_path):
 
 def test_everything_comes_back(design, folder):
     assert md.verify(folder).holds
-    problem, channel, certificate = export.load(folder)
+    problem, channel, certificate = sets.load(folder)
     given = design.problem
     assert (problem.title, problem.objective) == ("Ein Täst", "worst")
     for name in ("prior", "cost"):
@@ -69,15 +69,15 @@ def test_everything_comes_back(design, folder):
     assert (channel.numerators == design.channel.numerators).all()
     assert (channel.secrets, channel.observables) == (given.secrets.labels, given.observables.labels)
     assert certificate.differences(design.certificate) == ()
-    assert export.load_problem(folder).title == problem.title
-    assert (export.load_channel(folder).numerators == channel.numerators).all()
+    assert sets.load_problem(folder).title == problem.title
+    assert (md.Channel.load(folder).numerators == channel.numerators).all()
     loaded = md.Channel.load(folder)
     assert (loaded.secrets, loaded.observables) == (channel.secrets, channel.observables)
     assert (md.Channel.load(folder / "channel.npz").numerators == channel.numerators).all()
 
 
 def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):
-    again = md.design(export.load_problem(folder))
+    again = md.design(sets.load_problem(folder))
     again.save(tmp_path / "again", report=False)
     assert md.verify(tmp_path / "again").cost == pytest.approx(md.verify(folder).cost, rel=1e-9)
 
@@ -85,7 +85,7 @@ def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):
 def test_problems_without_domains(tmp_path):
     problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))])
     md.design(problem).save(tmp_path, report=False)
-    found, channel, _ = export.load(tmp_path)
+    found, channel, _ = sets.load(tmp_path)
     assert (found.secrets, found.observables, channel.secrets) == (None, None, ())
     assert (tmp_path / "channel.csv").read_text().startswith("secret,0,1\n0,0.73105")
 
@@ -95,7 +95,7 @@ def test_observables_that_are_the_secrets_stay_so(tmp_path):
     distance = md.distances.hamming(domain)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
     md.design(problem).save(tmp_path, report=False)
-    found = export.load_problem(tmp_path)
+    found = sets.load_problem(tmp_path)
     assert found.observables is found.secrets
     assert found.secrets.labels == ("a", "b")
 
@@ -122,9 +122,9 @@ def test_labels_that_cannot_be_stored_are_refused(tmp_path):
 def test_damaged_sets_are_not_loaded(design, folder):
     (folder / "channel.csv").write_text("secret,0\n")
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
-        export.load(folder)
+        sets.load(folder)
     with pytest.raises(CertificateError, match="missing"):
-        export.load(folder / "nowhere")
+        sets.load(folder / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_descriptions_that_fit_no_domain_are_refused(design, tmp_path, metadata,
     bundle.write(tmp_path, bundle.encode(design.evidence(), design.certificate, metadata=metadata, arrays=arrays))
     assert md.verify(tmp_path).holds
     with pytest.raises(CertificateError, match=words):
-        export.load(tmp_path)
+        sets.load(tmp_path)
 
 
 # --- formats -------------------------------------------------------------------------------------------------------
@@ -168,18 +168,18 @@ def test_exact_csv(design, folder):
 
 def test_exact_decimals_of_extreme_numbers():
     numerators = [[0, 1 << EXPONENT], [1, (1 << EXPONENT) - 1]]
-    rows = list(csv.reader(io.StringIO(export.exact_csv(md.Channel(np.array(numerators))))))
+    rows = list(csv.reader(io.StringIO(formats.exact_csv(md.Channel(np.array(numerators))))))
     assert rows[1] == ["0", "0", "1"]
     assert [[int(Fraction(text) * 2**62) for text in row[1:]] for row in rows[1:]] == numerators
 
 
 def test_csv_of_floats(design):
-    rows = list(csv.reader(io.StringIO(export.to_csv(design.channel))))
+    rows = list(csv.reader(io.StringIO(formats.to_csv(design.channel))))
     assert [[float(text) for text in row[1:]] for row in rows[1:]] == design.channel.matrix.tolist()
 
 
 def test_json(design):
-    found = json.loads(export.to_json(design.problem, design.channel, design.certificate))
+    found = json.loads(formats.to_json(design.problem, design.channel, design.certificate))
     assert [[int(text) for text in row] for row in found["numerators"]] == design.channel.numerators.tolist()
     assert found["matrix"] == design.channel.matrix.tolist()
     assert found["exponent"] == 62
@@ -192,7 +192,7 @@ def test_json(design):
 
 def test_parquet(design):
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(io.BytesIO(export.to_parquet(design.channel)))
+    table = parquet.read_table(io.BytesIO(formats.to_parquet(design.channel)))
     assert table.schema.metadata[b"denominator"] == str(2**62).encode()
     found = table.to_pydict()
     assert found["numerator"] == design.channel.numerators.ravel().tolist()
@@ -205,7 +205,7 @@ def test_parquet(design):
 def test_parquet_names_the_extra(design, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'mechdesign\[parquet\]'"):
-        export.to_parquet(design.channel)
+        formats.to_parquet(design.channel)
 
 
 # --- files and folders ---------------------------------------------------------------------------------------------

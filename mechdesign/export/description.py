@@ -1,0 +1,88 @@
+"""What a person needs beside the proof: titles, labels, units and maps, as arrays and metadata of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.bundle import Bundle
+from mechdesign.errors import CertificateError, InputError
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import BoundingBox, Domain, Grid
+from mechdesign.model.problem import Problem
+
+__all__ = ["described", "domain_of", "labels_of"]
+
+
+def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays and the metadata from which `domain_of` builds the domains again."""
+    arrays: dict[str, NDArray[Any]] = {}
+    metadata: dict[str, Any] = {"title": problem.title}
+    for name, labels in zip(("secrets", "observables"), (channel.secrets, channel.observables), strict=True):
+        domain: Domain | None = getattr(problem, name)
+        if domain is not None:
+            labels = domain.labels
+        if labels:
+            arrays[name] = _texts(labels, name)
+        if name == "observables" and domain is not None and domain is problem.secrets:
+            metadata[name] = "secrets"
+            continue
+        metadata[name] = None if domain is None else _description(domain)
+        if domain is not None:
+            arrays[f"{name}_points"] = domain.points
+            if domain.coordinates is not None:
+                arrays[f"{name}_coordinates"] = domain.coordinates
+    return arrays, metadata
+
+
+def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:
+    array = np.array(labels, dtype=np.str_)
+    for index, (label, kept) in enumerate(zip(labels, array.tolist(), strict=True)):
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{path}.labels[{index}]", f"is not a text ({error.reason})", value=label) from error
+        if kept != label:
+            raise InputError(
+                f"{path}.labels[{index}]", "ends in a zero character, which arrays do not keep", value=label
+            )
+    return array
+
+
+def _description(domain: Domain) -> dict[str, Any]:
+    return {
+        "unit": domain.unit,
+        "cells": None if domain.cells is None else asdict(domain.cells),
+        "geographic": None if domain.geographic is None else asdict(domain.geographic),
+    }
+
+
+def labels_of(found: Bundle, name: str) -> tuple[str, ...]:
+    """Return the labels of the secrets or observables of a set, empty where there are none."""
+    return tuple(map(str, found.arrays[name].tolist())) if name in found.arrays else ()
+
+
+def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
+    """Build the domain of the secrets or observables of a set again; None where the set has none.
+
+    Raises `CertificateError` where the description is malformed.
+    """
+    if described is None:
+        return None
+    if not isinstance(described, Mapping) or f"{name}_points" not in found.arrays:
+        raise CertificateError(f"the files do not describe the domain of the {name}")
+    try:
+        return Domain(
+            found.arrays[f"{name}_points"],
+            labels_of(found, name),
+            described["unit"],
+            None if described["cells"] is None else Grid(**described["cells"]),
+            None if described["geographic"] is None else BoundingBox(**described["geographic"]),
+            found.arrays.get(f"{name}_coordinates"),
+        )
+    except (KeyError, TypeError) as error:
+        raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error
