@@ -10,8 +10,8 @@ __all__ = ["available", "needed"]
 
 # Interpreter, libraries, buffers and the many small arrays.
 _BASE = 120_000_000
-# y, two target arrays and the factors are of shape (B, n, n); the last pass adds little.
-_LARGE_ARRAYS = 4
+# y, ρ, two target arrays and the factors are of shape (B, n, n).
+_LARGE_ARRAYS = 5
 
 
 def needed(layout: Layout, workers: int) -> int:

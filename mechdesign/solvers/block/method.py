@@ -79,11 +79,11 @@ class Iterator:
         x = self.x
         system = LinkSystem(self.blocks, point.z, point.y)
         predictor = direction(self.layout, small, self.blocks, system, point, np.zeros_like(x), np.zeros(small.size))
-        centre = self._centre(x, predictor)
+        centre = self._centre(predictor)
         f = centre * small.weights / point.z - predictor.q * predictor.dy
         pulled = pairs.aim(x, np.ascontiguousarray(predictor.u[:, : x.shape[1]]), centre)
         found = direction(self.layout, small, self.blocks, system, point, pulled, f)
-        steps = self._lengths(x, found)
+        steps = self._lengths(found)
         kept = 0
         for _ in range(_CORRECTIONS if corrections and self._kept is None else 0):
             if min(steps) >= _LONG_ENOUGH:
@@ -95,7 +95,7 @@ class Iterator:
             changed = f + recentred(product, centre * small.weights) / point.z
             other = direction(self.layout, small, self.blocks, system, point, pulled, changed)
             pairs.accept()
-            lengths = self._lengths(x, other)
+            lengths = self._lengths(other)
             if sum(lengths) < sum(steps) + _WORTHWHILE or min(lengths) < _KEPT * min(steps):
                 pairs.accept()
                 break
@@ -104,36 +104,41 @@ class Iterator:
         if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
             raise StallError("a direction is not finite")
         share = _LAST_STEP if min(steps) >= _LONG_ENOUGH else _STEP
-        self._advance(x, found, share * steps[0], share * steps[1])
+        self._advance(found, share * steps[0], share * steps[1])
         return share * steps[0], share * steps[1], kept
 
     def _rows_of(self, found: Direction) -> Array:
         return np.ascontiguousarray(found.u[:, : self.layout.rows])
 
-    def _centre(self, x: Array, predictor: Direction) -> float:
+    def _centre(self, predictor: Direction) -> float:
         """Return t = σ μ, with Mehrotra's σ = (μ_aff/μ)³ but at most 0.02."""
-        small, point = self.small, self.point
-        low, high, first, second = self.pairs.predict(x, self._rows_of(predictor))
+        layout, small, point = self.layout, self.small, self.point
+        low, high = self.pairs.predict(self._rows_of(predictor))
         primal = 1.0 / max(1.0, low, -float(predictor.q.min(initial=0.0)))
         dual = 1.0 / max(1.0, high, -float((predictor.dy / point.y).min(initial=0.0)))
-        total = self.mu * self.weight
-        own = small.counts * point.z * point.y
-        after = small.counts * point.z * (1 + primal * predictor.q) * (point.y + dual * predictor.dy)
-        # Σ (z + α_p dz)(y + α_d dy) with dy = −y (1 + q) over the ratio rows.
-        pairs = (total - own.sum()) * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
-        reached = max(0.0, float(pairs + after.sum())) / total
-        return min(reached**3, _LARGEST_SIGMA) * self.mu
+        # Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass is needed.
+        steps = point.points * predictor.u
+        right = layout.pull(point.multipliers + predictor.multipliers)
+        right[:, : layout.rows] -= layout.cost
+        products = float(layout.counts @ self.blocks.products)
+        first = float(layout.counts @ (steps * self.blocks.pulled).sum(axis=1))
+        second = float(layout.counts @ (steps * right).sum(axis=1))
+        reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
+        z, y = point.z[small.linking], point.y[small.linking]
+        linked = z * (1 + primal * predictor.q[small.linking]) * (y + dual * predictor.dy[small.linking])
+        total = products + float(z @ y)
+        return min((max(0.0, reached + float(linked.sum())) / total) ** 3, _LARGEST_SIGMA) * self.mu
 
-    def _lengths(self, x: Array, found: Direction) -> tuple[float, float]:
+    def _lengths(self, found: Direction) -> tuple[float, float]:
         """Return the longest steps up to 1 that keep z and y non-negative."""
-        primal, dual = self.pairs.ratios(x, self._rows_of(found))
+        primal, dual = self.pairs.ratios(self._rows_of(found))
         primal = max(1.0, primal, -float(found.q.min(initial=0.0)))
         dual = max(1.0, dual, -float((found.dy / self.point.y).min(initial=0.0)))
         return 1.0 / primal, 1.0 / dual
 
-    def _advance(self, x: Array, found: Direction, primal: float, dual: float) -> None:
+    def _advance(self, found: Direction, primal: float, dual: float) -> None:
         point, linking = self.point, self.small.linking
-        self.pairs.advance(x, self._rows_of(found), dual)
+        self.pairs.advance(self._rows_of(found), dual)
         points = point.points * (1 + primal * found.u)
         slack = point.z[linking] * (1 + primal * found.q[linking])
         y = point.y + dual * found.dy

@@ -1,7 +1,7 @@
 """The normal equations: each block's Hessian in the basis of its scaling ray, and the Schur complement of all.
 
-In relative steps u = dξ/ξ block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling the whole
-block (u = 1) hardly moves active rows and H is nearly singular along it. With a root r = argmax x write
+In relative steps u = dξ/ξ block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling the
+whole block (u = 1) hardly moves active rows and H is nearly singular along it. With a root r = argmax x write
 u = v + τ·1, v_r = 0: row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z, which are computed without
 differences. The result M is factored; with P its inverse, p = P[:, r] without entry r, and P₀ = P without row and
 column r, the block's inverse Hessian is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
@@ -44,6 +44,8 @@ class Blocks:
         self.raised = 0.0
         self.points = np.empty((blocks, width))
         self._diagonal = np.empty((blocks, layout.rows))
+        self._ones = np.ones(layout.rows)
+        self._inverse_ratios = 1 / layout.ratios
         self.roots = np.zeros(blocks, dtype=np.int64)
         self._lapack = [Lapack(width) for _ in range(workers.count)]
         self._inverse = [np.empty((width, width)) for _ in range(workers.count)]
@@ -100,23 +102,26 @@ class Blocks:
         """
         n = self.layout.rows
         blocks, rows = piece.whole
-        grown, z = self.pairs.slacks(piece, x)
-        if not z.min() > 0:
+        grown = self.pairs.measure(piece, x)
+        if grown is None:
             return False
         y = self.pairs.y[piece.whole]
-        scaled, weight = piece.buffers[2:4]
+        z, other = piece.buffers[1:3]
+        np.multiply(y, z, out=other)
+        self.products[blocks] += (other @ self._ones).sum(axis=1)
         self.pairs.pull(piece, y, self.pulled[:, :n])
-        np.multiply(y, z, out=scaled)
-        self.products[blocks] += scaled.sum(axis=(1, 2))
-        np.divide(y, z, out=weight)
+        # W g x_t = y ρ.
+        weighted = piece.buffers[1]
+        np.multiply(y, self.pairs.rho[piece.whole], out=weighted)
         hessian = self.factors[blocks, rows, :n]
-        np.multiply(weight, grown, out=scaled)
-        np.multiply(scaled, x[blocks, rows, None], out=hessian)
-        scaled *= grown
+        np.multiply(weighted, x[blocks, rows, None], out=hessian)
         if rows.start == 0:
             self._diagonal[blocks] = 0.0
-        self._diagonal[blocks] += scaled.sum(axis=1)
-        self._diagonal[blocks, rows] += x[blocks, rows] ** 2 * weight.sum(axis=2)
+        np.multiply(weighted, self._inverse_ratios[rows], out=other)
+        own = (other @ (1 / x[blocks])[:, :, None])[:, :, 0]
+        self._diagonal[blocks, rows] += x[blocks, rows] ** 2 * own
+        weighted *= grown
+        self._diagonal[blocks] += self._ones[: weighted.shape[1]] @ weighted
         return True
 
     def _complete(self, block: int, z: Array, y: Array) -> None:
