@@ -118,7 +118,8 @@ def runtime(
         axes[0].set_xscale("log")
     axes[0].set_yscale("log")
     axes[0].set_title(title, fontsize="medium")
-    _label(axes[0], variable, "seconds")
+    _label(axes[0], variable, "seconds", legend=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     return figure
 
 
@@ -219,12 +220,13 @@ def _lines(axes: Axes, x: Floats | Any, series: Iterable[tuple[str, Any]]) -> No
         axes.plot(x, values, label=name, markevery=max(1, len(values) // 15), **style)
 
 
-def _label(axes: Axes, x: str, y: str) -> None:
+def _label(axes: Axes, x: str, y: str, legend: bool = True) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(True, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize="small")
+    if legend:
+        axes.legend(frameon=False, fontsize="small")
 
 
 def _from_zero(axes: Axes) -> None:

@@ -80,6 +80,10 @@ class DensePairs:
     def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
         """Bound or evaluate all support functions; see `Support`."""
         scaled = self._scaled(mu)
+        if 8 * self.rows.size * len(self.rows) <= _CACHE:
+            heights = self._excess - scaled[:, None, :]
+            np.maximum(heights, 0.0, out=heights)
+            return heights.sum(axis=2).ravel(), True
         counting = scaled < self._top
         if np.count_nonzero(counting) < _FEW * counting.size:
             return self._by_columns(scaled, counting), True
