@@ -53,8 +53,8 @@ class LossFunction:
     in nats. It is found once for all α, and kept in the cache of `mechdesign.cache` from 32 states on (or always, or
     never, by `cache`).
 
-    Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, and `identity`, whether L(α) = α because two
-    rows have disjoint supports.
+    Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
+    `Line`), and `identity`, whether L(α) = α because two rows have disjoint supports.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -65,8 +65,12 @@ class LossFunction:
 
     n: int
     digest: str
+    lines: tuple[Line, ...]
     pieces: Pieces
     identity: bool
+    _gains: Floats
+    _rests: Floats
+    _starts: tuple[float, ...]
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
         matrix = as_transition(P, path)
@@ -78,7 +82,7 @@ class LossFunction:
         else:
             lines = _lines(matrix)
             if keep:
-                caching.store(_KIND, digest, _columns(lines))
+                caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
         self._fill(matrix.shape[0], digest, lines)
 
     @classmethod
@@ -89,30 +93,24 @@ class LossFunction:
         return made
 
     def _fill(self, n: int, digest: str, lines: list[Line]) -> None:
-        columns = _columns(lines)
-        G, D = columns["G"], columns["D"]
+        G, D, rest = _columns(lines)
         start = np.zeros(len(lines))
         start[1:] = np.maximum.accumulate(breakpoint_between(G[:-1], D[:-1], G[1:], D[1:]))
         pieces = Pieces(G + D, D, start)
-        for array in (*columns.values(), *pieces):
+        for array in (G, rest, *pieces):
             read_only(array)
         values = {
             "n": n,
             "digest": digest,
+            "lines": tuple(lines),
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
-            "_lines": tuple(lines),
-            "_columns": columns,
-            "_starts": start.tolist(),
+            "_gains": G,
+            "_rests": rest,
+            "_starts": tuple(start.tolist()),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The pieces with all their digits, by falling D: see `Line`."""
-        lines: tuple[Line, ...] = self.__dict__["_lines"]
-        return lines
 
     @overload
     def __call__(self, alpha: float) -> float: ...
@@ -145,13 +143,11 @@ class LossFunction:
         """Return L(α) for one float α ≥ 0, which is not checked."""
         if self.identity:
             return alpha
-        lines = self.lines
-        starts: list[float] = self.__dict__["_starts"]
-        index = bisect.bisect_right(starts, alpha) - 1
+        index = bisect.bisect_right(self._starts, alpha) - 1
         u, e = math.exp(-alpha), -math.expm1(-alpha)
         ratio = 0.0
         # A neighbour may be the better one where the breakpoint between was rounded.
-        for G, D, _ in lines[max(index - 1, 0) : index + 2]:
+        for G, D, _ in self.lines[max(index - 1, 0) : index + 2]:
             below = D * e + u
             if below < 1e-200:
                 return float(self._several(np.array([alpha]))[0])
@@ -161,18 +157,15 @@ class LossFunction:
     def _several(self, alpha: Floats) -> Floats:
         if self.identity:
             return alpha.copy()
-        G, D = self.__dict__["_columns"]["G"], self.pieces.D
+        G, D = self._gains, self.pieces.D
         index = np.searchsorted(self.pieces.start, alpha, side="right") - 1
         u, e = np.exp(-alpha), -np.expm1(-alpha)
         ratio = np.zeros(alpha.shape)
         last = len(D) - 1
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            for neighbour in {0, -1, 1} if last else {0}:
-                piece = index + neighbour
-                if neighbour < 0:
-                    np.maximum(piece, 0, out=piece)
-                elif neighbour > 0:
-                    np.minimum(piece, last, out=piece)
+            # A neighbour may be the better one where the breakpoint between was rounded.
+            for neighbour in (-1, 0, 1):
+                piece = np.clip(index + neighbour, 0, last)
                 np.fmax(ratio, G[piece] * e / (D[piece] * e + u), out=ratio)
             loss = np.minimum(np.log1p(ratio), alpha)
         beyond = np.flatnonzero(~(ratio < 1e15))
@@ -190,16 +183,16 @@ class LossFunction:
         epsilon = as_number(epsilon, "epsilon")
         if epsilon < 0:
             raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
-        columns = self.__dict__["_columns"]
-        return float(limit_of(columns["G"], columns["D"], columns["rest"], epsilon).max())
+        return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
 
     def __repr__(self) -> str:
         return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"
 
 
-def _columns(lines: list[Line]) -> dict[str, Floats]:
-    table = np.array(lines, dtype=np.float64).reshape(-1, 3)
-    return {name: table[:, column].copy() for column, name in enumerate(Line._fields)}
+def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
+    """Return G, D and rest, each of shape (k,)."""
+    G, D, rest = np.array(lines, dtype=np.float64).reshape(-1, 3).T.copy()
+    return G, D, rest
 
 
 def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
