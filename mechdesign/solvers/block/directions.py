@@ -65,7 +65,8 @@ def direction(
 ) -> Direction:
     """Solve the Newton system for targets f = T/z: `pulled` (B, n) is Bᵀf of the ratio rows.
 
-    `f` is that of the small rows. With R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ); the linking rows then give S dΛ.
+    `f` is that of the small rows. With R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ), and the linking
+    rows then give S dΛ.
     """
     linking, n = small.linking, layout.rows
     right = layout.pull(point.multipliers)

@@ -39,7 +39,7 @@ class Layout:
     """What stays constant during a solve. B is the number of blocks kept.
 
     `ratios` and `weights` (n, n): g, and the weights of the central path, zero where `free` (n, n) marks a pair
-    without a bound (None if there is none). `cost` (B, n). `counts` (B,): how many columns each block stands for.
+    without a bound (None if there is none). `cost` (B, n). `kept` (B,): their columns. `counts` (B,): how many columns each block stands for.
     `errors`: one (k_f, n) per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost.
     `images` (G, L): the linking rows under each element of the symmetry group, the identity first. `stabilisers`: the
     blocks that some elements map to themselves, with what those do to a block's variables (g, N).
@@ -51,6 +51,7 @@ class Layout:
     weights: Array
     free: npt.NDArray[np.bool_] | None
     cost: Array
+    kept: Integers
     counts: Array
     errors: tuple[Array, ...]
     minima: Array
@@ -172,6 +173,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
         weights=np.ascontiguousarray(weights),
         free=free if free.any() else None,
         cost=np.ascontiguousarray(program.cost[:, kept].T),
+        kept=kept,
         counts=counts.astype(np.float64),
         errors=tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors),
         minima=np.array([floor.minimum for floor in program.floors]),

@@ -1,7 +1,7 @@
 """Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, in pieces that fit the processor's cache.
 
-Kept for all rows (B, n, n) are the multipliers y, the growth ρ = g_st x_t / z_st, and targets; steps are recomputed from
-vectors whenever they are needed. With relative steps u = dx/x the relative step of a slack is, without cancellation,
+Kept for all rows (B, n, n) are the multipliers y, the growth ρ = g_st x_t / z_st, and targets; steps are recomputed
+from vectors whenever they are needed. With relative steps u = dx/x the relative step of a slack is, without cancellation,
 
     q = dz/z = u_s + ρ_st (u_t − u_s),
 
@@ -72,8 +72,9 @@ class PairRows:
                 yield Piece(batch, slice(start, min(start + self._height, n)), self._buffers[worker], n)
 
     def measure(self, piece: Piece, x: Array) -> Array | None:
-        """Set ρ at a new point; return g x_t, in the first buffer, with z in the second. None when some z is not positive."""
-        grown, z = piece.buffers[:2]
+        """Set ρ at a new point; return g x_t in the first buffer, z in the second, None when some z is not positive."""
+        grown: Array = piece.buffers[0]
+        z: Array = piece.buffers[1]
         blocks, rows = piece.whole
         np.multiply(self.layout.ratios[rows], x[blocks, None, :], out=grown)
         np.subtract(grown, x[blocks, rows, None], out=z)
@@ -84,7 +85,7 @@ class PairRows:
 
     def relative(self, piece: Piece, u: Array) -> Array:
         """Return q = dz/z for the relative steps u, in the first buffer."""
-        q = piece.buffers[0]
+        q: Array = piece.buffers[0]
         blocks, rows = piece.whole
         np.subtract(u[blocks, None, :], u[blocks, rows, None], out=q)
         q *= self.rho[piece.whole]
