@@ -15,6 +15,9 @@ from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Repo
 
 __all__ = ["Answer", "Options", "Progress", "Report", "Solution", "Solver", "Status", "available", "find", "solve"]
 
+# A pair that a solver is in doubt about passes when its own numbers are this close to optimal.
+_FINE = 1e-8
+
 # A pair that a solver calls optimal is demoted when its own numbers are further off than this.
 _GROSS = 1e-3
 
@@ -102,8 +105,10 @@ def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: flo
         status, message = Status.FAILED, f"the solver returned shapes {x.shape} and {row_dual.shape}"
         x, row_dual = np.full(program.columns, np.nan), np.full(program.rows, np.nan)
     quality = residuals(program, x, row_dual)
-    if status is Status.OPTIMAL:
-        scale = 1.0 + float(np.max(np.abs(program.cost), initial=0.0))
+    scale = 1.0 + float(np.max(np.abs(program.cost), initial=0.0))
+    if status is Status.STALLED and max(quality.primal, quality.dual / scale, quality.gap) <= _FINE:
+        status = Status.OPTIMAL
+    elif status is Status.OPTIMAL:
         near = abs(quality.objective - quality.bound) <= _NEGLIGIBLE * scale or quality.gap <= _GROSS
         if not (quality.primal <= _GROSS and quality.dual <= _GROSS * scale and near):
             status = Status.FAILED

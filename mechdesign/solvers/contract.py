@@ -89,7 +89,7 @@ class BackEnd(Protocol):
 class Solution:
     """A primal-dual pair with its quality, measured by us.
 
-    `status` is OPTIMAL only when the solver says so *and* the numbers agree; `residuals` are recomputed.
+    `status` is OPTIMAL only when the numbers say so, whatever the solver says; `residuals` are recomputed.
     """
 
     status: Status

@@ -33,6 +33,8 @@ _STATUS = {
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
     highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
+    # What an interior point is called that missed one of its tolerances.
+    highspy.HighsModelStatus.kUnknown: Status.STALLED,
 }
 _CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _SMALLEST_TOLERANCE = 1e-10

@@ -93,7 +93,7 @@ def _lazy(
     for rounds in range(1, _ROUNDS + 1):
         built = formulate(form, triples)
         solution = _run(built, plan.solver, options, clock, start)
-        if solution.status is Status.FAILED and not options.vertex:
+        if solution.status in (Status.FAILED, Status.STALLED) and not options.vertex:
             options = replace(options, vertex=True)
             solution = _run(built, plan.solver, options, clock, start)
         found = _read(built, solution, plan, rounds=rounds)

@@ -39,10 +39,11 @@ class Layout:
     """What stays constant during a solve. B is the number of blocks kept.
 
     `ratios` and `weights` (n, n): g, and the weights of the central path, zero where `free` (n, n) marks a pair
-    without a bound (None if there is none). `cost` (B, n). `kept` (B,): their columns. `counts` (B,): how many columns each block stands for.
-    `errors`: one (k_f, n) per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost.
-    `images` (G, L): the linking rows under each element of the symmetry group, the identity first. `stabilisers`: the
-    blocks that some elements map to themselves, with what those do to a block's variables (g, N).
+    without a bound (None if there is none). `cost` (B, n).
+    `kept` (B,): the columns that are blocks; `counts` (B,): how many columns each stands for. `errors`: one (k_f, n)
+    per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost. `images` (G, L): the linking
+    rows under each element of the symmetry group, the identity first. `stabilisers`: the blocks that some elements map
+    to themselves, with what those do to a block's variables (g, N).
     """
 
     program: BlockProgram

@@ -1,7 +1,7 @@
 """Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, in pieces that fit the processor's cache.
 
 Kept for all rows (B, n, n) are the multipliers y, the growth ρ = g_st x_t / z_st, and targets; steps are recomputed
-from vectors whenever they are needed. With relative steps u = dx/x the relative step of a slack is, without cancellation,
+from vectors whenever needed. With relative steps u = dx/x the relative step of a slack is, without cancellation,
 
     q = dz/z = u_s + ρ_st (u_t − u_s),
 
