@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,17 +43,19 @@ def multipliers_of(form: NormalForm, solution: BlockSolution) -> Multipliers:
     return problem_multipliers(form, columns, found.floors, found.weights)
 
 
-def relax_block(form: NormalForm, options: Options, *, symmetric: bool = True) -> Relaxed:
+def relax_block(form: NormalForm, options: Options) -> Relaxed:
     """Solve a normal form within ``options.time_limit`` seconds, to a relative gap of ``options.tolerance``.
 
-    The gap aimed for is kept between 1e-9 and 3e-7. Symmetries are looked for unless `symmetric` is false. The status
+    The gap aimed for is kept between 1e-9 and 3e-7. Symmetries are looked for unless ``options.extra["symmetry"]`` is
+    false; ``options.extra["memory"]`` is the most memory, in bytes, that the solve may take. The status
     STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
     Raises SolverError, with the estimate, when memory does not suffice.
     """
     program = block_program(form)
-    symmetry = find_symmetry(program) if symmetric else None
+    extra = dict(options.extra)
+    symmetry = find_symmetry(program) if extra.pop("symmetry", True) else None
     gap = min(_LARGEST_GAP, max(_LEAST_GAP, options.tolerance))
-    solution = solve_block(program, options, gap=gap, symmetry=symmetry)
+    solution = solve_block(program, replace(options, extra=extra), gap=gap, symmetry=symmetry)
     facts: dict[str, str | int | float] = {
         "solver": "block",
         "solver_version": __version__,
