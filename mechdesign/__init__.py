@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import leakage as leakage
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
     from .games import attack as attack
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .synthesis.design import Design as Design
     from .synthesis.design import design as design
 
-_MODULES = {"attack": ".games.attack", "distances": ".model.distances", "errors": ".errors", "traces": ".io.traces"}
+_MODULES = {"attack": ".games.attack", "distances": ".model.distances", "errors": ".errors", "leakage": ".leakage", "traces": ".io.traces"}
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
