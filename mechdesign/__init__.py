@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from .synthesis.design import Design as Design
     from .synthesis.design import design as design
 
-_MODULES = {"attack": ".games.attack", "distances": ".model.distances", "errors": ".errors", "leakage": ".leakage", "traces": ".io.traces"}
+_MODULES = {
+    "attack": ".games.attack",
+    "distances": ".model.distances",
+    "errors": ".errors",
+    "leakage": ".leakage",
+    "traces": ".io.traces",
+}
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
