@@ -560,7 +560,7 @@ def test_version_and_citation():
 def test_help():
     shown = run("--help")
     assert shown.exit_code == 0
-    for name in ("design", "verify", "attack", "sample", "export", "info"):
+    for name in ("design", "verify", "attack", "sample", "export", "leakage", "budget", "info"):
         assert name in shown.stdout
         assert run(name, "--help").exit_code == 0
     assert "Did you mean 'verify'?" in run("verfy").stderr

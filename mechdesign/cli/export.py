@@ -10,7 +10,8 @@ import click
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.export import formats, sets
-from mechdesign.export.files import check_writable, write_file
+from mechdesign.export.files import check_writable
+from mechdesign.io.writing import write_file
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 

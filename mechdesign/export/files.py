@@ -1,42 +1,22 @@
-"""Write single files that a crash cannot spoil, and look at folders before a long computation."""
+"""Look at folders before a long computation."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
 from mechdesign.errors import ExportError
 
-__all__ = ["SET", "check_target", "check_writable", "write_file"]
+__all__ = ["SET", "check_target", "check_writable"]
 
 SET = (CHANNEL, DUAL, "channel.csv", "report.html", CERTIFICATE)
 """The files of an exported set."""
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
-
-
-def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """Write a file in pieces under a temporary name, and rename it when it is whole; raise `ExportError` on failure."""
-    target = Path(path)
-    temporary = target.parent / f".{target.name}.partial"
-    try:
-        with temporary.open("wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise ExportError(f"{target} could not be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def check_target(directory: str | os.PathLike[str], force: bool = False) -> None:

@@ -10,8 +10,8 @@ algorithms of the paper, `algorithm1` to `algorithm8`, and `fractional` are inde
 
 from __future__ import annotations
 
+from mechdesign.io.budgets import read_budgets, write_budgets
 from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.budget_file import read_budgets, write_budgets
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import Guarantees, guarantees, window, windows
 from mechdesign.leakage.correlation import Candidates, Varying

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
 import math
-import os
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mechdesign.errors import ExportError
+from mechdesign.io.writing import write_file
 from mechdesign.leakage.lines import Line
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.signals import StateError
@@ -38,24 +35,7 @@ def write_state(
         "forward": [_described(loss) for loss in losses[1]],
     }
     state["sha256"] = _digest(state)
-    target = Path(path)
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            json.dump(state, file, indent=1, allow_nan=False)
-            file.write("\n")
-            file.flush()
-            # The name must not reach the disk before the content.
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-        raise ExportError(f"{target} could not be written ({error.strerror}); what stood there is unchanged") from error
+    write_file(path, [json.dumps(state, indent=1, allow_nan=False).encode(), b"\n"])
 
 
 def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Losses]:
@@ -65,7 +45,7 @@ def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Los
         state = json.loads(source.read_text(encoding="utf-8"))
     except OSError as error:
         raise StateError(f"{source} cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StateError(f"{source} is not JSON ({error})") from error
     if not isinstance(state, dict) or state.get("schema") != _SCHEMA:
         raise StateError(f"{source} is not the state of an accountant of this version, {_SCHEMA}")

@@ -20,9 +20,10 @@ from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.oracle import algorithm2
-from mechdesign.leakage.recursion import as_budgets, temporal
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
+from mechdesign.leakage.recursion import temporal
+from mechdesign.model._arrays import as_budgets
 from mechdesign.model.markov import smooth
 
 __all__ = [

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats, Integers
-from mechdesign.leakage.recursion import as_budgets, temporal
-from mechdesign.model._arrays import read_only
+from mechdesign.leakage.recursion import temporal
+from mechdesign.model._arrays import as_budgets, read_only
 
 __all__ = ["User", "UsersLeakage", "users"]
 

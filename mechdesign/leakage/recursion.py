@@ -9,19 +9,9 @@ from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.model._arrays import as_floats, as_number, require
+from mechdesign.model._arrays import as_budgets, as_number
 
-__all__ = ["as_budgets", "backward", "forward", "supremum", "temporal"]
-
-
-def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
-    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` naming the first bad one."""
-    budgets = as_floats(epsilons, path, "(T,)")
-    if budgets.size == 0:
-        raise InputError(path, "are empty", bound="at least one budget")
-    good = np.isfinite(budgets) & (budgets >= 0)
-    require(good, budgets, path, "a finite number >= 0", "a budget is the privacy loss ε of one release, in nats")
-    return budgets
+__all__ = ["backward", "forward", "supremum", "temporal"]
 
 
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:

@@ -56,6 +56,16 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
 
 
+def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
+    """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` naming the first bad one."""
+    budgets = as_floats(epsilons, path, "(T,)")
+    if budgets.size == 0:
+        raise InputError(path, "are empty", bound="at least one budget")
+    good = np.isfinite(budgets) & (budgets >= 0)
+    require(good, budgets, path, "a finite number >= 0", "a budget is the privacy loss ε of one release, in nats")
+    return budgets
+
+
 def as_integer(value: object, path: str, minimum: int) -> int:
     """Return `value` as an int of at least `minimum`; raise `InputError` otherwise."""
     try:

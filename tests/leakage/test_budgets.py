@@ -133,11 +133,13 @@ def test_budget_files(tmp_path: Path) -> None:
     [
         ("", "wrong header"),
         ("step,epsilon\n", "holds no budgets"),
-        ("step,epsilon\n0,x\n", "line 2: has no number; found 'x'"),
-        ("step,epsilon\n0,-1\n", "line 2: is not accepted; found -1.0"),
-        ("step,epsilon\n0,nan\n", "line 2: is not accepted"),
+        ("step,epsilon\n0,x\n", "line 2: is not a number; found 'x'"),
+        ("step,epsilon\n0,-1\n", "line 2: is negative; found '-1'"),
+        ("step,epsilon\n0,nan\n", "line 2: is not a number; found 'nan'"),
         ("step,epsilon\n0,1\n2,1\n", "line 3: is out of order"),
-        ("step,epsilon\n0,1_0\n", "line 2: has no number"),
+        ("step,epsilon\n0,1/2\n", "line 2: is not a number; found '1/2'"),
+        ("step,epsilon\n0,1e400\n", "line 2: is out of range"),
+        ("step,epsilon\n0,1_0\n", "line 2: is not a number"),
     ],
 )
 def test_damaged_budget_files(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,128 @@
+"""``mechdesign leakage``."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.cli.console import output, table
+from mechdesign.cli.correlations import check_figure, loss_of, save_figure
+from mechdesign.export.files import check_writable
+from mechdesign.io.budgets import read_budgets
+from mechdesign.io.writing import write_file
+
+__all__ = ["leakage"]
+
+_FILE = click.Path(path_type=Path)
+_MEANINGS = {
+    "largest": "the most that one release leaks",
+    "total": "all releases together",
+    "supremum": "each release, if they go on for ever",
+}
+
+
+@click.command()
+@click.argument("backward", metavar="[P.csv]", required=False, type=_FILE)
+@click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now).")
+@click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
+@click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases.")
+@click.option("--budgets", "budget_file", metavar="FILE", type=_FILE, help="Budgets of `mechdesign budget`, instead.")
+@click.option("--window", "width", metavar="W", type=click.IntRange(min=1), help="Also what any W releases leak.")
+@click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
+@click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def leakage(
+    backward: Path | None,
+    forward: Path | None,
+    epsilon: float | None,
+    steps: int | None,
+    budget_file: Path | None,
+    width: int | None,
+    plot: Path | None,
+    target: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what repeated releases leak when data are correlated in time, in nats.
+
+    P.csv holds the matrix Pr(state before | state now), a row for each state now: numbers without a header, or .npy, or
+    a sparse .npz of SciPy. Leave it out, and give --forward, for an adversary who knows only how data go on. Releases
+    are counted from 0.
+    """
+    if backward is None and forward is None:
+        raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both")
+    budgets = _budgets(epsilon, steps, budget_file)
+    check_figure(plot)
+    for path in (plot, target):
+        if path is not None:
+            check_writable(path.parent)
+    # Imported late: wrong usage is refused at once.
+    from mechdesign.leakage import composition, recursion
+
+    before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
+    columns = {
+        "epsilon": budgets,
+        "backward": recursion.backward(budgets, before),
+        "forward": recursion.forward(budgets, after),
+        "temporal": recursion.temporal(budgets, before, after),
+    }
+    facts = {"largest": float(columns["temporal"].max())}
+    if width is not None:
+        facts["window"] = float(composition.windows(budgets, width, before, after).max())
+    facts["total"] = math.fsum(budgets)
+    if len(set(budgets.tolist())) == 1:
+        facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
+    if target is not None:
+        _write_table(target, columns)
+    if plot is not None:
+        from mechdesign.leakage import plots
+
+        save_figure(plots.leakage(budgets, before, after), plot)
+    if as_json:
+        lists = {name: values.tolist() for name, values in columns.items()}
+        # JSON has no infinity: null means that there is no bound.
+        finite = {name: value if math.isfinite(value) else None for name, value in facts.items()}
+        click.echo(json.dumps(lists | {"facts": finite}, indent=2))
+        return
+    _print_table(columns)
+    shown = table("", "nats", numbers=("nats",))
+    for name, value in facts.items():
+        meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
+        shown.add_row(meaning, f"{value:.6g}" if math.isfinite(value) else "no bound")
+    output().print(shown)
+
+
+def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> NDArray[np.float64]:
+    if path is not None:
+        if epsilon is not None or steps is not None:
+            raise click.UsageError("give either --budgets or --epsilon with --steps")
+        return read_budgets(path)
+    if epsilon is None or steps is None:
+        raise click.UsageError("give --epsilon and --steps, or --budgets")
+    return np.full(steps, epsilon)
+
+
+def _print_table(columns: dict[str, NDArray[np.float64]]) -> None:
+    shown = table("release", *columns, numbers=("release", *columns))
+    count = len(columns["epsilon"])
+    # The ends of a long series say most; -o writes all of it.
+    steps = range(count) if count <= 40 else [*range(20), None, *range(count - 20, count)]
+    for step in steps:
+        if step is None:
+            shown.add_row("…", *(f"{count - 40} more" if name == "epsilon" else "" for name in columns))
+        else:
+            shown.add_row(str(step), *(f"{values[step]:.6g}" for values in columns.values()))
+    console = output()
+    console.print(shown)
+    console.print()
+
+
+def _write_table(path: Path, columns: dict[str, NDArray[np.float64]]) -> None:
+    lines = [",".join(["step", *columns])]
+    for step, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True)):
+        lines.append(",".join([str(step), *map(repr, row)]))
+    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from click.testing import CliRunner, Result
+
+from mechdesign import leakage
+from mechdesign.cli import main
+from mechdesign.cli.correlations import read_transitions
+
+MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
+OTHER = np.array([[0.8, 0.2], [0.1, 0.9]])
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("B.csv", MILD, delimiter=",")
+    np.save("F.npy", OTHER)
+    sparse.save_npz("S.npz", sparse.csr_array(OTHER))
+    Path("I.csv").write_text("# identity\n1;0\n\n0;1\n")
+    Path("bad.csv").write_text("0.5,0.4\n0.5,0.5\n")
+    Path("text.csv").write_text("a,b\n0.5,0.5\n")
+    Path("ragged.csv").write_text("0.5,0.5\n1\n")
+    Path("empty.csv").write_text("\n")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_table(files: Path) -> None:
+    result = run("leakage", "B.csv", "--forward", "F.npy", "--epsilon", "0.1", "--steps", "10", "--window", "3")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["release", "epsilon", "backward", "forward", "temporal"]
+    total = leakage.temporal(np.full(10, 0.1), MILD, OTHER)
+    assert lines[5].split()[0] == "4"
+    assert float(lines[5].split()[-1]) == pytest.approx(total[4], rel=1e-5)
+    facts = dict(re.split(r"  +", line.strip()) for line in lines[13:])
+    assert facts["each release, if they go on for ever"] == f"{leakage.supremum(0.1, MILD, OTHER):.6g}"
+    assert facts["any 3 successive releases together"] == f"{leakage.windows([0.1] * 10, 3, MILD, OTHER).max():.6g}"
+    assert facts["all releases together"] == "1"
+
+
+def test_json_csv_and_plot(files: Path) -> None:
+    arguments = ["B.csv", "--epsilon", "0.1", "--steps", "60", "--json", "-o", "table.csv", "--plot", "p.png"]
+    result = run("leakage", *arguments)
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    expected = leakage.temporal(np.full(60, 0.1), MILD)
+    assert answer["temporal"] == expected.tolist()
+    table = np.genfromtxt("table.csv", delimiter=",", names=True)
+    assert table["temporal"].tolist() == expected.tolist()
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_bound(files: Path) -> None:
+    result = run("leakage", "I.csv", "--epsilon", "0.1", "--steps", "50")
+    assert "no bound" in result.stdout
+    assert "10 more" in result.stdout
+    answer = json.loads(run("leakage", "I.csv", "--epsilon", "0.1", "--steps", "3", "--json").stdout)
+    assert answer["facts"]["supremum"] is None
+
+
+def test_budgets_there_and_back(files: Path) -> None:
+    result = run("budget", "--alpha", "1", "--steps", "30", "--backward", "B.csv", "--forward", "F.npy", "-o", "b.csv")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"1 to 28, each +0\.203872", result.stdout)
+    expected = leakage.allocate_budget(1.0, 30, MILD, OTHER)
+    assert leakage.read_budgets("b.csv").tolist() == expected.tolist()
+    back = run("leakage", "B.csv", "--forward", "S.npz", "--budgets", "b.csv")
+    assert back.exit_code == 0, back.output
+    assert re.search(r"the most that one release leaks +1\n", back.stdout)
+
+
+def test_one_budget_for_ever_and_a_plot(files: Path) -> None:
+    for_ever = run("budget", "--alpha", "1", "--backward", "B.csv", "--forward", "F.npy")
+    assert re.search(r"all, for any number of releases +0\.203872", for_ever.stdout)
+    assert re.search(r"^0 +1$", run("budget", "--alpha", "1", "--steps", "1").stdout, re.MULTILINE)
+    answer = json.loads(run("budget", "--alpha", "1", "--steps", "3", "--json").stdout)
+    assert answer["budgets"] == pytest.approx([1] * 3)
+    result = run("budget", "--alpha", "1", "--steps", "5", "--backward", "B.csv", "--plot", "p.svg")
+    assert result.exit_code == 0, result.output
+    assert "<svg" in Path("p.svg").read_text(encoding="utf-8")
+
+
+def test_warns_of_zero_budgets(files: Path) -> None:
+    result = run("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv")
+    assert result.exit_code == 0
+    assert result.stderr.count("warning: no positive budget is possible for ever") == 1
+    assert result.stderr.count("warning: no positive budget is possible in the 2 releases") == 1
+
+
+MANY = ["--epsilon", "1", "--steps", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["leakage", *MANY], "give a matrix"),
+        (["leakage", "B.csv", "--epsilon", "1"], "give --epsilon and --steps"),
+        (["leakage", "B.csv", "--epsilon", "1", "--budgets", "b.csv"], "give either --budgets or"),
+        (["leakage", "B.csv", "--epsilon", "-1", "--steps", "2"], "epsilons[0]: is not accepted; found -1.0"),
+        (["leakage", "B.csv", "--epsilon", "nan", "--steps", "2"], "epsilons[0]: is not accepted; found nan"),
+        (["leakage", "bad.csv", *MANY], "backward (bad.csv)[0]: does not sum to 1; found 0.9"),
+        (["leakage", "B.csv", "--forward", "bad.csv", *MANY], "forward (bad.csv)[0]: does not sum to 1; found 0.9"),
+        (["leakage", "text.csv", *MANY], "text.csv, line 1: is not a number; found 'a'"),
+        (["leakage", "ragged.csv", *MANY], "ragged.csv, line 2: has the wrong number of fields"),
+        (["leakage", "empty.csv", *MANY], "holds no numbers"),
+        (["leakage", "none.csv", *MANY], "none.csv: cannot be opened (No such file or directory)"),
+        (["leakage", ".", *MANY], "cannot be opened (Is a directory)"),
+        (["leakage", "B.csv", *MANY, "--plot", "p.xyz"], "--plot: has no known ending; found 'p.xyz'"),
+        (["leakage", "B.csv", *MANY, "-o", "B.csv/t.csv"], "cannot be"),
+        (["leakage", "B.csv", *MANY, "-o", "."], "could not be written"),
+        (["leakage", "B.csv", *MANY, "--window", "3"], "width: is too large"),
+        (["leakage", "B.csv", "--budgets", "B.csv"], "wrong header"),
+        (["budget", "--alpha", "0", "--backward", "B.csv"], "alpha: leaves no budget; found 0.0"),
+        (["budget", "--alpha", "1", "-o", "b.csv"], "give --steps"),
+        (["budget", "--alpha", "1", "--steps", "2", "-o", "no/b.csv"], "could not be written"),
+        (["budget", "--steps", "2"], "Missing option '--alpha'"),
+    ],
+)
+def test_errors_name_the_remedy(files: Path, arguments: list[str], message: str) -> None:
+    before = sorted(os.listdir())
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert sorted(os.listdir()) == before
+
+
+def test_damaged_arrays(files: Path) -> None:
+    Path("x.npy").write_bytes(b"junk")
+    Path("x.npz").write_bytes(b"PK\x03\x04junk")
+    for name in ("x.npy", "x.npz"):
+        assert "cannot be read as a matrix" in run("leakage", name, *MANY).stderr
+    assert read_transitions(Path("I.csv")).tolist() == [[1, 0], [0, 1]]
