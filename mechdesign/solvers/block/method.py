@@ -20,7 +20,7 @@ __all__ = ["Iterator"]
 Array = npt.NDArray[np.float64]
 
 _LARGEST_SIGMA = 0.02
-_CORRECTIONS = 12
+_CORRECTIONS = 6
 _LONG_ENOUGH = 0.95
 _WORTHWHILE = 0.01
 _KEPT = 0.9
