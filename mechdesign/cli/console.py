@@ -101,14 +101,17 @@ def certificate_tables(
 
 
 @contextmanager
-def progress() -> Iterator[Report | None]:
-    """Show a live line on standard error while something long runs; nothing where that is not a terminal."""
+def progress(title: str = "") -> Iterator[Report | None]:
+    """Show a live line on standard error while something long runs; nothing where that is not a terminal.
+
+    `title` stands before all else, such as ``"2 of 3"``.
+    """
     console = Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         yield None
         return
-    line = _Line()
-    with console.status(Text("starting")) as status:
+    line = _Line(title)
+    with console.status(Text(f"{title} · starting" if title else "starting")) as status:
 
         def report(moment: Progress) -> None:
             status.update(Text(line.after(moment)))
@@ -119,7 +122,8 @@ def progress() -> Iterator[Report | None]:
 class _Line:
     """What the live line says: the last round, with its bracket, is shown beside what the solver is at."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._start = time.perf_counter()
         self._round = ""
         self._bounds = ""
@@ -136,7 +140,7 @@ class _Line:
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
         seconds = f"{time.perf_counter() - self._start:.0f} s"
-        return " · ".join(part for part in (self._round, stage, self._bounds, seconds) if part)
+        return " · ".join(part for part in (self._title, self._round, stage, self._bounds, seconds) if part)
 
 
 def _say(kind: str, style: str, message: str) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 from rich.text import Text
 
-from mechdesign.cli.console import certificate_tables, output, progress, say_note
+from mechdesign.cli.console import certificate_tables, output, say_note
+from mechdesign.cli.schedule import design_schedule
+from mechdesign.cli.solving import say_gap, solve
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import SET, check_target
 from mechdesign.io import spec
+
+if TYPE_CHECKING:
+    from mechdesign.io.spec import SolverSettings
+    from mechdesign.synthesis.design import Design
 
 __all__ = ["design"]
 
@@ -50,6 +54,9 @@ def design(
 
     Without SPEC.toml, a simulated city serves. Options given here count more than the [solver] table. An older export
     in the folder is replaced.
+
+    Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
+    in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
     """
     started = time.perf_counter()
     given = spec.default() if specification is None else spec.read(specification)
@@ -68,67 +75,43 @@ def design(
     for name, value in (("--tolerance", tolerance), ("--time-limit", time_limit), ("--threads", threads)):
         if value is not None and not 0 < value < float("inf"):
             raise InputError(name, "is not positive", value=value, bound="> 0 and finite")
+    if given.schedule is not None:
+        design_schedule(given, given.schedule, settings, directory, force, report, as_json)
+        return
     check_target(directory, force)
     problem = given.problem()
     for note in given.notes:
         say_note(note)
-    # Imported late: wrong input is refused without waiting for solvers to load.
-    from mechdesign.synthesis.design import design as solve
-
-    with progress() as live, _named_as_specified():
-        made = solve(
-            problem,
-            settings.name,
-            settings.tolerance,
-            settings.time_limit,
-            rows=settings.rows,
-            options=settings.options,
-            threads=settings.threads,
-            report=live,
-        )
-        certified = time.perf_counter()
-        made.save(directory, report=report)
-    certificate = made.certificate
+    made = solve(problem, settings)
+    certified = time.perf_counter()
+    made.save(directory, report=report)
     if as_json:
-        click.echo(json.dumps(certificate.to_json(), indent=2))
+        click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:
-        from mechdesign.report.sentences import requirement_name
-        from mechdesign.report.words import cost_measure
-
-        n, m = problem.cost.shape
-        facts = certificate.provenance
-        console = output()
-        console.print(Text(problem.title or "Privacy mechanism", "bold"))
-        console.print(f"{n} secrets, {m} observables\n")
-        names = [requirement_name(problem, requirement) for requirement in problem.requirements]
-        for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
-            console.print(shown)
-            console.print()
-        console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
-        console.print(
-            f"time      {facts.get('solve_seconds', '?')} s solving, {certified - started:.1f} s until certified, "
-            f"{time.perf_counter() - started:.1f} s in all"
-        )
-        console.print(f"files     {_files(directory)}", soft_wrap=True)
-    if certificate.relative_gap > settings.tolerance:
-        say_note(
-            f"the gap asked for, {settings.tolerance:.3g}, was not reached: the channel is private as certified, and "
-            f"its cost is within {certificate.relative_gap:.3g} of the least possible ({made.status})"
-        )
+        _show(made, settings, certified - started, time.perf_counter() - started, directory)
+    say_gap(made, settings)
 
 
-@contextmanager
-def _named_as_specified() -> Iterator[None]:
-    """Give the solver's own options the path that they have in a specification."""
-    try:
-        yield
-    except InputError as error:
-        if not error.path.startswith("options.extra"):
-            raise
-        path = error.path.replace("options.extra", "solver.options", 1)
-        raise SpecificationError(
-            path, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
-        ) from error
+def _show(made: Design, settings: SolverSettings, certified: float, finished: float, directory: str) -> None:
+    from mechdesign.report.sentences import requirement_name
+    from mechdesign.report.words import cost_measure
+
+    problem, certificate = made.problem, made.certificate
+    n, m = problem.cost.shape
+    facts = certificate.provenance
+    console = output()
+    console.print(Text(problem.title or "Privacy mechanism", "bold"))
+    console.print(f"{n} secrets, {m} observables\n")
+    names = [requirement_name(problem, requirement) for requirement in problem.requirements]
+    for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
+        console.print(shown)
+        console.print()
+    console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
+    console.print(
+        f"time      {facts.get('solve_seconds', '?')} s solving, {certified:.1f} s until certified, {finished:.1f} s "
+        "in all"
+    )
+    console.print(f"files     {_files(directory)}", soft_wrap=True)
 
 
 def _check_solver(name: str, path: str) -> None:

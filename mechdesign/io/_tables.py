@@ -211,6 +211,12 @@ class GraphPrivacyTable(Table, frozen=True):
     matrix: Raw | None = None
 
 
+class BudgetsFile(Table, frozen=True):
+    """``epsilon`` of a schedule: a file with the ε of each release."""
+
+    budgets: str
+
+
 class DistortionTable(Table, frozen=True):
     """``[[privacy]]`` with kind = "distortion"."""
 

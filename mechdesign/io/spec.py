@@ -26,6 +26,12 @@ A specification has a ``title`` and these tables; file names are relative to its
     names), as in `mechdesign.design`.
 
 ``epsilon``, ``radius`` and ``minimum`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
+
+In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file
+that `mechdesign budget -o` or `mechdesign.leakage.write_budgets` wrote (columns ``step`` and ``epsilon``, all
+positive). The specification then describes one problem for each distinct ε. The leakage for which budgets were found is
+that of releases in which ε bounds every pair of secrets: a distance of at most 1 (``distance = "hamming"``), a radius
+that covers all pairs, or a complete graph. Where a pair is further apart a note says so.
 """
 
 from __future__ import annotations
@@ -35,17 +41,27 @@ import importlib.resources
 import math
 import os
 import tomllib
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
-from mechdesign.errors import InfeasibleError, SpecificationError
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.io._domains import build_domain
 from mechdesign.io._measures import Measures
 from mechdesign.io._priors import build_prior
 from mechdesign.io._tables import Document, Raw, SolverTable, at, choice, convert
+from mechdesign.io.schedule import Schedule, read_schedule, scheduled
+from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
+from mechdesign.model.requirements import Requirement
 
 __all__ = ["SolverSettings", "Specification", "default", "parse", "read"]
 
@@ -64,6 +80,16 @@ class SolverSettings:
     options: dict[str, object]
 
 
+class _Data(NamedTuple):
+    """What the problems of a specification have in common."""
+
+    prior: Prior
+    cost: NDArray[np.float64]
+    objective: str
+    measures: Measures
+    notes: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Specification:
     """A specification whose keys are known and of the right kind; data files are read when the problem is asked for."""
@@ -77,16 +103,50 @@ class Specification:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
 
     def problem(self) -> Problem:
-        """Return the problem; raise `SpecificationError` naming a key, or `InfeasibleError` for too high a floor."""
-        return self._built[0]
+        """Return the problem; raise `SpecificationError` naming a key, or `InfeasibleError` for too high a floor.
+
+        A specification whose schedule has several ε has as many problems, and no single one: see `problems`.
+        """
+        if self.schedule is not None and len(self.schedule.distinct) > 1:
+            raise SpecificationError(
+                f"privacy[{scheduled(self.document.privacy)}].epsilon",
+                f"holds {len(self.schedule.distinct)} distinct ε, each with a problem of its own",
+                remedy="use problems() of the specification",
+            )
+        return self._first
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the problem, or with a schedule one for each of its distinct ε, in their order.
+
+        Everything that may be wrong is found with the first.
+        """
+        yield self._first
+        for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
+            with warnings.catch_warnings():
+                # The first problem has warned of the same distances.
+                warnings.simplefilter("ignore", MetricWarning)
+                made = self._problem(epsilon)
+            yield made
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the data, such as ``"312 points outside the box left out"``."""
-        return self._built[1]
+        notes = self._data.notes
+        place = scheduled(self.document.privacy)
+        if place is not None:
+            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+        return notes
 
     @functools.cached_property
-    def _built(self) -> tuple[Problem, tuple[str, ...]]:
+    def schedule(self) -> Schedule | None:
+        """The ε of successive releases, or None where ε is a number."""
+        place = scheduled(self.document.privacy)
+        if place is None:
+            return None
+        return read_schedule(self.document.privacy[place]["epsilon"], f"privacy[{place}].epsilon", self.folder)
+
+    @functools.cached_property
+    def _data(self) -> _Data:
         document = self.document
         secrets = build_domain(document.domain, "domain", self.folder)
         observables = secrets
@@ -95,13 +155,25 @@ class Specification:
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
         measures = Measures(secrets, observables, self.folder)
         cost, objective = measures.cost(document.cost, "cost")
-        requirements = [measures.requirement(raw, f"privacy[{i}]") for i, raw in enumerate(document.privacy)]
+        return _Data(prior, cost, objective, measures, notes)
+
+    @functools.cached_property
+    def _first(self) -> Problem:
+        return self._problem(None if self.schedule is None else self.schedule.distinct[0])
+
+    def _problem(self, epsilon: Fraction | None) -> Problem:
+        """Return the problem in which `epsilon` stands where a schedule is named."""
+        data, place = self._data, scheduled(self.document.privacy)
+        requirements = [
+            data.measures.requirement(raw | {"epsilon": epsilon} if i == place else raw, f"privacy[{i}]")
+            for i, raw in enumerate(self.document.privacy)
+        ]
+        secrets, observables = data.measures.secrets, data.measures.observables
         try:
             with at(""):
-                problem = Problem(prior, cost, requirements, objective, secrets, observables, self.title)
+                return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
         except InfeasibleError as error:
             raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
-        return problem, notes
 
 
 def read(path: str | os.PathLike[str]) -> Specification:
@@ -150,6 +222,21 @@ def default() -> Specification:
     """Return the specification that `mechdesign design` uses when it is given none: a city with simulated people."""
     text = importlib.resources.files("mechdesign.io").joinpath("default.toml").read_text(encoding="utf-8")
     return parse(text)
+
+
+def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+    """Return a note where a release may leak more than its ε, which is all that budgets account for."""
+    bound, n = requirement.claim(), requirement.size
+    if not isinstance(bound, PairBound):
+        return ()
+    largest = float(bound.weights.max(initial=0.0))
+    if len(bound) < n * (n - 1):
+        reason = "some pairs of secrets have no bound of their own, and a release may leak more than ε about them"
+    elif largest > 1:
+        reason = f"secrets are up to {largest:g} units apart, so that a release may leak {largest:g} ε"
+    else:
+        return ()
+    return (f"{path}: {reason}; budgets are found for releases that leak at most ε about any two secrets",)
 
 
 def _settings(raw: Raw) -> SolverSettings:

@@ -1,0 +1,117 @@
+"""Design a channel for each ε of a schedule: what `mechdesign design` does with a file of budgets."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.text import Text
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.cli.console import number, output, say_note, table
+from mechdesign.cli.solving import say_gap, solve
+from mechdesign.export.schedule import (
+    SCHEDULE,
+    check_schedule_target,
+    folder_name,
+    remove_schedule,
+    unused_folders,
+    write_schedule,
+)
+
+if TYPE_CHECKING:
+    from mechdesign.certify.certificate import Certificate
+    from mechdesign.io.schedule import Schedule
+    from mechdesign.io.spec import SolverSettings, Specification
+
+__all__ = ["design_schedule"]
+
+
+def design_schedule(
+    given: Specification,
+    schedule: Schedule,
+    settings: SolverSettings,
+    directory: str,
+    force: bool,
+    report: bool,
+    as_json: bool,
+) -> None:
+    """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
+
+    Each set is written when it is done, and the schedule last: after an interruption there is none.
+    """
+    check_schedule_target(directory, schedule, force)
+    problems = given.problems()
+    count = len(schedule.distinct)
+    certificates: dict[Fraction, Certificate] = {}
+    for epsilon, problem in zip(schedule.distinct, problems, strict=True):
+        if not certificates:
+            for note in given.notes:
+                say_note(note)
+        made = solve(problem, settings, f"{len(certificates) + 1} of {count}")
+        if not certificates:
+            remove_schedule(directory)
+        folder = folder_name(epsilon)
+        made.save(str(Path(directory) / folder), report=report)
+        say_gap(made, settings, f"{folder}: ")
+        certificates[epsilon] = made.certificate
+    write_schedule(directory, schedule)
+    unused = unused_folders(directory, schedule)
+    if unused:
+        say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")
+    if as_json:
+        click.echo(json.dumps([_described(schedule, *pair) for pair in certificates.items()], indent=2))
+    else:
+        _show(given, schedule, certificates, directory)
+
+
+def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:
+    return {
+        "epsilon": exact_text(epsilon),
+        "steps": schedule.steps(epsilon),
+        "folder": folder_name(epsilon),
+        "certificate": certificate.to_json(),
+    }
+
+
+def _show(
+    given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], directory: str
+) -> None:
+    from mechdesign.report.words import cost_measure
+
+    unit = cost_measure(next(given.problems())).unit
+    console = output()
+    console.print(Text(given.title or "Privacy mechanisms", "bold"))
+    releases = len(schedule.epsilons)
+    console.print(f"{releases} release{'s' * (releases > 1)}, {len(certificates)} distinct ε\n")
+    objective = next(iter(certificates.values())).objective
+    cost = f"{objective} cost" + (f", {unit}" if unit else "")
+    shown = table(
+        "ε", "releases", cost, "no less than", "relative gap", "folder", numbers=(cost, "no less than", "relative gap")
+    )
+    for epsilon, certificate in certificates.items():
+        reached = certificate.expected_cost if objective == "expected" else certificate.worst_cost
+        shown.add_row(
+            f"{float(epsilon):.6g}",
+            _ranges(schedule.steps(epsilon)),
+            number(reached),
+            number(certificate.lower_bound),
+            f"{certificate.relative_gap:.3g}",
+            folder_name(epsilon),
+        )
+    console.print(shown)
+    console.print(f"\nfiles     {directory}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
+
+
+def _ranges(steps: Sequence[int]) -> str:
+    """Write ascending numbers with runs joined: 0, 2–5, 9."""
+    parts = []
+    for _, run in itertools.groupby(enumerate(steps), lambda pair: pair[1] - pair[0]):
+        members = [step for _, step in run]
+        parts.append(f"{members[0]}" if len(members) == 1 else f"{members[0]}–{members[-1]}")
+    return ", ".join(parts)

@@ -1,0 +1,81 @@
+"""Write the designs of a schedule: a folder with a certified set for each ε, and ``schedule.csv``, which says when.
+
+``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. It is
+written last, as a whole, and an older one is removed first: where it stands, all folders that it names are complete and
+of one run.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import ExportError
+from mechdesign.export.files import check_target, check_writable
+from mechdesign.io.schedule import Schedule
+from mechdesign.io.writing import write_file
+
+__all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "remove_schedule", "unused_folders", "write_schedule"]
+
+SCHEDULE = "schedule.csv"
+
+_PREFIX = "epsilon-"
+
+
+def folder_name(epsilon: Fraction) -> str:
+    """Return the name of the folder for one ε, such as ``epsilon-0.1``."""
+    return f"{_PREFIX}{exact_text(epsilon)}"
+
+
+def check_schedule_target(directory: str | os.PathLike[str], schedule: Schedule, force: bool = False) -> None:
+    """Raise `ExportError` unless the designs of a schedule may and can be written into `directory`.
+
+    They may when the folder does not exist or is empty, or when it holds only such designs; with `force` always.
+    """
+    folder = Path(directory)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise ExportError(f"{folder} is not a folder; choose another one")
+        others = sorted(entry.name for entry in folder.iterdir() if not _is_ours(entry)) if folder.is_dir() else []
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if others and not force:
+        raise ExportError(
+            f"{folder} holds {others[0]}, which is no part of a schedule of designs; choose another folder, or say "
+            "--force to write beside it"
+        )
+    check_writable(folder)
+    for epsilon in schedule.distinct:
+        check_target(folder / folder_name(epsilon), force)
+
+
+def remove_schedule(directory: str | os.PathLike[str]) -> None:
+    """Remove an older ``schedule.csv`` before its folders are replaced; raise `ExportError` when that fails."""
+    path = Path(directory) / SCHEDULE
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ExportError(f"{path} cannot be replaced: {error.strerror or error}") from error
+
+
+def write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> None:
+    """Write ``schedule.csv``, when all folders are there; raise `ExportError` when that fails."""
+    lines = ["step,epsilon,folder"]
+    for step, epsilon in enumerate(schedule.epsilons):
+        lines.append(f"{step},{exact_text(epsilon)},{folder_name(epsilon)}")
+    write_file(Path(directory) / SCHEDULE, ["".join(f"{line}\n" for line in lines).encode()])
+
+
+def unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
+    """Return the names of folders for other ε, of an earlier schedule."""
+    used = {folder_name(epsilon) for epsilon in schedule.distinct}
+    names = (entry.name for entry in Path(directory).iterdir() if entry.is_dir())
+    return sorted(name for name in names if name.startswith(_PREFIX) and name not in used)
+
+
+def _is_ours(entry: Path) -> bool:
+    if entry.is_dir():
+        return entry.name.startswith(_PREFIX)
+    return entry.name == SCHEDULE or (entry.name.startswith(f".{SCHEDULE}.") and entry.name.endswith(".partial"))
