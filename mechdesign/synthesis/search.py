@@ -13,18 +13,21 @@ from mechdesign.synthesis.relax import Relaxed, relax
 
 __all__ = ["search"]
 
+# Beyond this many pairs times observables (about 130 secrets) lazy rows take HiGHS more than some minutes.
+_TOO_MANY = 2_200_000
+
 
 def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
     """Solve a normal form as planned, to a relative gap of `tolerance` where the method works by gaps.
 
     Where we chose the block method and it stalls, lazy rows on HiGHS take over, and the facts say so. Where the caller
-    chose it, what it found stands: it is certified like everything else, with its own gap.
+    chose it, or HiGHS would need hours, what it found stands: it is certified like everything else, with its own gap.
     """
     if chosen.solver != BLOCK:
         return relax(form, chosen, options)
     clock = time.perf_counter()
     found = relax_block(form, replace(options, tolerance=tolerance / 2))
-    if found.status is not Status.STALLED or not chosen.chosen:
+    if found.status is not Status.STALLED or not chosen.chosen or form.exponents.size * form.observables > _TOO_MANY:
         return found
     if options.report is not None:
         options.report(Progress(f"block {found.message}; HiGHS takes over", time.perf_counter() - clock))
