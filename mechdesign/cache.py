@@ -34,7 +34,7 @@ def folder() -> Path | None:
     named = os.environ.get(VARIABLE, "").strip()
     if named.lower() in ("off", "0", "none"):
         return None
-    return Path(named) if named else user_cache_path("mechdesign", appauthor=False)
+    return Path(named).expanduser() if named else user_cache_path("mechdesign", appauthor=False)
 
 
 def path_of(kind: str, key: str) -> Path | None:

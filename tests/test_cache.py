@@ -153,3 +153,31 @@ def test_many_processes_at_once(folder: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         assert all(pool.map(_store_and_load, range(3)))
     assert not list(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"G": np.zeros((2, 2)), "D": np.zeros(2), "rest": np.zeros(2)},
+        {"G": np.array([0.5]), "D": np.array([0.5, 0.1]), "rest": np.array([0.1])},
+        {"G": np.array([0.1, 0.2]), "D": np.array([0.2, 0.1]), "rest": np.array([0.1, 0.1])},
+        {"G": np.array([np.nan]), "D": np.array([0.2]), "rest": np.array([0.1])},
+        {"G": np.zeros(0), "D": np.zeros(0), "rest": np.zeros(0)},
+        {"G": np.array([1]), "D": np.array([0]), "rest": np.array([0])},
+        {"G": np.array([0.1])},
+    ],
+)
+def test_what_is_no_loss_function_is_computed_again(folder: Path, P: np.ndarray, arrays: dict) -> None:
+    truth = LossFunction(P)
+    cache.store("loss-function-1", truth.digest, arrays)
+    assert LossFunction(P).lines == truth.lines
+    found = cache.load("loss-function-1", truth.digest)
+    assert found is not None
+    assert found["G"].tolist() == [line.G for line in truth.lines]
+
+
+def test_the_home_folder_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv(cache.VARIABLE, "~/kept")
+    assert cache.folder() == tmp_path / "kept"

@@ -64,7 +64,7 @@ def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
                 f"{file}, step {step} has no budget",
                 value=exact_text(epsilon),
                 bound="greater than 0",
-                remedy="a budget of 0 means that nothing may be released then: its channel would tell nothing. Leave such "
-                "steps out of the releases, or find budgets for a smoothed matrix, which are positive",
+                remedy="a budget of 0 means that nothing may be released then: its channel would tell nothing. Leave "
+                "such steps out of the releases, or find budgets for a smoothed matrix, which are positive",
             )
     return Schedule(epsilons)

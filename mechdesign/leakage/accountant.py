@@ -12,8 +12,8 @@ from mechdesign.leakage.accountant_file import read_state, write_state
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
-from mechdesign.model._arrays import as_number
 
 __all__ = ["Accountant"]
 
@@ -39,9 +39,7 @@ class Accountant:
     def __init__(
         self, alpha: float, backward: Correlation = None, forward: Correlation = None, on_excess: str = "refuse"
     ) -> None:
-        self._alpha = as_number(alpha, "alpha")
-        if self._alpha <= 0:
-            raise InputError("alpha", "leaves no budget", value=self._alpha, bound="a number > 0")
+        self._alpha = as_target(alpha)
         if on_excess not in ("refuse", "warn"):
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         self._on_excess = on_excess
@@ -81,7 +79,7 @@ class Accountant:
 
     def preview(self, epsilon: float) -> Floats:
         """Return what every release would leak, shape (T + 1,), if the next one spent `epsilon`; record nothing."""
-        epsilon = self._checked(epsilon)
+        epsilon = as_not_negative(epsilon, "epsilon")
         before, after = self._extended(epsilon)
         return _total(before, after, [*self._epsilons, epsilon])
 
@@ -90,7 +88,7 @@ class Accountant:
 
         Raises `LeakageExceededError`, recording nothing, when some release would leak more than α.
         """
-        epsilon = self._checked(epsilon)
+        epsilon = as_not_negative(epsilon, "epsilon")
         before, after = self._extended(epsilon)
         total = _total(before, after, [*self._epsilons, epsilon])
         worst = int(np.argmax(total))
@@ -135,19 +133,13 @@ class Accountant:
             accountant._losses = losses
             accountant._before, accountant._after = [[] for _ in losses[0]], [[] for _ in losses[1]]
             for epsilon in epsilons:
-                accountant._record(accountant._checked(epsilon))
+                accountant._record(as_not_negative(epsilon, "epsilon"))
             accountant._recompute()
         except InputError as error:
             raise StateError(f"{path}: {error}") from error
         if on_excess == "refuse" and len(epsilons) and accountant.leakage.max() > alpha:
             raise StateError(f"{path}: the releases leak more than the promised {alpha:.6g}")
         return accountant
-
-    def _checked(self, epsilon: float) -> float:
-        epsilon = as_number(epsilon, "epsilon")
-        if epsilon < 0:
-            raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
-        return epsilon
 
     def _remedy(self, epsilon: float) -> str:
         if epsilon > self._alpha:

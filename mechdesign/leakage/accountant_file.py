@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from os import PathLike
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.io.writing import write_file
-from mechdesign.leakage.lines import Line
+from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.signals import StateError
 
@@ -73,8 +72,7 @@ def _loss(entry: Any) -> LossFunction | None:
     if entry is None:
         return None
     lines = [Line(*(_number(value) for value in line)) for line in entry["lines"]]
-    in_order = all(one.D > other.D and one.G > other.G for one, other in itertools.pairwise(lines))
-    if not lines or not in_order or any(min(line) < 0 or max(line) > 1 + 1e-9 for line in lines):
+    if not are_pieces(lines):
         raise ValueError("the pieces of a loss function are out of order or out of range")
     return LossFunction.from_lines(int(entry["n"]), str(entry["matrix_sha256"]), lines)
 

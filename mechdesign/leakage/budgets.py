@@ -7,13 +7,13 @@ import warnings
 
 import numpy as np
 
-from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.recursion import temporal
 from mechdesign.leakage.signals import BudgetWarning
-from mechdesign.model._arrays import as_integer, as_number
+from mechdesign.model._arrays import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]
 
@@ -33,7 +33,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     >>> round(constant_budget(1.0, backward=[[0.8, 0.2], [0.2, 0.8]], forward=[[0.8, 0.2], [0.1, 0.9]]), 9)
     0.203872123
     """
-    alpha = _target(alpha)
+    alpha = as_target(alpha)
     before, after = _functions(backward, forward)
     if _identity(before) or _identity(after):
         _warn_of_zero("for ever", before, after)
@@ -49,7 +49,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     identity ε_m is 0, which is returned with a `BudgetWarning`: α_B = α, α_F = 0 if only L_B is, the other way round if
     only L_F is, and half of α each if both are. Rounded down.
     """
-    alpha, steps = _target(alpha), as_integer(steps, "steps", 1)
+    alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
     before, after = _functions(backward, forward)
     if steps == 1:
         return np.array([alpha])
@@ -64,7 +64,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     else:
         middle = _constant(alpha, before, after)
         first = _limit(before, middle)
-        last = max(alpha * (1.0 - _MARGIN) + middle - first, 0.0)
+        last = alpha if middle == alpha else max(alpha * (1.0 - _MARGIN) + middle - first, 0.0)
     budgets = np.full(steps, middle)
     budgets[0], budgets[-1] = first, last
     # Recomputed as anybody would recompute it; a few steps down are all that rounding can ask for.
@@ -74,19 +74,6 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
             break
         budgets *= alpha / leakage * (1.0 - _MARGIN)
     return budgets
-
-
-def _target(alpha: float) -> float:
-    alpha = as_number(alpha, "alpha")
-    if alpha <= 0:
-        raise InputError(
-            "alpha",
-            "leaves no budget",
-            value=alpha,
-            bound="a number > 0",
-            remedy="alpha is what each release may leak, in nats, such as 1",
-        )
-    return alpha
 
 
 def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
@@ -111,6 +98,9 @@ def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
     def excess(epsilon: float) -> float:
         return _limit(before, epsilon) + (_limit(after, epsilon) - epsilon) - goal
 
+    if _limit(before, alpha) == alpha and _limit(after, alpha) == alpha:
+        # Nothing is lost to other releases.
+        return alpha
     low, high = 0.0, goal
     if excess(high) <= 0:
         return high

@@ -40,6 +40,8 @@ class Candidates:
 
     def __init__(self, options: Iterable[Any]) -> None:
         functions: list[LossFunction | Varying | None] = []
+        if isinstance(options, str) or not isinstance(options, Iterable):
+            raise InputError("candidates", "are not several", value=options, bound="a list of matrices, or of None")
         for index, option in enumerate(options):
             known = isinstance(option, Varying)
             functions.append(option if known else as_loss(option, f"candidates[{index}]"))
@@ -97,6 +99,8 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
 def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ...]:
     known: dict[int, LossFunction | None] = {}
     functions = []
+    if isinstance(steps, str) or not isinstance(steps, Iterable):
+        raise InputError(path, "are not several matrices", value=steps, bound="a list of matrices, or of None")
     # The list keeps every matrix alive, so that no two of them share an id.
     for index, step in enumerate(list(steps)):
         if id(step) not in known:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Integers", "Line", "line_of"]
+__all__ = ["Floats", "Integers", "Line", "are_pieces", "line_of"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,3 +44,9 @@ def line_of(q: Floats, d: Floats, mu: float) -> Line:
         math.fsum(chosen_d.tolist()),
         math.fsum(q[~inside].tolist()),
     )
+
+
+def are_pieces(lines: Sequence[Line]) -> bool:
+    """Whether lines may be those of a loss function: shares of probability, falling in G and in D."""
+    within = all(0 <= value <= 1 + 1e-9 for line in lines for value in line)
+    return bool(lines) and within and all(a.G > b.G and a.D > b.D for a, b in itertools.pairwise(lines))

@@ -12,14 +12,14 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
-from mechdesign.errors import InputError
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
 from mechdesign.leakage.hull import envelope
-from mechdesign.leakage.lines import Floats, Line
+from mechdesign.leakage.lines import Floats, Line, are_pieces
 from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
+from mechdesign.leakage.numbers import as_alphas, as_not_negative
 from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
-from mechdesign.model._arrays import as_number, read_only
+from mechdesign.model._arrays import read_only
 
 __all__ = ["LossFunction", "Pieces"]
 
@@ -76,10 +76,8 @@ class LossFunction:
         matrix = as_transition(P, path)
         digest = matrix_digest(matrix)
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
-        stored = caching.load(_KIND, digest) if keep else None
-        if stored is not None and set(stored) == {"G", "D", "rest"}:
-            lines = [Line(*values) for values in zip(*(stored[name].tolist() for name in Line._fields), strict=True)]
-        else:
+        lines = _stored(digest) if keep else None
+        if lines is None:
             lines = _lines(matrix)
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
@@ -123,13 +121,7 @@ class LossFunction:
         """
         if type(alpha) is float and alpha >= 0:
             return self.at(alpha)
-        try:
-            values = np.asarray(alpha, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError("alpha", "is not an array of numbers", value=alpha, bound="numbers >= 0") from error
-        good = values >= 0
-        if not good.all():
-            raise InputError("alpha", "is not accepted", value=float(values[~good].flat[0]), bound="a number >= 0")
+        values = as_alphas(alpha)
         if values.ndim == 0:
             return self.at(float(values))
         flat = values.ravel()
@@ -180,9 +172,7 @@ class LossFunction:
         Theorem 11, for the piece that rules at the fixed point, which is the largest over all pieces; nothing is
         iterated.
         """
-        epsilon = as_number(epsilon, "epsilon")
-        if epsilon < 0:
-            raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
+        epsilon = as_not_negative(epsilon, "epsilon")
         return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
 
     def __repr__(self) -> str:
@@ -193,6 +183,18 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     """Return G, D and rest, each of shape (k,)."""
     G, D, rest = np.array(lines, dtype=np.float64).reshape(-1, 3).T.copy()
     return G, D, rest
+
+
+def _stored(digest: str) -> list[Line] | None:
+    """Return the lines in the cache, or None where there are none that can be those of a loss function."""
+    stored = caching.load(_KIND, digest)
+    if stored is None or set(stored) != set(Line._fields):
+        return None
+    columns = [stored[name] for name in Line._fields]
+    if any(column.dtype != np.float64 or column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
+        return None
+    lines = [Line(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+    return lines if are_pieces(lines) else None
 
 
 def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:

@@ -20,6 +20,7 @@ from mechdesign.errors import InputError
 from mechdesign.leakage.formulas import limit_of, log_ratio
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.matrices import as_transition
+from mechdesign.leakage.numbers import as_alphas, as_not_negative
 
 __all__ = ["Piecewise", "Tables", "algorithm1", "algorithm2", "algorithm3", "algorithm4", "algorithm5", "algorithm6"]
 
@@ -105,6 +106,7 @@ def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewis
     Mended: the second recursion is on [α_k, α_m]; where two functions meet at the left end, the right one stays; the
     zero function comes of identical rows, not of uniform ones.
     """
+    largest = as_not_negative(largest, "largest")
     tables = algorithm2(P) if tables is None else tables
     if not len(tables.G) or not (tables.G > 0).any():
         return Piecewise(np.zeros(1), np.zeros(1), np.zeros(1), largest)
@@ -138,7 +140,7 @@ def algorithm5(P: Any, alpha: ArrayLike, function: Piecewise | None = None) -> F
 
     Raises `InputError` for α beyond the end of a given function: the algorithm knows nothing of it.
     """
-    values = np.asarray(alpha, dtype=np.float64)
+    values = as_alphas(alpha)
     if function is None:
         function = algorithm4(P, float(np.max(values, initial=0.0)) or 1.0)
 
@@ -162,11 +164,12 @@ def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
 
     The (q, d) of the theorem are those that rule at the fixed point, not at α = ε; they give the largest value of all.
     """
+    epsilon = as_not_negative(epsilon, "epsilon")
     G, D, rest, until = algorithm2(P) if tables is None else tables
     real = until >= 0
     if not real.any():
-        return float(epsilon)
-    return float(limit_of(G[real], D[real], rest[real], float(epsilon)).max())
+        return epsilon
+    return float(limit_of(G[real], D[real], rest[real], epsilon).max())
 
 
 def _dense(P: Any) -> Floats:
@@ -175,10 +178,7 @@ def _dense(P: Any) -> Floats:
 
 
 def _each(alpha: ArrayLike, one: Any) -> Floats | float:
-    values = np.asarray(alpha, dtype=np.float64)
-    wrong = ~(values >= 0)
-    if wrong.any():
-        raise InputError("alpha", "is not accepted", value=float(values[wrong].flat[0]), bound="a number >= 0")
+    values = as_alphas(alpha)
     if values.ndim == 0:
         return float(one(float(values)))
     return np.array([one(value) for value in values.ravel().tolist()]).reshape(values.shape)

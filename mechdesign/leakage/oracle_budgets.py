@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.oracle import algorithm2, algorithm3, algorithm6
+from mechdesign.model._arrays import as_integer
 
 __all__ = ["algorithm7", "algorithm8"]
 
@@ -19,8 +21,9 @@ def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
 
     Mended: a relative stopping rule, which here is that the interval no longer shrinks, and an end to the loop.
     """
+    alpha = as_target(alpha)
     tables_B, tables_F = algorithm2(P_B), algorithm2(P_F)
-    low, high = 0.0, float(alpha)
+    low, high = 0.0, alpha
     for _ in range(_STEPS):
         epsilon = (low + high) / 2
         if not low < epsilon < high:
@@ -36,10 +39,11 @@ def algorithm8(alpha: float, steps: int, P_B: Any, P_F: Any) -> Floats:
     A root lies in [0, α], because L is non-decreasing and 1-Lipschitz. Mended: budgets between run over [2, T − 1], and
     a single release gets α.
     """
+    alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
     if steps == 1:
-        return np.array([float(alpha)])
+        return np.array([alpha])
     tables_B, tables_F = algorithm2(P_B), algorithm2(P_F)
-    low, high = 0.0, float(alpha)
+    low, high = 0.0, alpha
     for _ in range(_STEPS):
         alpha_B = (low + high) / 2
         if not low < alpha_B < high:

@@ -44,7 +44,7 @@ _MARKERS = "os^Dv<>"
 def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Figure:
     """Show backward, forward and temporal leakage of every release beside its budget (Figure 3)."""
     budgets = as_budgets(epsilons)
-    steps = np.arange(1, len(budgets) + 1)
+    steps = np.arange(len(budgets))
     figure, axes = _panels(1)
     series = (
         ("backward (BPL)", backward_leakage(budgets, backward)),
@@ -53,8 +53,9 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
         ("budget ε", budgets),
     )
     _lines(axes[0], steps, series)
-    _label(axes[0], "release", "leakage in nats")
+    _label(axes[0], "release", "leakage in nats", legend=False)
     _from_zero(axes[0])
+    _legend_below(figure)
     return figure
 
 
@@ -88,7 +89,7 @@ def maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) 
     `cases` maps a title to (matrix, ε). A supremum is a dashed line; where there is none, the panel says so.
     """
     figure, panels = _panels(len(cases), columns=2)
-    time = np.arange(1, steps + 1)
+    time = np.arange(steps)
     for axes, (title, (P, epsilon)) in zip(panels, cases.items(), strict=True):
         function = P if isinstance(P, LossFunction) else LossFunction(P)
         series = backward_leakage(np.full(steps, epsilon), function)
@@ -120,7 +121,7 @@ def runtime(
     axes[0].set_yscale("log")
     axes[0].set_title(title, fontsize="medium")
     _label(axes[0], variable, "seconds", legend=False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    _legend_below(figure)
     return figure
 
 
@@ -136,7 +137,7 @@ def correlation_strength(
     figure, panels = _panels(len(epsilons), columns=2)
     functions = {(n, s): LossFunction(smooth(np.eye(n), s)) for n, s in cases}
     for axes, epsilon, count in zip(panels, epsilons, steps, strict=True):
-        time = np.arange(1, count + 1)
+        time = np.arange(count)
         budgets = np.full(count, epsilon)
         _lines(
             axes,
@@ -152,7 +153,7 @@ def correlation_strength(
 def allocation(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Figure:
     """Show the budgets of Algorithms 7 and 8 and the leakage that each gives, with the target α (Figure 8)."""
     figure, panels = _panels(2, columns=2)
-    time = np.arange(1, steps + 1)
+    time = np.arange(steps)
     constant = np.full(steps, constant_budget(alpha, backward, forward))
     allocated = allocate_budget(alpha, steps, backward, forward)
     budgets = (("constant (Algorithm 7)", constant), ("allocated (Algorithm 8)", allocated))
@@ -228,6 +229,10 @@ def _label(axes: Axes, x: str, y: str, legend: bool = True) -> None:
     axes.set_axisbelow(True)
     if legend:
         axes.legend(frameon=False, fontsize="small")
+
+
+def _legend_below(figure: Figure) -> None:
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
 
 
 def _from_zero(axes: Axes) -> None:

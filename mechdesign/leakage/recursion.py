@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.model._arrays import as_budgets, as_number
+from mechdesign.leakage.numbers import as_not_negative
+from mechdesign.model._arrays import as_budgets
 
 __all__ = ["backward", "forward", "supremum", "temporal"]
 
@@ -55,9 +55,7 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
 
     The suprema of backward and forward leakage (Theorem 11) less ε.
     """
-    epsilon = as_number(epsilon, "epsilon")
-    if epsilon < 0:
-        raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
+    epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
     for correlation, path in ((backward, "backward"), (forward, "forward")):
         functions = candidate_functions(correlation, path)

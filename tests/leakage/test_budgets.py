@@ -90,8 +90,10 @@ def test_degenerate_losses() -> None:
 
 
 def test_no_correlation_spends_everything() -> None:
-    np.testing.assert_allclose(leakage.allocate_budget(2.0, 3), [2.0] * 3, rtol=1e-13)
-    assert leakage.constant_budget(2.0) == pytest.approx(2.0, rel=1e-13)
+    alike = [[0.3, 0.7], [0.3, 0.7]]
+    for backward in (None, alike):
+        assert leakage.allocate_budget(2.1, 3, backward).tolist() == [2.1] * 3
+        assert leakage.constant_budget(2.1, backward) == 2.1
 
 
 def test_candidates_hold_for_each() -> None:

@@ -1,0 +1,50 @@
+"""Check the numbers that this room is given: leakages α and budgets ε, in nats."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.lines import Floats
+from mechdesign.model._arrays import as_number
+
+__all__ = ["as_alphas", "as_not_negative", "as_target"]
+
+
+def as_alphas(alpha: ArrayLike) -> Floats:
+    """Return numbers α ≥ 0, infinity included, as float64 of any shape; raise `InputError` naming the first bad one."""
+    bound = "numbers >= 0"
+    try:
+        values = np.asarray(alpha)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"an array of {values.dtype} was given")
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("alpha", "is not an array of numbers", value=alpha, bound=bound) from error
+    good = values >= 0
+    if not good.all():
+        raise InputError("alpha", "is not accepted", value=float(values[~good].flat[0]), bound="a number >= 0")
+    return values
+
+
+def as_not_negative(value: float, path: str) -> float:
+    """Return a finite number ≥ 0; raise `InputError` otherwise."""
+    number = as_number(value, path)
+    if number < 0:
+        raise InputError(path, "is negative", value=number, bound="a number >= 0")
+    return number
+
+
+def as_target(alpha: float) -> float:
+    """Return what each release may leak, a finite number > 0; raise `InputError` otherwise."""
+    number = as_number(alpha, "alpha")
+    if number <= 0:
+        raise InputError(
+            "alpha",
+            "leaves no budget",
+            value=number,
+            bound="a number > 0",
+            remedy="alpha is what each release may leak, in nats, such as 1",
+        )
+    return number
