@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, Stated
-from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._arrays import as_floats, require
@@ -63,7 +63,7 @@ class MetricPrivacy(Requirement):
         distances.check_metric(self.distance, "distance")
 
     def __repr__(self) -> str:
-        return f"MetricPrivacy(epsilon={float(self.epsilon):g}, {self.size} secrets)"
+        return f"MetricPrivacy(epsilon={exact_text(self.epsilon)}, {self.size} secrets)"
 
     @property
     def size(self) -> int:
@@ -94,7 +94,7 @@ class ThresholdPrivacy(Requirement):
         distances.check_metric(self.distance, "distance")
 
     def __repr__(self) -> str:
-        return f"ThresholdPrivacy(epsilon={float(self.epsilon):g}, radius={float(self.radius):g}, {self.size} secrets)"
+        return f"ThresholdPrivacy(epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}, {self.size} secrets)"
 
     @property
     def size(self) -> int:
@@ -133,7 +133,7 @@ class GraphPrivacy(Requirement):
 
     def __repr__(self) -> str:
         return (
-            f"GraphPrivacy(epsilon={float(self.epsilon):g}, {self.size} secrets, {self.graph.number_of_edges()} edges)"
+            f"GraphPrivacy(epsilon={exact_text(self.epsilon)}, {self.size} secrets, {self.graph.number_of_edges()} edges)"
         )
 
     @property
@@ -175,7 +175,7 @@ class DistortionPrivacy(Requirement):
         object.__setattr__(self, "distance", matrix)
 
     def __repr__(self) -> str:
-        return f"DistortionPrivacy(minimum={float(self.minimum):g}, {self.size} secrets)"
+        return f"DistortionPrivacy(minimum={exact_text(self.minimum)}, {self.size} secrets)"
 
     @property
     def size(self) -> int:

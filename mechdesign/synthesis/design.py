@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -129,7 +129,6 @@ def design(
         "mechdesign": __version__,
         "numpy": np.__version__,
         "plan": chosen.reason,
-        "status": relaxed.status.value,
         **relaxed.facts,
         "privacy_weight": numerators.privacy_weight,
         "floor_weight": numerators.floor_weight,
@@ -137,14 +136,19 @@ def design(
         "rounding_seconds": round(rounded - solved, 3),
     }
     evidence = _evidence(problem, numerators.numerators, relaxed.multipliers)
-    certificate = certify(evidence, provenance)
+    certificate = certify(evidence)
     certificate.require()
+    # What a solver calls optimal is what we call so only when the certificate agrees.
+    status = relaxed.status
+    if status is Status.OPTIMAL and exact(certificate.relative_gap) > exact(tolerance):
+        status = Status.STALLED
+    certificate = replace(certificate, provenance={**provenance, "status": status.value})
     channel = Channel(
         numerators.numerators,
         problem.secrets.labels if problem.secrets is not None else (),
         problem.observables.labels if problem.observables is not None else (),
     )
-    return Design(problem, channel, certificate, relaxed.multipliers, relaxed.status.value)
+    return Design(problem, channel, certificate, relaxed.multipliers, status.value)
 
 
 def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
@@ -153,7 +157,7 @@ def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers |
 
 
 def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
-    """Round what the solver found; after an early stop, release a constant where that is cheaper."""
+    """Round what the solver found, or release a constant where that is cheaper."""
     problem = form.problem
     bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
 
@@ -163,9 +167,9 @@ def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
     def distortions(numerators: Integers) -> tuple[Fraction, ...]:
         return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
 
-    matrices = [relaxed.matrix] if relaxed.matrix is not None else []
-    if relaxed.status is not Status.OPTIMAL or not matrices:
-        matrices.append(np.tile(cheapest_constant(form), (form.groups, 1)))
+    matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
+    if relaxed.matrix is not None:
+        matrices.insert(0, relaxed.matrix)
     found = [round_channel(form, matrix, holds, distortions) for matrix in matrices]
     channels = [rounded for rounded in found if rounded is not None]
     if not channels:

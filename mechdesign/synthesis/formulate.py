@@ -23,6 +23,9 @@ LARGEST_EXPONENT = 40.0
 """Bounds with ratios above e^40 (about 2e17) get no row: their coefficients would drown the solver, and meeting them
 afterwards moves less than 1e-17 of probability."""
 
+# Costs below this part of the largest one are left to the certificate's own unit.
+_LEAST_MAGNITUDE = 1e-8
+
 
 @dataclass(frozen=True, eq=False)
 class Triples:
@@ -62,8 +65,8 @@ class ChannelProgram:
 
     Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the adversary's
     error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last, ``privacy``. Privacy rows
-    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs are multiplied by `scale`; the errors of floor i by
-    `floor_scales[i]`, which makes both of order one.
+    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs, and θ with them, are multiplied by `scale`, the errors
+    of floor i by `floor_scales[i]`; that makes all of order one.
     """
 
     program: LinearProgram
@@ -107,10 +110,10 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
     column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
     column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
 
-    scale = form.groups / max(float(problem.cost.max()), 1e-300)
+    scale = _scale(form)
     cost, lower = np.zeros(width), np.zeros(width)
     if worst:
-        cost[-1] = scale
+        cost[-1] = 1.0
     else:
         cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * problem.cost).ravel() * scale
     # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
@@ -122,7 +125,7 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
     for i, factor in enumerate(floor_scales):
         blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
     if worst:
-        blocks.append(_worst(form, width))
+        blocks.append(_worst(form, scale, width))
     blocks.append(_privacy(form, triples, roots, width))
     stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
     program = LinearProgram(
@@ -137,6 +140,20 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
         name=problem.title or "channel",
     )
     return ChannelProgram(program, form, triples, scale, floor_scales, roots)
+
+
+def _scale(form: NormalForm) -> float:
+    """Return what makes the optimum of order one, or of the order of the groups where every group has its own cost.
+
+    The cheapest constant output bounds the optimum. Where a peaked prior makes that tiny, solvers would otherwise take
+    all that matters for zero.
+    """
+    problem = form.problem
+    largest = float(problem.cost.max())
+    if problem.objective == "worst":
+        return 1.0 / max(largest, 1e-300)
+    magnitude = float((problem.prior @ problem.cost).min())
+    return form.groups / max(magnitude, _LEAST_MAGNITUDE * largest, 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +197,9 @@ def _floor(form: NormalForm, index: int, factor: float, start: int, width: int) 
     return _block(f"floor{index}", entries, lower, np.inf, width)
 
 
-def _worst(form: NormalForm, width: int) -> _Block:
-    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret."""
-    cost, observables = form.problem.cost, form.observables
+def _worst(form: NormalForm, scale: float, width: int) -> _Block:
+    """θ − Σ_o scale·c(s, o) p(o|group of s) >= 0 for every secret."""
+    cost, observables = form.problem.cost * scale, form.observables
     secrets = np.arange(cost.shape[0])
     columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
     entries = [

@@ -58,7 +58,7 @@ def round_channel(
     best: tuple[float, Floats, Floats, Floats] | None = None
     paths = _shortest(form.exponents)
     for threshold in _NEGLIGIBLE:
-        rows = _raise(_clean(matrix, threshold), paths)
+        rows = _raise(_clean(matrix, threshold, labels), paths)
         common = _common(rows, labels)
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
@@ -87,12 +87,14 @@ def round_channel(
         floor_weight = min(1.0, max(2 * floor_weight, short * (1 + 1e-9) + 2.0**-50))
 
 
-def _clean(matrix: Floats, threshold: float) -> Floats:
-    """Clip, empty negligible columns, normalise."""
+def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
+    """Clip, empty the columns that are negligible within a connected set, normalise."""
     rows = np.clip(matrix, 0.0, 1.0)
-    kept = rows.max(axis=0) > threshold
-    rows = rows * kept
-    rows[rows.sum(axis=1) <= 0] = kept if kept.any() else 1.0
+    for label in np.unique(labels):
+        members = labels == label
+        kept = rows[members].max(axis=0) > threshold
+        rows[members] *= kept
+        rows[members & (rows.sum(axis=1) <= 0)] = kept if kept.any() else 1.0
     return _normalised(rows)
 
 
