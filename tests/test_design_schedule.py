@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import pty
@@ -108,6 +109,23 @@ def test_an_interrupted_run_leaves_no_schedule(monkeypatch):
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 130
     assert not Path("out/schedule.csv").exists()
     assert run("verify", "out/epsilon-0.5").exit_code == 0
+
+
+def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
+    from mechdesign.synthesis.design import design
+
+    calls = []
+
+    def best_so_far(*arguments, **options):
+        made = design(*arguments, **options)
+        calls.append(made)
+        return dataclasses.replace(made, status="stopped by the user") if len(calls) == 2 else made
+
+    monkeypatch.setattr("mechdesign.synthesis.design.design", best_so_far)
+    result = run("design", "s.toml", "-o", "out", "--no-report")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert "stopped in design 2 of 3; those before it stand" in result.stderr
+    assert os.listdir("out") == ["epsilon-0.5"]
 
 
 def test_settings_are_the_same_for_all(monkeypatch):

@@ -15,6 +15,7 @@ from rich.text import Text
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import number, output, say_note, table
 from mechdesign.cli.solving import say_gap, solve
+from mechdesign.errors import SolverInterruptedError
 from mechdesign.export.schedule import (
     SCHEDULE,
     check_schedule_target,
@@ -23,6 +24,7 @@ from mechdesign.export.schedule import (
     unused_folders,
     write_schedule,
 )
+from mechdesign.solvers.contract import Status
 
 if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
@@ -43,7 +45,8 @@ def design_schedule(
 ) -> None:
     """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
 
-    Each set is written when it is done, and the schedule last: after an interruption there is none.
+    Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
+    done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
     check_schedule_target(directory, schedule, force)
     problems = given.problems()
@@ -54,6 +57,8 @@ def design_schedule(
             for note in given.notes:
                 say_note(note)
         made = solve(problem, settings, f"{len(certificates) + 1} of {count}")
+        if made.status == Status.INTERRUPTED.value:
+            raise SolverInterruptedError(f"stopped in design {len(certificates) + 1} of {count}; those before it stand")
         if not certificates:
             remove_schedule(directory)
         folder = folder_name(epsilon)

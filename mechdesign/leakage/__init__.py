@@ -10,6 +10,9 @@ algorithms of the paper, `algorithm1` to `algorithm8`, and `fractional` are inde
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from mechdesign.io.budgets import read_budgets, write_budgets
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
@@ -23,6 +26,9 @@ from mechdesign.leakage.population import User, UsersLeakage, users
 from mechdesign.leakage.recursion import backward, forward, supremum, temporal
 from mechdesign.leakage.row_pair import fractional, row_pair_program
 from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
+
+if TYPE_CHECKING:
+    from mechdesign.leakage import plots as plots
 
 __all__ = [
     "Accountant",
@@ -52,6 +58,7 @@ __all__ = [
     "forward",
     "fractional",
     "guarantees",
+    "plots",
     "read_budgets",
     "row_pair_program",
     "smooth",
@@ -62,3 +69,10 @@ __all__ = [
     "windows",
     "write_budgets",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Matplotlib takes a second to load.
+    if name == "plots":
+        return importlib.import_module("mechdesign.leakage.plots")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,8 +26,10 @@ __all__ = ["LossFunction", "Pieces"]
 # Matrices of fewer states are done before a file could be read.
 _SMALLEST_CACHED = 32
 
-# Up to this size a sparse matrix is treated as a dense one.
+# Up to this size a sparse matrix is treated as a dense one, and up to the larger size where it is well filled.
 _DENSE_UP_TO = 1500
+_FILLED_DENSE_UP_TO = 4000
+_WELL_FILLED = 0.1
 
 _KIND = "loss-function-1"
 _BLOCK = 1 << 13
@@ -169,8 +171,9 @@ class LossFunction:
     def supremum(self, epsilon: float) -> float:
         """Return the limit of the leakage under a constant budget ε ≥ 0: the smallest x = L(x) + ε, or `math.inf`.
 
-        Theorem 11, for the piece that rules at the fixed point, which is the largest over all pieces; nothing is
-        iterated.
+        Theorem 11, for the piece that rules at the fixed point x, which is the largest over all pieces; nothing is
+        iterated. Accurate to a relative 1e-14 x/ε at worst (a change of L by 1e-14 changes x by that much), and to
+        1e-15 where no two sets of columns come so close. Raises `InputError` for a negative ε.
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
@@ -204,9 +207,14 @@ def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
     if disjoint_rows(matrix) is not None:
         return [Line(1.0, 0.0, 0.0)]
     support: Support
-    if sparse.issparse(matrix) and matrix.shape[0] > _DENSE_UP_TO:
+    if sparse.issparse(matrix) and _stays_sparse(matrix):
         support = SparseRows(matrix[rows])
     else:
         dense = matrix.toarray() if sparse.issparse(matrix) else matrix
         support = DensePairs(np.ascontiguousarray(dense[rows]))
     return envelope(support)
+
+
+def _stays_sparse(matrix: sparse.csr_array) -> bool:
+    n = matrix.shape[0]
+    return bool(n > (_FILLED_DENSE_UP_TO if matrix.nnz > _WELL_FILLED * n * n else _DENSE_UP_TO))

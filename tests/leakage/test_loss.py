@@ -267,6 +267,7 @@ def test_sparse_input_gives_the_same_function(monkeypatch: pytest.MonkeyPatch) -
     dense = LossFunction(P)
     as_dense = LossFunction(sparse.csr_matrix(P))
     monkeypatch.setattr(loss_module, "_DENSE_UP_TO", 10)
+    monkeypatch.setattr(loss_module, "_WELL_FILLED", 2.0)
     as_sparse = LossFunction(sparse.coo_array(P))
     alphas = np.linspace(0, 40, 50)
     np.testing.assert_allclose(as_dense(alphas), dense(alphas), rtol=1e-15)

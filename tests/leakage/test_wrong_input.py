@@ -19,7 +19,7 @@ MILD = [[0.8, 0.2], [0.2, 0.8]]
     lambda alpha, run=run: run(MILD, alpha) for run in (leakage.algorithm1, leakage.algorithm3, leakage.algorithm5)
 )])  # fmt: skip
 def test_alphas_that_are_none(route: Callable[[object], object], alpha: object) -> None:
-    with pytest.raises(InputError, match="^alpha: is not"):
+    with pytest.raises(InputError, match=r"^alpha: is not"):
         route(alpha)
 
 
