@@ -15,6 +15,7 @@ from mechdesign.cli import main
 from mechdesign.cli.console import progress
 from mechdesign.cli.schedule import _ranges
 from mechdesign.errors import SolverInterruptedError
+from mechdesign.leakage import temporal
 from mechdesign.solvers import Progress
 
 SPECIFICATION = """
@@ -59,6 +60,21 @@ def test_a_certified_set_for_each_budget_and_a_schedule():
         verified = json.loads(run("verify", f"out/{folder}", "--json").stdout)
         assert verified["holds"]
         assert verified["requirements"][0]["nominal"] == epsilon
+
+
+def test_from_a_target_to_channels_that_keep_it():
+    Path("B.csv").write_text("0.8,0.2\n0.2,0.8\n")
+    arguments = ["--alpha", "1", "--steps", "5", "--backward", "B.csv", "-o", "budgets.csv"]
+    assert run("budget", *arguments).exit_code == 0
+    assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 0
+    realised = {}
+    for _, _, folder in schedule()[1:]:
+        verified = json.loads(run("verify", f"out/{folder}", "--json").stdout)
+        realised[folder] = verified["requirements"][0]["realised"]
+    spent = [realised[folder] for _, _, folder in schedule()[1:]]
+    leaked = temporal(spent, [[0.8, 0.2], [0.2, 0.8]])
+    assert leaked.max() <= 1
+    assert leaked.min() == pytest.approx(1, rel=1e-9)
 
 
 def test_json_is_a_list():
