@@ -163,6 +163,8 @@ def inspect(directory: str | Path) -> Bundle:
     Raises `CertificateError` when files are missing, malformed, or make no evidence.
     """
     folder = Path(directory)
+    if not folder.is_dir():
+        raise CertificateError(f"{folder} is not a folder with an export")
     document = _parse(_content(folder, CERTIFICATE))
     problems: list[str] = []
     if document["digest"] != document_digest(document):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechdesign.certify.bundle import inspect
+from mechdesign.certify.bundle import CHANNEL, Bundle, inspect
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.errors import CertificateError
 
@@ -34,9 +34,19 @@ def verify(directory: str | Path) -> Certificate:
         broken = (found.reason,) if found.reason else ()
         raise CertificateError("; ".join([*bundle.problems, *broken]), found.pair)
     found.require()
+    _require_labels(bundle)
     differences = found.differences(bundle.certificate)
     if differences:
         name = differences[0]
         claimed, true = getattr(bundle.certificate, name), getattr(found, name)
         raise CertificateError(f"the certificate claims {name} = {claimed!r}, but the files prove {true!r}")
     return found
+
+
+def _require_labels(bundle: Bundle) -> None:
+    """Labels are not proved, but those that choose a secret must be as many as the secrets, and different."""
+    n, m = bundle.evidence.secrets, bundle.evidence.observables
+    for name, count in (("secrets", n), ("observables", m)):
+        labels = bundle.arrays.get(name)
+        if labels is not None and (labels.shape != (count,) or len(set(labels.tolist())) != count):
+            raise CertificateError(f"array {name} of {CHANNEL} does not hold {count} different labels")

@@ -5,9 +5,11 @@ Exit codes: 0 done; 1 verification failed; 2 wrong input or usage; 3 a solver fa
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import io
+import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -17,7 +19,7 @@ import click
 
 from mechdesign import __version__
 from mechdesign.cli.citation import CITATION
-from mechdesign.cli.console import say_error, say_warning
+from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.errors import (
     CertificateError,
     MechdesignError,
@@ -41,15 +43,13 @@ _COMMANDS: Mapping[str, str] = {
     "info": "Show versions and solvers.",
 }
 
-_STOPPED = 130
-
 
 def exit_code(error: MechdesignError) -> int:
     """Return the exit code that stands for an error."""
     if isinstance(error, CertificateError):
         return 1
     if isinstance(error, SolverInterruptedError):
-        return _STOPPED
+        return STOPPED
     return 3 if isinstance(error, SolverError | UnboundedError) else 2
 
 
@@ -86,13 +86,29 @@ class _Commands(click.Group):
             warnings.simplefilter("always", MetricWarning)
             warnings.showwarning = say_warning
             try:
-                return super().invoke(ctx)
+                result = super().invoke(ctx)
+                # What does not fit on a full disk shows here, not in Python's last moments.
+                sys.stdout.flush()
+                return result
+            except BrokenPipeError:
+                # The reader has seen enough, as `head` has; click knows what to do.
+                raise
             except MechdesignError as error:
                 say_error(str(error))
                 ctx.exit(exit_code(error))
             except KeyboardInterrupt:
                 say_error("stopped")
-                ctx.exit(_STOPPED)
+                ctx.exit(STOPPED)
+            except OSError as error:
+                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
+                _give_up_output()
+                ctx.exit(2)
+
+
+def _give_up_output() -> None:
+    """Let Python end without another attempt to write what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

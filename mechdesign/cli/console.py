@@ -17,7 +17,20 @@ if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
     from mechdesign.solvers import Progress, Report
 
-__all__ = ["certificate_tables", "number", "output", "progress", "say_error", "say_note", "say_warning", "table"]
+__all__ = [
+    "STOPPED",
+    "certificate_tables",
+    "number",
+    "output",
+    "progress",
+    "say_error",
+    "say_note",
+    "say_warning",
+    "table",
+]
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 # What is not a terminal has no width; rich would cut tables at 80 characters.
 _WIDTH = 120

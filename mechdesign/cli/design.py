@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, get_args
 import click
 from rich.text import Text
 
-from mechdesign.cli.console import certificate_tables, output, say_note
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.cli.console import STOPPED, certificate_tables, output, say_note
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.solving import say_gap, solve
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import SET, check_target
 from mechdesign.io import spec
+from mechdesign.solvers.contract import Status
 
 if TYPE_CHECKING:
     from mechdesign.io.spec import SolverSettings
@@ -53,7 +55,8 @@ def design(
     """Design the least-cost channel for a specification, certify it and write the files.
 
     Without SPEC.toml, a simulated city serves. Options given here count more than the [solver] table. An older export
-    in the folder is replaced.
+    in the folder is replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the
+    exit code is 130.
 
     Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
@@ -84,12 +87,20 @@ def design(
         say_note(note)
     made = solve(problem, settings)
     certified = time.perf_counter()
+    stopped = made.status == Status.INTERRUPTED.value
+    if stopped and (Path(directory) / CERTIFICATE).exists():
+        # What was good enough to finish is not replaced by what was not.
+        directory = f"{directory.rstrip('/')}-interrupted"
+        check_target(directory, force)
+        say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
     made.save(directory, report=report)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:
         _show(made, settings, certified - started, time.perf_counter() - started, directory)
     say_gap(made, settings)
+    if stopped:
+        click.get_current_context().exit(STOPPED)
 
 
 def _show(made: Design, settings: SolverSettings, certified: float, finished: float, directory: str) -> None:

@@ -17,6 +17,8 @@ from mechdesign.model.problem import Problem
 
 __all__ = ["export"]
 
+_PIECE = 4096
+
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -38,7 +40,9 @@ def export(directory: Path, form: str, target: Path | None, all_rows: bool) -> N
     if form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for the eye: name a file with -o")
     for part in parts:
-        sys.stdout.buffer.write(part)
+        # In pieces below the size of its buffer: of a larger one, Python may lose the end on a full disk, silently.
+        for start in range(0, len(part), _PIECE):
+            sys.stdout.buffer.write(part[start : start + _PIECE])
 
 
 def _parts(form: str, all_rows: bool, problem: Problem, channel: Channel, certificate: Certificate) -> Iterator[bytes]:

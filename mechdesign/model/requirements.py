@@ -94,7 +94,8 @@ class ThresholdPrivacy(Requirement):
         distances.check_metric(self.distance, "distance")
 
     def __repr__(self) -> str:
-        return f"ThresholdPrivacy(epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}, {self.size} secrets)"
+        numbers = f"epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}"
+        return f"ThresholdPrivacy({numbers}, {self.size} secrets)"
 
     @property
     def size(self) -> int:
@@ -132,9 +133,8 @@ class GraphPrivacy(Requirement):
         object.__setattr__(self, "graph", _frozen(graph))
 
     def __repr__(self) -> str:
-        return (
-            f"GraphPrivacy(epsilon={exact_text(self.epsilon)}, {self.size} secrets, {self.graph.number_of_edges()} edges)"
-        )
+        shape = f"{self.size} secrets, {self.graph.number_of_edges()} edges"
+        return f"GraphPrivacy(epsilon={exact_text(self.epsilon)}, {shape})"
 
     @property
     def size(self) -> int:

@@ -65,8 +65,8 @@ class ChannelProgram:
 
     Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the adversary's
     error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last, ``privacy``. Privacy rows
-    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs, and θ with them, are multiplied by `scale`, the errors
-    of floor i by `floor_scales[i]`; that makes all of order one.
+    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by `scale`, the errors of
+    floor i by `floor_scales[i]`; that makes all of order one.
     """
 
     program: LinearProgram
@@ -97,10 +97,11 @@ class ChannelProgram:
         return problem_multipliers(form, columns, floors, weights)
 
 
-def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
+def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> ChannelProgram:
     """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games with the given privacy rows.
 
     Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
+    Unless it is `scaled`, which serves solvers, its objective is the cost itself.
     """
     problem, observables = form.problem, form.observables
     worst = problem.objective == "worst"
@@ -110,7 +111,7 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
     column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
     column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
 
-    scale = _scale(form)
+    scale = _scale(form) if scaled else 1.0
     cost, lower = np.zeros(width), np.zeros(width)
     if worst:
         cost[-1] = 1.0
@@ -119,7 +120,7 @@ def formulate(form: NormalForm, triples: Triples) -> ChannelProgram:
     # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
     lower[starts[1] : starts[-1]] = -np.inf
 
-    floor_scales = tuple(observables / floor.minimum for floor in form.floors)
+    floor_scales = tuple(observables / floor.minimum if scaled else 1.0 for floor in form.floors)
     roots = np.exp(form.exponents[triples.sources, triples.targets] / 2)
     blocks = [_sums(form, width)]
     for i, factor in enumerate(floor_scales):

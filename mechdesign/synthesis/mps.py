@@ -19,10 +19,9 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
     It has the privacy rows that no others imply, or those of every pair with `all_rows`; either way not those of pairs
-    at an exponent above `LARGEST_EXPONENT`. Costs are scaled: see `ChannelProgram`.
+    at an exponent above `LARGEST_EXPONENT`. Its objective is the cost itself; blocks are named as in `ChannelProgram`.
     """
     form = normalise(problem)
     pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)
-    yield from to_mps(
-        formulate(form, all_triples(pairs & (form.exponents <= LARGEST_EXPONENT), form.observables)).program
-    )
+    triples = all_triples(pairs & (form.exponents <= LARGEST_EXPONENT), form.observables)
+    yield from to_mps(formulate(form, triples, scaled=False).program)

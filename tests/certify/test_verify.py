@@ -275,3 +275,11 @@ def test_the_kernel_imports_nothing_but_numpy_and_errors() -> None:
                 top = name.split(".")[0]
                 own = ".".join(name.split(".")[:2])
                 assert own in allowed or top in allowed or top in sys.stdlib_module_names, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], [["a", "b"]]])
+def test_labels_must_be_as_many_as_the_secrets_and_different(tmp_path: Path, labels: list[Any]) -> None:
+    evidence = line(4, 0.6, "expected")
+    put(tmp_path, encode(evidence, certify(evidence), arrays={"secrets": np.array(labels)}))
+    with pytest.raises(CertificateError, match="4 different labels"):
+        verify(tmp_path)
