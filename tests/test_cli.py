@@ -116,7 +116,7 @@ def test_from_a_specification_to_files_that_verify(spec):
     assert "Traceback" not in broken.stderr
 
 
-def test_the_default_is_designed_within_a_minute():
+def test_the_default_is_designed_and_verifies():
     designed = command("design", "--json", "--no-report")
     assert designed.returncode == 0, designed.stderr
     certificate = json.loads(designed.stdout)
