@@ -599,7 +599,8 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     search = module.search
 
     def stopped(*arguments):
-        return replace(search(*arguments), status=Status.INTERRUPTED)
+        for found in search(*arguments):
+            yield replace(found, status=Status.INTERRUPTED)
 
     monkeypatch.setattr(module, "search", stopped)
     before = (made / "certificate.json").read_bytes()

@@ -114,41 +114,59 @@ def design(
         extra=dict(options or {}),
         report=report,
     )
-    relaxed = search(form, chosen, asked, tolerance)
-    if relaxed.status in _UNSOLVABLE or (relaxed.status is Status.FAILED and relaxed.matrix is None):
-        explanation = _UNSOLVABLE.get(relaxed.status, "")
-        raise SolverError(f"{chosen.solver} said: {relaxed.message} {explanation}".rstrip())
+    best: Design | None = None
+    for relaxed in search(form, chosen, asked, tolerance):
+        trouble = _trouble(relaxed, chosen.solver)
+        if trouble and best is None:
+            raise SolverError(trouble)
+        if trouble:
+            continue
+        solved = time.perf_counter()
+        if report is not None:
+            report(Progress("certifying", solved - clock))
+        provenance = {"plan": chosen.reason, **relaxed.facts, "solve_seconds": round(solved - clock, 3)}
+        made = _certified(form, relaxed, tolerance, provenance)
+        if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
+            best = made
+        if exact(best.certificate.relative_gap) <= exact(tolerance):
+            break
+    assert best is not None
+    return best
+
+
+def _trouble(relaxed: Relaxed, solver: str) -> str:
+    """Return what is wrong with an answer that cannot be used, in words; nothing where it can."""
+    if relaxed.status in _UNSOLVABLE:
+        return f"{solver} said: {relaxed.message} {_UNSOLVABLE[relaxed.status]}"
     if relaxed.status is Status.FAILED:
-        raise SolverError(f"{chosen.solver} is not to be trusted here: {relaxed.message}")
-    solved = time.perf_counter()
-    numerators = _best(form, relaxed)
-    if report is not None:
-        report(Progress("certifying", time.perf_counter() - clock))
-    rounded = time.perf_counter()
-    provenance: dict[str, str | int | float] = {
+        return f"{solver} is not to be trusted here: {relaxed.message}"
+    return ""
+
+
+def _certified(
+    form: NormalForm, relaxed: Relaxed, tolerance: float, provenance: Mapping[str, str | int | float]
+) -> Design:
+    """Round an answer to integers, and certify what comes out."""
+    clock = time.perf_counter()
+    problem = form.problem
+    rounded = _rounded(form, relaxed)
+    facts: dict[str, str | int | float] = {
         "mechdesign": __version__,
         "numpy": np.__version__,
-        "plan": chosen.reason,
-        **relaxed.facts,
-        "privacy_weight": numerators.privacy_weight,
-        "floor_weight": numerators.floor_weight,
-        "solve_seconds": round(solved - clock, 3),
-        "rounding_seconds": round(rounded - solved, 3),
+        **provenance,
+        "privacy_weight": rounded.privacy_weight,
+        "floor_weight": rounded.floor_weight,
+        "rounding_seconds": round(time.perf_counter() - clock, 3),
     }
-    evidence = _evidence(problem, numerators.numerators, relaxed.multipliers)
-    certificate = certify(evidence)
+    certificate = certify(_evidence(problem, rounded.numerators, relaxed.multipliers))
     certificate.require()
     # What a solver calls optimal is what we call so only when the certificate agrees.
     status = relaxed.status
     if status is Status.OPTIMAL and exact(certificate.relative_gap) > exact(tolerance):
         status = Status.STALLED
-    certificate = replace(certificate, provenance={**provenance, "status": status.value})
-    channel = Channel(
-        numerators.numerators,
-        problem.secrets.labels if problem.secrets is not None else (),
-        problem.observables.labels if problem.observables is not None else (),
-    )
-    return Design(problem, channel, certificate, relaxed.multipliers, status.value)
+    certificate = replace(certificate, provenance={**facts, "status": status.value})
+    labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
+    return Design(problem, Channel(rounded.numerators, *labels), certificate, relaxed.multipliers, status.value)
 
 
 def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
@@ -156,7 +174,7 @@ def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers |
     return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, multipliers)
 
 
-def _best(form: NormalForm, relaxed: Relaxed) -> Rounded:
+def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
     """Round what the solver found, or release a constant where that is cheaper."""
     problem = form.problem
     bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]

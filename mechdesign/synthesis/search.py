@@ -1,8 +1,9 @@
-"""Carry out a plan, and another one where the first stalls."""
+"""Carry out a plan, and a more laborious one where the first does not get close enough."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,33 +17,41 @@ from mechdesign.synthesis.relax import Relaxed, relax
 
 __all__ = ["search"]
 
-# Beyond this many pairs times observables (about 130 secrets) lazy rows take HiGHS more than some minutes.
-_TOO_MANY = 2_200_000
+# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes.
+_SECONDS = 1_100_000
+_FLOORS_COST = 9
+_MINUTES = 2_200_000
 
 
-def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
-    """Solve a normal form as planned, to a relative gap of `tolerance` where the method works by gaps.
+def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Iterator[Relaxed]:
+    """Yield answers to a normal form, as planned, each from a more laborious method than the one before.
 
-    Where we chose the block method and it stalls, lazy rows on HiGHS take over, and the facts say so. Where the caller
-    chose it, or HiGHS would need hours, what it found stands: it is certified like everything else, with its own gap.
+    The caller takes the next one when the certificate of the last is not good enough. There is more than one only
+    where we chose the block method: lazy rows on HiGHS follow it where they take seconds, or where it stalled far from
+    the optimum and they take minutes; the facts say so. `tolerance` is the relative gap that the block method aims at.
     """
     if not form.floors and not np.isfinite(form.exponents).any():
-        return _separate(form)
+        yield _separate(form)
+        return
     if chosen.solver != BLOCK:
-        return relax(form, chosen, options)
+        yield relax(form, chosen, options)
+        return
     clock = time.perf_counter()
     found = relax_block(form, replace(options, tolerance=tolerance / 2))
-    if found.status is not Status.STALLED or not chosen.chosen or form.exponents.size * form.observables > _TOO_MANY:
-        return found
-    if options.report is not None:
-        options.report(Progress(f"block {found.message}; HiGHS takes over", time.perf_counter() - clock))
+    yield found
+    size = form.exponents.size * form.observables
+    seconds = size * (_FLOORS_COST if form.floors else 1) <= _SECONDS
+    minutes = found.status is Status.STALLED and size <= _MINUTES
+    if not chosen.chosen or found.status not in (Status.OPTIMAL, Status.STALLED) or not (seconds or minutes):
+        return
+    elapsed = time.perf_counter() - clock
     left = options.time_limit
-    if left is not None:
-        left = max(0.0, left - (time.perf_counter() - clock))
-    other = relax(form, plan(form, "highs-ipx"), replace(options, time_limit=left))
-    if other.status is not Status.OPTIMAL:
-        return found
-    return replace(other, facts={**other.facts, "fallback": f"block {found.message}"})
+    if left is not None and left <= elapsed:
+        return
+    if options.report is not None:
+        options.report(Progress(f"block method: {found.message}; HiGHS takes over", elapsed))
+    other = relax(form, plan(form, "highs-ipx"), replace(options, time_limit=None if left is None else left - elapsed))
+    yield replace(other, facts={**other.facts, "after": f"block method: {found.message}"})
 
 
 def _separate(form: NormalForm) -> Relaxed:
