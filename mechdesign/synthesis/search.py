@@ -50,8 +50,10 @@ def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
         return
     if options.report is not None:
         options.report(Progress(f"block method: {found.message}; HiGHS takes over", elapsed))
-    other = relax(form, plan(form, "highs-ipx"), replace(options, time_limit=None if left is None else left - elapsed))
-    yield replace(other, facts={**other.facts, "after": f"block method: {found.message}"})
+    second = plan(form, "highs-ipx")
+    other = relax(form, second, replace(options, time_limit=None if left is None else left - elapsed))
+    reason = f"{second.reason}, after the block method: {found.message}"
+    yield replace(other, facts={**other.facts, "plan": reason})
 
 
 def _separate(form: NormalForm) -> Relaxed:

@@ -46,7 +46,7 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     moments = []
     certificate = md.design(problem(6), report=moments.append).certificate
     assert certificate.provenance["solver"] == "highs-ipx"
-    assert "stalled on purpose" in certificate.provenance["after"]
+    assert "stalled on purpose" in certificate.provenance["plan"]
     assert any("takes over" in moment.stage for moment in moments)
     assert certificate.relative_gap <= 1e-9
 
