@@ -78,6 +78,7 @@ def _keep(directory: Path, name: str) -> bool:
     _discard(directory / _previous(name))
     try:
         os.link(directory / name, directory / _previous(name), follow_symlinks=False)
+    # Python raises NotImplementedError where the system cannot link without following links.
     except (OSError, NotImplementedError):
         return False
     return True

@@ -101,8 +101,8 @@ def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike,
 
 def minimax(
     channel: Channel | ArrayLike,
-    prior: Belief,
-    distance: ArrayLike,
+    prior: Belief = None,
+    distance: ArrayLike | None = None,
     *,
     truth: Belief = None,
     solver: str = "highs",
@@ -116,7 +116,7 @@ def minimax(
     Raises SolverError when the solver's multipliers do not prove that value to 1e-6 of it (or to 1e-8 of the largest
     error), and its subclasses TimeLimitError and SolverInterruptedError.
     """
-    game = _game(channel, distance)
+    game = _game(channel, _given(distance))
     game.check(prior, truth)
     columns, group = game.observed()
     # An estimate that is nowhere better than another is not needed.
@@ -139,8 +139,8 @@ def minimax(
 
 def pairwise_minimax(
     channel: Channel | ArrayLike,
-    prior: Belief,
-    distance: ArrayLike,
+    prior: Belief = None,
+    distance: ArrayLike | None = None,
     *,
     truth: Belief = None,
     solver: str = "highs-ipx",
@@ -153,7 +153,7 @@ def pairwise_minimax(
 
     Raises as `minimax` does.
     """
-    game = _game(channel, distance)
+    game = _game(channel, _given(distance))
     game.check(prior, truth)
     columns, group = game.observed()
     scale, error = _unit(game.distance)
@@ -257,6 +257,13 @@ class _Game:
         read_only(strategy)
         read_only(per_secret)
         return Attack(name, distortion, strategy, per_secret)
+
+
+def _given(distance: ArrayLike | None) -> ArrayLike:
+    """Insist on a distance, which has a default only so that the prior before it may be left out."""
+    if distance is None:
+        raise InputError("distance", "is missing", bound="of shape (estimates, secrets)", remedy="write distance=…")
+    return distance
 
 
 def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:

@@ -326,6 +326,7 @@ def join(path: str, key: str) -> str:
 def _number(kind: type, value: object) -> object:
     if kind is Fraction:
         return exact(value, "")
+    # What msgspec expects of a hook that is asked for a type it does not know.
     raise NotImplementedError(kind)
 
 

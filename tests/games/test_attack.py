@@ -429,3 +429,12 @@ def test_bayes_guesses_secrets() -> None:
     with pytest.raises(InputError, match=r"^distance: is not square"):
         bayes(np.eye(2), [0.5, 0.5], [[0.0, 1.0]])
     assert optimal(np.eye(2), [0.5, 0.5], [[0.0, 1.0]]).distortion == 0.5
+
+
+@pytest.mark.parametrize("function", [minimax, pairwise_minimax])
+def test_the_minimax_attacks_need_no_prior(function):
+    channel, distance = np.array([[0.75, 0.25], [0.25, 0.75]]), 1 - np.eye(2)
+    with_none = function(channel, None, distance)
+    assert function(channel, distance=distance).distortion == pytest.approx(with_none.distortion)
+    with pytest.raises(InputError, match="distance: is missing"):
+        function(channel)
