@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import errors as errors
     from . import leakage as leakage
+    from . import policy as policy
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
     from .games import attack as attack
@@ -35,6 +36,7 @@ _MODULES = {
     "distances": ".model.distances",
     "errors": ".errors",
     "leakage": ".leakage",
+    "policy": ".policy",
     "traces": ".io.traces",
 }
 _VALUES = {

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
 
 from mechdesign.errors import InputError, MetricWarning
 from mechdesign.model import _expansions as expansions
-from mechdesign.model._arrays import Floats, as_floats, as_integer, read_only, require
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, as_number, read_only, require
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "haversine",
     "manhattan",
     "matrix",
+    "pairs_within",
     "shortest_path",
 ]
 
@@ -62,6 +64,28 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
     [[0.0, 5.0], [5.0, 0.0]]
     """
     return _pairwise(domain, other, _euclidean)
+
+
+def pairs_within(domain: Domain | ArrayLike, radius: float) -> Integers:
+    """Return the pairs (i, j), i < j, for which `euclidean(domain)` is at most `radius`: int64 of shape (k, 2), sorted.
+
+    Far fewer pairs than n² are looked at where the radius is small. Raises `InputError` as `euclidean` does, and for a
+    radius that is not a finite number >= 0.
+    """
+    points = _points(domain, "domain")
+    radius = as_number(radius, "radius")
+    if radius < 0:
+        raise InputError("radius", "is negative", value=radius, bound=">= 0")
+    # The tree rounds its distances, by far less than this margin; what it finds is then measured exactly.
+    near = cKDTree(points).query_pairs(radius * (1 + 1e-9), output_type="ndarray").astype(np.int64)
+    near.sort(axis=1)
+    near = near[np.lexsort((near[:, 1], near[:, 0]))]
+    good = np.zeros(len(near), dtype=np.bool_)
+    for start in range(0, len(near), _PAIRS_PER_BLOCK):
+        some = slice(start, start + _PAIRS_PER_BLOCK)
+        x, y = (list(np.ascontiguousarray(points[near[some, end]].T)) for end in (0, 1))
+        good[some] = _euclidean(x, y) <= radius
+    return near[good]
 
 
 def manhattan(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:

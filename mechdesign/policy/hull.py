@@ -1,0 +1,380 @@
+"""The sensitivity hull K of a policy graph: the convex body to which the noise is fitted.
+
+K = conv{±(f(s_i) − f(s_j)) : edges s_i s_j} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition
+8), symmetric about the origin, of any affine dimension. All floats carry rounding, and the differences of equal offsets
+on a grid differ in their last bits. Therefore one relative tolerance, `TOLERANCE`, is stated and used throughout: a
+generator that is that close to the span of the others, relative to the longest one, counts as inside it, and `contains`
+accepts K-norms up to 1 + `TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import ConvexHull, QhullError, cKDTree
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.model.domain import Domain
+from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.policy.constraint import components
+
+__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "component_hulls", "sensitivity_hull"]
+
+TOLERANCE = 1e-9
+"""How far, relative to the hull, a point may lie outside and still count as inside."""
+
+# Generators this close to each other, or to the line between two others, relative to the longest, are merged: the facet
+# between them would have no meaningful direction. Far below TOLERANCE, far above rounding.
+_MERGED = 1e-11
+
+# Within these magnitudes no product of up to three lengths overflows.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+# Numbers worked on at a time.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityHull:
+    """A convex body symmetric about the origin of R^d; build it with `sensitivity_hull` or `SensitivityHull.of`.
+
+    Attributes, all arrays float64 and read-only, with r the affine dimension:
+        vertices: (k, d), the second half the negatives of the first; counter-clockwise where r = 2 (as seen in the
+            coordinates of `basis`); none where r = 0.
+        facets: (m, d), the outer normals a scaled so that K = {v in the span: a·v ≤ 1 for all a}; the second half the
+            negatives of the first.
+        basis: (r, d), an orthonormal basis of the span of K; the identity where r = d.
+        volume: in the affine dimension: a length for r = 1, an area for r = 2; 0 for r = 0.
+    """
+
+    vertices: Floats
+    facets: Floats
+    basis: Floats
+    volume: float
+    # Corners, indices into vertices, (t, r): with the origin each makes a simplex, and these fill K.
+    _simplices: Integers = field(repr=False)
+    # Volume of the cone from the origin over each facet of the first half.
+    _cones: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, differences: ArrayLike) -> SensitivityHull:
+        """Return the hull of ±each row of `differences`, shape (m, d), d ≥ 1; none gives the origin alone."""
+        generators = as_floats(differences, "differences", "(m, d)")
+        if generators.shape[1] == 0:
+            raise InputError("differences", "have no coordinates", value=generators.shape, bound="d >= 1")
+        return _build(_in_range(generators, "differences"))
+
+    def __repr__(self) -> str:
+        """Say what it is, without the arrays."""
+        shape = f"dimension={self.dimension}, vertices={len(self.vertices)}, volume={self.volume!r}"
+        return f"SensitivityHull({shape})"
+
+    @property
+    def dimension(self) -> int:
+        """Return the affine dimension r of K, from 0 to d."""
+        return len(self.basis)
+
+    @property
+    def radius(self) -> float:
+        """Return the largest Euclidean length in K."""
+        return float(np.sqrt((self.vertices**2).sum(axis=1)).max(initial=0.0))
+
+    def norm(self, v: ArrayLike) -> Floats:
+        """Return the K-norm min{t ≥ 0 : v ∈ tK} of vectors v of shape (…, d): max a·v over the facets.
+
+        It is infinite off the span of K, that is where the distance to it is above `TOLERANCE` times the length of v
+        and above `TOLERANCE` times the radius of K; for K = {0} everywhere but at the origin.
+        """
+        vectors = self._vectors(v)
+        rows = vectors.reshape(-1, vectors.shape[-1])
+        half = self.facets[: len(self._cones)]
+        result = np.zeros(len(rows))
+        step = max(1, _BLOCK // max(1, len(half)))
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            result[some] = np.abs(rows[some] @ half.T).max(axis=1, initial=0.0)
+        result[self._off_span(rows)] = np.inf
+        return result.reshape(vectors.shape[:-1])
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Tell which vectors v of shape (…, d) are in K, its boundary included: K-norm at most 1 + `TOLERANCE`."""
+        return np.asarray(self.norm(v) <= 1 + TOLERANCE)
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
+        """Draw points uniformly from K (in its affine dimension): shape (*size, d).
+
+        Exact up to the rounding of floats: a simplex of the triangulation from the origin is drawn in proportion to its
+        volume, then a point of it by exponential spacings. `rng` is a NumPy generator or a seed; without it the
+        operating system seeds one.
+        """
+        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in shape):
+            raise InputError("size", "is no size", value=size, bound="whole numbers >= 0")
+        generator = np.random.default_rng(rng)
+        count, r = math.prod(shape), self.dimension
+        points = np.zeros((count, self.basis.shape[1]))
+        if r > 0:
+            weights = _simplex_volumes(self.vertices[self._simplices] @ self.basis.T)
+            chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())
+            spacings = generator.standard_exponential((count, r + 1))
+            shares = spacings[:, :r] / spacings.sum(axis=1, keepdims=True)
+            for corner in range(r):
+                points += shares[:, corner, None] * self.vertices[self._simplices[chosen, corner]]
+        return points.reshape(*shape, -1)
+
+    def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
+        """Return dimension and volume of conv(K ∪ {v, −v}) for each vector v of shape (…, d), without building it.
+
+        A facet that sees v gets a pyramid of volume cone · (a·v − 1); −v sees the opposite ones; and nothing more is
+        added, since K contains the origin. Off the span, at the distance h, it becomes the double pyramid of volume
+        2 h · volume / (r + 1).
+        """
+        vectors = self._vectors(v)
+        rows = vectors.reshape(-1, vectors.shape[-1])
+        r = self.dimension
+        half = self.facets[: len(self._cones)]
+        within = self.volume + 2 * np.maximum(np.abs(rows @ half.T) - 1, 0) @ self._cones
+        height = np.sqrt(((rows - rows @ self.basis.T @ self.basis) ** 2).sum(axis=1))
+        beyond = 2 * height * (self.volume if r else 1.0) / (r + 1)
+        outside = self._off_span(rows)
+        dimensions = np.where(outside, r + 1, r)
+        volumes: Floats = np.where(outside, beyond, within)
+        return dimensions.reshape(vectors.shape[:-1]), volumes.reshape(vectors.shape[:-1])
+
+    def _vectors(self, v: ArrayLike) -> Floats:
+        try:
+            vectors = np.asarray(v, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError("v", f"is not an array of real numbers ({error})") from error
+        d = self.basis.shape[1]
+        if vectors.ndim == 0 or vectors.shape[-1] != d:
+            raise InputError("v", "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
+        require(np.isfinite(vectors), vectors, "v", "a finite number")
+        return vectors
+
+    def _off_span(self, rows: Floats) -> NDArray[np.bool_]:
+        if self.dimension == self.basis.shape[1]:
+            return np.zeros(len(rows), dtype=np.bool_)
+        apart = np.sqrt(((rows - rows @ self.basis.T @ self.basis) ** 2).sum(axis=1))
+        off: NDArray[np.bool_] = apart > TOLERANCE * np.maximum(np.sqrt((rows**2).sum(axis=1)), self.radius)
+        return off
+
+
+def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull:
+    """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
+
+    `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `g` are indices into
+    them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
+    """
+    places = as_points(points)
+    check_graph(g, len(places))
+    edges = edge_array(g)
+    return _build(places[edges[:, 0]] - places[edges[:, 1]])
+
+
+def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[SensitivityHull]:
+    """Return the sensitivity hull of each connected component (PGLP, Definition 8), in the order of `components(g)`.
+
+    Components whose differences are the same to the bit share one object; nodes without edges share K = {0}.
+    """
+    places = as_points(points)
+    check_graph(g, len(places))
+    member = np.zeros(len(places), dtype=np.int64)
+    parts = components(g)
+    for index, nodes in enumerate(parts):
+        member[nodes] = index
+    edges = edge_array(g)
+    owner = member[edges[:, 0]]
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(len(parts) + 1))
+    differences = _upright((places[edges[:, 0]] - places[edges[:, 1]])[order])
+    known: dict[bytes, SensitivityHull] = {}
+    hulls = []
+    for first, last in itertools.pairwise(starts.tolist()):
+        distinct = np.unique(differences[first:last], axis=0)
+        key = distinct.tobytes()
+        if key not in known:
+            known[key] = _build(distinct)
+        hulls.append(known[key])
+    return hulls
+
+
+def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
+    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else."""
+    array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
+    if 0 in array.shape:
+        raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
+    return _in_range(array, path)
+
+
+def _in_range(array: Floats, path: str) -> Floats:
+    magnitude = np.abs(array)
+    # NaN compares false, so it is refused as well.
+    good = (magnitude == 0) | ((magnitude >= _SMALLEST) & (magnitude <= _LARGEST))
+    require(good, array, path, "zero or between 1e-100 and 1e100 in magnitude")
+    return array
+
+
+def _build(differences: Floats) -> SensitivityHull:
+    d = differences.shape[1]
+    generators = np.unique(_upright(differences[differences.any(axis=1)]), axis=0)
+    if len(generators) == 0:
+        none = np.zeros((0, d))
+        return _frozen(none, none, none, np.zeros((0, 0), dtype=np.int64), np.zeros(0))
+    basis, extents = _span(generators)
+    r = len(basis)
+    # y = axes · v fills about [-1, 1]^r, whatever the units: rounding then means the same in all directions.
+    axes = basis / extents[:, None]
+    if r == d:
+        basis = np.eye(d)
+    distinct = _distinct(generators @ axes.T)
+    build = _segment if r == 1 else _polygon if r == 2 else _polytope
+    hull = build(generators[distinct], axes, basis)
+    # Recomputed, not trusted: all generators are inside, and all vertices on the boundary.
+    if hull.norm(generators).max() > 1 + TOLERANCE or hull.norm(hull.vertices).min() < 1 - TOLERANCE:
+        raise _too_flat()
+    return hull
+
+
+def _frozen(half: Floats, normals: Floats, basis: Floats, simplices: Integers, cones: Floats) -> SensitivityHull:
+    """Return the hull of half the vertices, with the normals of half the facets and the volumes of their cones."""
+    vertices = np.concatenate((half, 0.0 - half))
+    facets = np.concatenate((normals, 0.0 - normals))
+    for array in (vertices, facets, basis, simplices, cones):
+        read_only(array)
+    return SensitivityHull(vertices, facets, basis, 2 * math.fsum(cones), simplices, cones)
+
+
+def _upright(differences: Floats) -> Floats:
+    """Return each difference or its negative, so that the first coordinate that is not zero is positive."""
+    leading = differences[np.arange(len(differences)), np.argmax(differences != 0, axis=1)]
+    # Adding zero turns -0.0 into 0.0.
+    result: Floats = np.where((leading < 0)[:, None], -differences, differences) + 0.0
+    return result
+
+
+def _span(generators: Floats) -> tuple[Floats, Floats]:
+    """Return an orthonormal basis (r, d) of the span, and the extent of the generators along each of its vectors.
+
+    Gram–Schmidt, taking the generator that is farthest from the span so far, until none is farther than the tolerance.
+    """
+    d = generators.shape[1]
+    basis, extents = np.zeros((0, d)), np.zeros(0)
+    rest = generators
+    while len(basis) < d:
+        lengths = np.sqrt((rest**2).sum(axis=1))
+        farthest = int(np.argmax(lengths))
+        # Half the tolerance, so that rounding cannot put a generator off the span that `norm` sees.
+        if len(extents) and lengths[farthest] <= TOLERANCE / 2 * extents[0]:
+            break
+        direction = rest[farthest] / lengths[farthest]
+        # Once more: rounding may have left a part within the span.
+        direction = direction - direction @ basis.T @ basis
+        direction /= math.sqrt(float(direction @ direction))
+        basis = np.concatenate((basis, direction[None]))
+        extents = np.append(extents, lengths[farthest])
+        rest = rest - np.outer(rest @ direction, direction)
+    return basis, extents
+
+
+def _distinct(even: Floats) -> Integers:
+    """Return the indices of the rows without repetitions and zeros, both up to rounding."""
+    _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
+    first = np.sort(first).astype(np.int64)
+    # Rows that are the same but for rounding may have been rounded to different sides.
+    pairs = cKDTree(even[first]).query_pairs(_MERGED, output_type="ndarray")
+    keep = np.abs(even[first]).max(axis=1) > _MERGED
+    keep[pairs.max(axis=1)] = False
+    distinct: Integers = first[keep]
+    return distinct
+
+
+def _segment(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
+    longest = generators[[int(np.argmax(np.abs(generators @ axes[0])))]]
+    reach = longest @ basis[0]
+    return _frozen(longest, basis / reach[:, None], basis, np.array([[0], [1]]), np.abs(reach))
+
+
+def _polygon(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
+    even = generators @ axes.T
+    found = generators[np.unique(_qhull(even).vertices % len(even))]
+    # From the angle 0 on, counter-clockwise, as far as the angle π; the negatives follow.
+    flat = found @ basis.T
+    found = np.where(((flat[:, 1] < 0) | ((flat[:, 1] == 0) & (flat[:, 0] < 0)))[:, None], -found, found)
+    flat = found @ basis.T
+    found = found[np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable")]
+    half = found[_strictly_convex((found @ axes.T).tolist())]
+    corner = np.arange(2 * len(half))
+    simplices = np.column_stack((corner, np.roll(corner, -1)))
+    (px, py), (qx, qy) = (np.concatenate((half, -half[:1])) @ basis.T)[simplices[: len(half)]].transpose(1, 2, 0)
+    # a·p = a·q = 1. The difference of close corners is exact, unlike that of products of their coordinates.
+    twice = px * (qy - py) - py * (qx - px)
+    normals = np.column_stack((qy - py, px - qx)) / twice[:, None]
+    return _frozen(half, normals @ basis, basis, simplices, twice / 2)
+
+
+def _strictly_convex(corners: list[list[float]]) -> list[int]:
+    """Return which of the corners of half a polygon, in order, are not on the line between their neighbours.
+
+    Of two corners that are the same but for rounding one goes, too. After the last corner comes the first's negative.
+    """
+    kept = list(range(len(corners)))
+    index = 0
+    while index < len(kept) > 2:
+        (px, py), (x, y) = corners[kept[index - 1]], corners[kept[index]]
+        qx, qy = corners[kept[(index + 1) % len(kept)]]
+        if index == 0:
+            px, py = -px, -py
+        if index == len(kept) - 1:
+            qx, qy = -qx, -qy
+        height = (x - px) * (qy - py) - (y - py) * (qx - px)
+        if abs(height) <= _MERGED * math.hypot(qx - px, qy - py):
+            del kept[index]
+            index = max(index - 1, 0)
+        else:
+            index += 1
+    return kept
+
+
+def _polytope(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
+    even = generators @ axes.T
+    m, r = even.shape
+    hull = _qhull(even)
+    used, position = np.unique(hull.simplices % m, return_inverse=True)
+    half = generators[used]
+    simplices = position.reshape(-1, r) + np.where(hull.simplices < m, 0, len(used))
+    volumes = _simplex_volumes(np.concatenate((half, -half))[simplices] @ basis.T)
+    # A facet is cut into several simplices, and has an opposite: gather those of the same normal, up to the sign.
+    normals = hull.equations[:, :r] / -hull.equations[:, r:]
+    rounded = np.round(normals / _MERGED)
+    _, first, facet = np.unique(_upright(rounded), axis=0, return_index=True, return_inverse=True)
+    cones = np.bincount(facet.ravel(), weights=volumes) / 2
+    solid = cones > 0
+    return _frozen(half, (normals[first] @ axes)[solid], basis, simplices, cones[solid])
+
+
+def _qhull(even: Floats) -> ConvexHull:
+    try:
+        return ConvexHull(np.concatenate((even, -even)))
+    except QhullError as error:
+        raise _too_flat() from error
+
+
+def _too_flat() -> InputError:
+    return InputError(
+        "differences",
+        "are too close to a lower dimension for their hull to be computed",
+        remedy="bring the coordinates to similar sizes, or leave out those that hardly differ",
+    )
+
+
+def _simplex_volumes(corners: Floats) -> Floats:
+    """Return the volumes of the simplices spanned by the origin and r corners each, shape (t, r, r)."""
+    volumes: Floats = np.abs(np.linalg.det(corners)) / math.factorial(corners.shape[-1])
+    return volumes
