@@ -9,7 +9,8 @@ x_o <= Σ_s π_s p(o|s) a(ŝ,s), multipliers q >= 0. Let w be the prior (expecte
 Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o] (divided by Σw for the worst cost):
 its rows sum to 1 and are not negative, the rows of the requirements times their multipliers are not negative, and
 Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D since the x_o of a channel are not negative, as a >= 0. It does not matter where the
-multipliers come from; poor ones only give a poor bound.
+multipliers come from; poor ones only give a poor bound. Where c(s,o) is infinite, the answer o is forbidden to s:
+p(o|s) = 0 in every channel that counts, and o is left out of the minimum for s.
 
 **Rounding.** All of it is evaluated in floats and rounded against us: what raises the bound is rounded down, what
 lowers it (g among it, an upper bound of exp(ε·w)) up. Sums of non-negative terms get bounds from both sides, see
@@ -49,7 +50,8 @@ def lower_bound(evidence: Evidence) -> float:
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        raising = np.nextafter(weights[:, None] * evidence.cost, 0)
+        forbidden = np.isinf(evidence.cost)
+        raising = np.nextafter(weights[:, None] * np.where(forbidden, 0.0, evidence.cost), 0)
         lowering = np.zeros_like(raising)
         constants: list[float] = []
         entries = () if multipliers is None else multipliers.requirements
@@ -65,7 +67,8 @@ def lower_bound(evidence: Evidence) -> float:
                     f"requirements[{index}] ({claim.kind} privacy): the multipliers are of another kind"
                 )
             lowering = np.nextafter(lowering + down, math.inf)
-        reduced = np.nextafter(raising - lowering, -math.inf).min(axis=1)
+        reduced = np.nextafter(raising - lowering, -math.inf)
+        reduced = np.where(forbidden, math.inf, reduced).min(axis=1)
     # Cutting large numbers off only lowers the bound; after that the sum cannot overflow.
     terms = np.minimum([*reduced.tolist(), *constants], _HUGE)
     if terms.min() < -_HUGE or weights.max() > _HUGE:

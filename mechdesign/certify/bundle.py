@@ -2,9 +2,9 @@
 
 A set is a folder with these files:
 
-- ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64, for
-  requirement i an array ``requirement_i_distance``, ``requirement_i_edges`` or ``requirement_i_error`` (see `Stated`),
-  and arrays that a caller adds, such as labels and points.
+- ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64,
+  infinite where an answer is forbidden, for requirement i an array ``requirement_i_distance``, ``requirement_i_edges``
+  or ``requirement_i_error`` (see `Stated`), and arrays that a caller adds, such as labels and points.
 - ``dual.npz``, where there are multipliers: for requirement i the sparse ``requirement_i_sources``, ``_targets``,
   ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
   ``weights`` (n,), where the worst cost has weights.

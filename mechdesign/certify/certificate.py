@@ -9,6 +9,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from mechdesign.certify import bracket, costs, privacy
 from mechdesign.certify.claims import Claim, PairBound
 from mechdesign.certify.evidence import Evidence
@@ -40,9 +42,11 @@ class Certificate:
 
     All floats mean the decimals that they print. `expected_cost`, `worst_cost` and the 30-digit texts beside them are
     rounded up, `lower_bound` (of the objective's least value over all channels that meet the requirements) is rounded
-    down, `relative_gap` = (cost - lower_bound) / max(cost, 1e-9 · largest cost) is rounded up. `reason` is empty if the
-    certificate `holds`; otherwise it says which requirement does not, and `pair` is the worst pair of secrets, if one
-    is at fault. `provenance` says who made the channel; nothing in it is proved.
+    down, `relative_gap` = (cost - lower_bound) / max(cost, 1e-9 · largest finite cost) is rounded up. `forbidden`
+    counts the pairs of a secret and an observable whose cost is infinite: the channel never gives these answers, and
+    the lower bound is one for channels that never do. `reason` is empty if the certificate `holds`; otherwise it says
+    which requirement does not, or which forbidden answer is given (costs are then infinite), and `pair` is the worst
+    pair of secrets, if one is at fault. `provenance` says who made the channel; nothing in it is proved.
     """
 
     holds: bool
@@ -54,6 +58,7 @@ class Certificate:
     lower_bound: float
     relative_gap: float
     requirements: tuple[Checked, ...]
+    forbidden: int = 0
     reason: str = ""
     pair: tuple[int, int] | None = None
     provenance: Mapping[str, str | float | int] = field(default_factory=dict)
@@ -107,6 +112,7 @@ class Certificate:
                 }
                 for checked in self.requirements
             ],
+            "forbidden": self.forbidden,
             "reason": self.reason,
             "pair": None if self.pair is None else list(self.pair),
             "provenance": {
@@ -146,6 +152,7 @@ class Certificate:
             lower_bound=_take_float(values, "lower_bound"),
             relative_gap=_take_float(values, "relative_gap"),
             requirements=tuple(checked),
+            forbidden=_take(values, "forbidden", (int,)),
             reason=_take(values, "reason", (str,)),
             pair=None if pair is None else (pair[0], pair[1]),
             provenance=provenance,
@@ -168,19 +175,25 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
             number = "epsilon" if isinstance(claim, PairBound) else "minimum"
             name = f"requirements[{index}] ({claim.kind} privacy, {number} {found.nominal})"
             reason, pair = f"{name} does not hold: {sentence}", secrets
-    expected = costs.expected_cost(evidence.numerators, evidence.exponent, evidence.prior, evidence.cost)
-    worst = costs.worst_cost(evidence.numerators, evidence.exponent, evidence.cost)
+    stray = costs.forbidden_answer(evidence.numerators, evidence.cost)
+    expected = worst = None
+    if stray is None:
+        expected = costs.expected_cost(evidence.numerators, evidence.exponent, evidence.prior, evidence.cost)
+        worst = costs.worst_cost(evidence.numerators, evidence.exponent, evidence.cost)
+    elif not reason:
+        reason = f"secret {stray[0]} gives observable {stray[1]}, which is forbidden to it by an infinite cost"
     lower = float_down(Fraction(bracket.lower_bound(evidence)))
     return Certificate(
         holds=not reason,
         objective=evidence.objective,
-        expected_cost=float_up(expected),
-        expected_cost_text=text_up(expected),
-        worst_cost=float_up(worst),
-        worst_cost_text=text_up(worst),
+        expected_cost=math.inf if expected is None else float_up(expected),
+        expected_cost_text="inf" if expected is None else text_up(expected),
+        worst_cost=math.inf if worst is None else float_up(worst),
+        worst_cost_text="inf" if worst is None else text_up(worst),
         lower_bound=lower,
         relative_gap=_relative_gap(worst if evidence.objective == "worst" else expected, lower, evidence),
         requirements=tuple(checked),
+        forbidden=int(np.isinf(evidence.cost).sum()),
         reason=reason,
         pair=pair,
         provenance=provenance or {},
@@ -202,8 +215,10 @@ def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, i
     return found, f"the best attack's expected error is only {found.realised!r}", None
 
 
-def _relative_gap(cost: Fraction, lower: float, evidence: Evidence) -> float:
-    scale = max(cost, Fraction(float(evidence.cost.max())) / 10**9)
+def _relative_gap(cost: Fraction | None, lower: float, evidence: Evidence) -> float:
+    if cost is None:
+        return math.inf
+    scale = max(cost, Fraction(float(evidence.cost[np.isfinite(evidence.cost)].max())) / 10**9)
     return float_up((cost - printed(lower)) / scale) if scale else 0.0
 
 

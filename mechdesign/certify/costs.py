@@ -1,6 +1,7 @@
 """Exact costs and distortions of a channel of integers, as fractions.
 
-Priors, costs and errors are float64 and taken as the binary numbers they are: integers over a common power of two.
+Priors, costs and errors are float64 and taken as the binary numbers they are: integers over a common power of two. An
+infinite cost says that an answer is forbidden; where the channel never gives it, it costs nothing.
 """
 
 from __future__ import annotations
@@ -12,26 +13,46 @@ from numpy.typing import NDArray
 
 from mechdesign.certify._arrays import Floats, Integers
 
-__all__ = ["cost_per_secret", "distortion", "expected_cost", "worst_cost"]
+__all__ = ["cost_per_secret", "distortion", "expected_cost", "forbidden_answer", "worst_cost"]
+
+# Entries that are Python integers at a time: they take a hundred bytes each.
+_CHUNK = 2**20
+
+_NOTHING = Fraction(0)
+
+
+def forbidden_answer(numerators: Integers, cost: Floats) -> tuple[int, int] | None:
+    """Return the first secret and observable that occur together although their cost is infinite, None without any."""
+    secrets, observables = np.nonzero((numerators > 0) & np.isinf(cost))
+    return (int(secrets[0]), int(observables[0])) if len(secrets) else None
 
 
 def expected_cost(numerators: Integers, exponent: int, prior: Floats, cost: Floats) -> Fraction:
-    """Return Σ_s π_s Σ_o p(o|s) c(s,o) for `prior` (n,) and `cost` (n, m), finite and not negative."""
-    weights, weights_exponent = _integers(prior)
-    totals, totals_exponent = _row_totals(numerators, cost)
-    return _scaled(int(weights @ totals), weights_exponent + totals_exponent - exponent)
+    """Return Σ_s π_s Σ_o p(o|s) c(s,o) for `prior` (n,) and `cost` (n, m), not negative.
+
+    Costs may be infinite where p(o|s) is 0: 0·∞ counts as 0.
+    """
+    per_secret = cost_per_secret(numerators, exponent, cost)
+    return sum((Fraction(weight) * total for weight, total in zip(prior.tolist(), per_secret, strict=True)), _NOTHING)
 
 
 def cost_per_secret(numerators: Integers, exponent: int, cost: Floats) -> tuple[Fraction, ...]:
     """Return Σ_o p(o|s) c(s,o) for every secret s."""
-    totals, totals_exponent = _row_totals(numerators, cost)
-    return tuple(_scaled(total, totals_exponent - exponent) for total in totals.tolist())
+    found: list[Fraction] = []
+    rows = max(1, _CHUNK // cost.shape[1])
+    for start in range(0, len(cost), rows):
+        part = numerators[start : start + rows]
+        secrets, observables = np.nonzero(part)
+        costs, costs_exponent = _integers(cost[start : start + rows][secrets, observables])
+        totals = np.zeros(len(part), dtype=object)
+        np.add.at(totals, secrets, part[secrets, observables].astype(object) * costs)
+        found.extend(_scaled(total, costs_exponent - exponent) for total in totals.tolist())
+    return tuple(found)
 
 
 def worst_cost(numerators: Integers, exponent: int, cost: Floats) -> Fraction:
     """Return max_s Σ_o p(o|s) c(s,o)."""
-    totals, totals_exponent = _row_totals(numerators, cost)
-    return _scaled(max(totals.tolist()), totals_exponent - exponent)
+    return max(cost_per_secret(numerators, exponent, cost))
 
 
 def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats) -> Fraction:
@@ -49,21 +70,14 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
         underflow = n * 2.0**-1021 * (1 + error.max())
         candidates = estimate * (1 - margin) - underflow <= (estimate * (1 + margin) + underflow).min(axis=0)
     weights, weights_exponent = _integers(prior)
-    errors, errors_exponent = _integers(error)
-    joint = numerators.astype(object) * weights[:, None]
-    total = 0
+    total = _NOTHING
     # An observable that never occurs has every estimate as a candidate, and nothing to add.
     for observable in np.flatnonzero(numerators.any(axis=0)).tolist():
-        rows = np.flatnonzero(candidates[:, observable])
-        total += min((errors[rows] @ joint[:, observable]).tolist())
-    return _scaled(total, weights_exponent + errors_exponent - exponent)
-
-
-def _row_totals(numerators: Integers, cost: Floats) -> tuple[NDArray[np.object_], int]:
-    """Return integers T (n,) and e with Σ_o N[s,o] c(s,o) = T[s]·2**e."""
-    costs, costs_exponent = _integers(cost)
-    totals: NDArray[np.object_] = (numerators.astype(object) * costs).sum(axis=1)
-    return totals, costs_exponent
+        secrets, estimates = np.flatnonzero(numerators[:, observable]), np.flatnonzero(candidates[:, observable])
+        errors, errors_exponent = _integers(error[np.ix_(estimates, secrets)])
+        joint = numerators[secrets, observable].astype(object) * weights[secrets]
+        total += _scaled(min((errors @ joint).tolist()), weights_exponent + errors_exponent - exponent)
+    return total
 
 
 def _integers(values: Floats) -> tuple[NDArray[np.object_], int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from mechdesign.certify._arrays import Floats, Integers, as_floats, as_integers, require_below, require_same_length
 from mechdesign.certify.claims import Claim, PairBound, Stated
 from mechdesign.errors import InputError
@@ -86,8 +88,9 @@ class Evidence:
     """A channel of integers, the problem that it solves, and multipliers that bound the cost from below.
 
     `numerators` is int64 of shape (n, m) with p(o|s) = numerators[s,o] / 2**exponent: every row sums to 2**exponent
-    exactly. `prior` (n,) and `cost` (n, m) are float64, taken exactly, finite and not negative; the prior sums to 1
-    within 1e-9. `objective` is "expected" (Σ_s π_s Σ_o p(o|s) c(s,o)) or "worst" (max_s Σ_o p(o|s) c(s,o)). Raises
+    exactly. `prior` (n,) and `cost` (n, m) are float64, taken exactly and not negative; the prior is finite and sums to
+    1 within 1e-9. An infinite cost says that the answer is forbidden to that secret; every secret has one at a finite
+    cost. `objective` is "expected" (Σ_s π_s Σ_o p(o|s) c(s,o)) or "worst" (max_s Σ_o p(o|s) c(s,o)). Raises
     `InputError` when anything does not fit together.
     """
 
@@ -108,13 +111,16 @@ class Evidence:
             raise InputError("objective", "is unknown", value=self.objective, bound='"expected" or "worst"')
         object.__setattr__(self, "numerators", as_integers(self.numerators, "numerators", 2))
         object.__setattr__(self, "prior", as_floats(self.prior, "prior", 1))
-        object.__setattr__(self, "cost", as_floats(self.cost, "cost", 2))
+        object.__setattr__(self, "cost", as_floats(self.cost, "cost", 2, infinite=True))
         object.__setattr__(self, "requirements", tuple(self.requirements))
         self._check_channel()
         if self.prior.shape != self.numerators.shape[:1]:
             raise InputError("prior", "is not made for the channel", value=self.prior.shape, bound=f"({self.secrets},)")
         if self.cost.shape != self.numerators.shape:
             raise InputError("cost", "is not made for the channel", value=self.cost.shape, bound=f"{self._shape}")
+        nothing = np.isinf(self.cost).all(axis=1)
+        if nothing.any():
+            raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one")
         total = math.fsum(self.prior)
         if abs(total - 1) > _PRIOR_TOLERANCE:
             raise InputError("prior", "does not sum to 1", value=total, bound="within 1e-9 of 1")

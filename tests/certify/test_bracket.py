@@ -36,7 +36,9 @@ def exact_bound(evidence: Evidence) -> tuple[Fraction, Fraction]:
     weights = prior
     if evidence.objective == "worst" and multipliers.weights is not None:
         weights = [Fraction(w) for w in multipliers.weights.tolist()]
-    reduced = {(s, o): weights[s] * Fraction(float(evidence.cost[s, o])) for s in range(n) for o in range(m)}
+    allowed = [[o for o in range(m) if math.isfinite(evidence.cost[s, o])] for s in range(n)]
+    reduced = {(s, o): Fraction(0) for s in range(n) for o in range(m)}
+    reduced |= {(s, o): weights[s] * Fraction(float(evidence.cost[s, o])) for s in range(n) for o in allowed[s]}
     size = {key: abs(value) for key, value in reduced.items()}
     constant = Fraction(0)
 
@@ -64,7 +66,7 @@ def exact_bound(evidence: Evidence) -> tuple[Fraction, Fraction]:
                 for s in range(n):
                     add((s, o), -prior[s] * Fraction(q) * Fraction(float(claim.error[estimate, s])))
             constant += min(sums) * claim.minimum
-    total = constant + sum(min(reduced[s, o] for o in range(m)) for s in range(n))
+    total = constant + sum(min(reduced[s, o] for o in allowed[s]) for s in range(n))
     magnitude = constant + sum(max(size[s, o] for o in range(m)) for s in range(n))
     if evidence.objective == "worst":
         return total / sum(weights), magnitude / sum(weights)
@@ -88,12 +90,15 @@ def cases(draw: st.DrawFn) -> Evidence:
     )
     prior = random.random(n)
     prior /= prior.sum()
+    cost = random.random((n, m))
+    cost[random.random((n, m)) < draw(st.sampled_from([0.0, 0.5]))] = math.inf
+    cost[:, 0] = np.minimum(cost[:, 0], 1.0)
     weights = draw(st.sampled_from([None, random.random(n), np.eye(n)[0], random.random(n) * 1e-300]))
     return Evidence(
         constant_channel(n, m),
         62,
         prior,
-        random.random((n, m)),
+        cost,
         draw(st.sampled_from(["expected", "worst"])),
         (Stated.metric(Fraction(3, 5), distance), Stated.distortion(Fraction(1, 7), random.random((k, n)))),
         Multipliers((pair, floor), weights),

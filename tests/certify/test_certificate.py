@@ -129,6 +129,29 @@ def test_a_gap_beside_a_tiny_cost_is_measured_by_the_largest_cost() -> None:
     assert certificate.relative_gap == pytest.approx(0.5e-3, rel=1e-12)
 
 
+def test_a_forbidden_answer_costs_nothing_while_it_is_never_given() -> None:
+    cost = np.array([[0.0, 1.0, math.inf], [2.0, 0.0, math.inf]])
+    keeping = np.array([[ONE // 2, ONE // 2, 0]] * 2)
+    stated = (Stated.graph(Fraction(1), [[0, 1]]),)
+    found = certify(Evidence(keeping, 62, [0.5, 0.5], cost, "expected", stated))
+    assert found.holds
+    assert (found.forbidden, found.expected_cost, found.worst_cost) == (2, 0.75, 1.0)
+    assert found.lower_bound == 0
+    for objective in ("expected", "worst"):
+        for prior in ([0.5, 0.5], [1.0, 0.0]):
+            giving = keeping - [[0, 0, 0], [0, 1, -1]]
+            broken = certify(Evidence(giving, 62, prior, cost, objective, ()))
+            assert not broken.holds
+            assert broken.reason == "secret 1 gives observable 2, which is forbidden to it by an infinite cost"
+            assert (broken.expected_cost, broken.worst_cost, broken.relative_gap) == (math.inf,) * 3
+            assert broken.pair is None
+            assert Certificate.from_json(json.loads(json.dumps(broken.to_json(), allow_nan=False))) == broken
+    # A broken requirement is said first, with its pair.
+    both = certify(Evidence(keeping - [[0, 0, 0], [0, 1, -1]], 62, [0.5, 0.5], cost, "expected", stated))
+    assert both.reason.startswith("requirements[0] (graph privacy, epsilon 1)")
+    assert both.pair == (1, 0)
+
+
 def test_json_round_trips() -> None:
     broken = certify(response(2, 1.0, requirements=(Stated.graph(Fraction(1, 3), [[0, 1]]),), multipliers=None))
     open_ = certify(
@@ -150,7 +173,7 @@ def test_malformed_json_is_refused(name: str) -> None:
     with pytest.raises(CertificateError, match=name):
         Certificate.from_json({key: value for key, value in values.items() if key != name})
     for wrong in (None, 1, [1], {"a": []}, "nan", [1.5, 2], [{"kind": "graph"}]):
-        if name == "pair" and wrong is None:
+        if (name == "pair" and wrong is None) or (name == "forbidden" and wrong == 1):
             continue
         if name in {"reason", "objective", "expected_cost_text", "worst_cost_text"} and isinstance(wrong, str):
             continue
