@@ -16,6 +16,7 @@ from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model._arrays import as_floats, require
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
+from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirements import Requirement
 
@@ -28,13 +29,16 @@ OBJECTIVES = ("expected", "worst")
 class Problem:
     """Find the channel p(o|s) of least cost that meets every requirement.
 
-    `prior` (n,) is the probability of each secret; `cost` (n, m) is c(s, o) >= 0, what it costs to answer o for s;
-    `requirements` is any combination of metric, threshold, graph and distortion privacy. `objective` is "expected",
-    Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst", max_s Σ_o p(o|s) c(s, o) (equation 12).
+    `prior` (n,) is the probability of each secret; `cost` (n, m) is c(s, o) >= 0, what it costs to answer o for s, or
+    infinity where that answer is forbidden: no channel gives it then, neither to s nor to any secret that bounds tie to
+    s, and the field `cost` is infinite there too. `requirements` is any combination of metric, threshold, graph and
+    distortion privacy. `objective` is "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
+    max_s Σ_o p(o|s) c(s, o) (equation 12).
     `secrets` and `observables` are the domains behind rows and columns, for labels and maps; both may be left out.
 
-    Raises InputError for input of the wrong shape, sign or sum, and InfeasibleError for a distortion floor above what
-    the prior allows, naming the largest possible floor.
+    Raises InputError for input of the wrong shape, sign or sum, and InfeasibleError when a secret is left without any
+    answer, or for a distortion floor above what the prior and the permitted answers allow, naming the largest possible
+    floor.
     """
 
     prior: NDArray[np.float64]
@@ -61,7 +65,10 @@ class Problem:
         n = probabilities.size
         if costs.shape[0] != n or costs.shape[1] == 0:
             raise InputError("cost", "must have a row for every secret", value=costs.shape, bound=f"of shape ({n}, m)")
-        require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
+        require(costs >= 0, costs, "cost", "a number >= 0, or infinity where an answer is forbidden")
+        barred = np.isinf(costs).all(axis=1)
+        if barred.any():
+            raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         if isinstance(requirements, str) or not isinstance(requirements, Sequence):
@@ -82,9 +89,10 @@ class Problem:
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "cost", spread(costs, self.claims))
         for i, claim in enumerate(self.claims):
             if isinstance(claim, Floor):
-                _check_reachable(f"requirements[{i}].minimum", claim, probabilities)
+                _check_reachable(f"requirements[{i}].minimum", claim, probabilities, sharing(self.cost, self.claims))
 
     def __repr__(self) -> str:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
@@ -97,20 +105,26 @@ class Problem:
         return tuple(requirement.claim() for requirement in self.requirements)
 
 
-def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike) -> Fraction:
+def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: ArrayLike | None = None) -> Fraction:
     """Return the largest distortion that any channel reaches, min_ŝ Σ_s π_s a(ŝ, s): releasing nothing.
 
-    `prior` is (n,), `distance` (k, n), estimates by secrets; exact for the float64 numbers given.
+    `prior` is (n,), `distance` (k, n), estimates by secrets; exact for the float64 numbers given. Where every answer
+    tells which of several sets the secret is in, `told` (n,) numbers these sets, and the minimum is one for each set.
     """
     probabilities = np.asarray(prior, dtype=np.float64)
-    constant = np.full((probabilities.size, 1), 1 << EXPONENT, dtype=np.int64)
+    sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
+    constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
+    constant[np.arange(sets.size), sets] = 1 << EXPONENT
     return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
 
 
-def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64]) -> None:
-    largest = largest_distortion(prior, floor.error)
+def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64], told: NDArray[np.int64]) -> None:
+    largest = largest_distortion(prior, floor.error, told)
     if floor.minimum > largest:
+        sets = int(told.max()) + 1
+        least = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         raise InfeasibleError(
             f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
-            f"the largest possible, releasing nothing, is {float(largest):.12g}. Lower it, or use a flatter prior"
+            f"the largest possible, releasing {least}, is {float(largest):.12g}. {remedy}"
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar
 
 import networkx as nx
 import numpy as np
@@ -16,11 +16,12 @@ from mechdesign.certify.claims import Claim, Stated
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.model import distances
-from mechdesign.model._arrays import as_floats, require
+from mechdesign.model._arrays import Integers, as_floats, read_only, require
 
 __all__ = ["DistortionPrivacy", "GraphPrivacy", "MetricPrivacy", "Number", "Requirement", "ThresholdPrivacy"]
 
 Floats = NDArray[np.float64]
+_R = TypeVar("_R", bound="Requirement")
 Number = float | int | str | Decimal | Fraction
 """A float means the decimal that its repr prints; the others are exact."""
 
@@ -38,6 +39,10 @@ class Requirement(ABC):
     @abstractmethod
     def stated(self) -> Stated:
         """Return the requirement in the words of the verifier: its exact numbers and its array."""
+
+    @abstractmethod
+    def restrict(self, secrets: Integers) -> Self:
+        """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0."""
 
     def claim(self) -> Claim:
         """Return what the requirement claims of a channel: a bound on pairs, or a floor on the adversary's error."""
@@ -74,6 +79,10 @@ class MetricPrivacy(Requirement):
         """State the bound on every ordered pair at finite distance."""
         return Stated.metric(self.epsilon, self.distance)
 
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return _with(self, distance=self.distance[np.ix_(secrets, secrets)])
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ThresholdPrivacy(Requirement):
@@ -105,6 +114,10 @@ class ThresholdPrivacy(Requirement):
     def stated(self) -> Stated:
         """State the bound on every ordered pair within the radius."""
         return Stated.threshold(self.epsilon, self.distance, self.radius)
+
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return _with(self, distance=self.distance[np.ix_(secrets, secrets)])
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -150,6 +163,13 @@ class GraphPrivacy(Requirement):
         """State the bound on both directions of every edge."""
         return Stated.graph(self.epsilon, self.edges)
 
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the edges between these secrets."""
+        number = {secret: index for index, secret in enumerate(secrets.tolist())}
+        kept = nx.empty_graph(len(number))
+        kept.add_edges_from((number[s], number[t]) for s, t in self.graph.subgraph(number).edges())
+        return _with(self, graph=nx.freeze(kept))
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class DistortionPrivacy(Requirement):
@@ -185,6 +205,21 @@ class DistortionPrivacy(Requirement):
     def stated(self) -> Stated:
         """State the floor on the adversary's expected error."""
         return Stated.distortion(self.minimum, self.distance)
+
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the errors about these secrets, without a floor: what they add to it is not said for them alone."""
+        return _with(self, minimum=Fraction(0), distance=self.distance[:, secrets])
+
+
+def _with(requirement: _R, **changes: object) -> _R:
+    """Change fields without the checks of the constructor: what was found of all secrets holds for some."""
+    made = object.__new__(type(requirement))
+    for item in fields(requirement):  # type: ignore[arg-type]
+        value = changes.get(item.name, getattr(requirement, item.name))
+        if isinstance(value, np.ndarray):
+            read_only(value)
+        object.__setattr__(made, item.name, value)
+    return made
 
 
 def _positive(value: Number, path: str) -> Fraction:

@@ -1,0 +1,86 @@
+"""Forbidden answers: where a cost is infinite, the answer is never given to that secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse import csgraph
+
+from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.errors import InfeasibleError
+from mechdesign.model._arrays import Floats, Integers, read_only
+
+__all__ = ["sharing", "spread", "tied"]
+
+
+def tied(n: int, claims: Sequence[Claim], *, both_ways: bool = False) -> Integers:
+    """Return a label (n,) for each of n secrets, equal where bounds tie secrets together, directly or by a chain.
+
+    With `both_ways`, the chain must lead there and back. Labels count from 0, in the order of their first secrets.
+    """
+    pairs = _pairs(claims)
+    graph = sparse.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    labels = csgraph.connected_components(graph, connection="strong" if both_ways else "weak")[1]
+    return _in_order(labels)
+
+
+def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
+    """Return costs (n, m) that are also infinite where the bounds on pairs leave no probability.
+
+    From p(o|s) <= g p(o|t) and p(o|t) = 0 follows p(o|s) = 0: what is forbidden to t is forbidden to s. Raises
+    InfeasibleError when nothing is left for a secret.
+    """
+    forbidden = np.isinf(cost)
+    if not forbidden.any():
+        return cost
+    labels = tied(len(cost), claims, both_ways=True)
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    sets: NDArray[np.bool_] = np.logical_or.reduceat(forbidden[order], starts, axis=0)
+    links = labels[_pairs(claims)]
+    one_way = np.unique(links[links[:, 0] != links[:, 1]], axis=0)
+    while True:
+        grown = sets.copy()
+        np.logical_or.at(grown, one_way[:, 0], sets[one_way[:, 1]])
+        if np.array_equal(grown, sets):
+            break
+        sets = grown
+    nothing = np.flatnonzero(np.asarray(sets.all(axis=1))[labels])
+    if nothing.size:
+        raise InfeasibleError(
+            f"cost: no channel has an answer for secret {nothing[0]}: each is forbidden to it, or to a "
+            "secret that requirements tie to it. Permit secrets that are tied together a common answer"
+        )
+    closed = np.where(sets[labels], np.inf, cost)
+    read_only(closed)
+    return closed
+
+
+def sharing(cost: Floats, claims: Sequence[Claim]) -> Integers:
+    """Return a label (n,) for each secret, equal where a chain of bounds or of common permitted answers joins them.
+
+    An answer then tells an adversary the label, whatever the channel, and need not tell more.
+    """
+    n, m = cost.shape
+    if np.isfinite(cost).all():
+        return np.zeros(n, dtype=np.int64)
+    labels = tied(n, claims)
+    secrets, observables = np.nonzero(np.isfinite(cost))
+    members = int(labels.max()) + 1
+    ends = (labels[secrets], members + observables)
+    graph = sparse.coo_array((np.ones(secrets.size), ends), shape=(members + m, members + m)).tocsr()
+    return _in_order(csgraph.connected_components(graph, directed=False)[1][labels])
+
+
+def _pairs(claims: Sequence[Claim]) -> Integers:
+    """Return the bounded pairs (s, t) of all claims, shape (k, 2)."""
+    found = [np.column_stack((claim.sources, claim.targets)) for claim in claims if isinstance(claim, PairBound)]
+    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])
+
+
+def _in_order(labels: NDArray[np.integer]) -> Integers:
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
