@@ -32,8 +32,15 @@ if TYPE_CHECKING:
     from mechdesign.policy.hull import SensitivityHull as SensitivityHull
     from mechdesign.policy.hull import component_hulls as component_hulls
     from mechdesign.policy.hull import sensitivity_hull as sensitivity_hull
+    from mechdesign.policy.protection import degree_of_protection as degree_of_protection
+    from mechdesign.policy.protection import exposed as exposed
+    from mechdesign.policy.protection import protectable as protectable
+    from mechdesign.policy.protection import protected_pairs as protected_pairs
+    from mechdesign.policy.repairs import Repair as Repair
+    from mechdesign.policy.repairs import repair as repair
 
 _VALUES = {
+    "Repair": "mechdesign.policy.repairs",
     "SensitivityHull": "mechdesign.policy.hull",
     "attribute": "mechdesign.model.graphs",
     "blocks": "mechdesign.model.graphs",
@@ -42,14 +49,19 @@ _VALUES = {
     "component_hulls": "mechdesign.policy.hull",
     "components": "mechdesign.policy.constraint",
     "constrain": "mechdesign.policy.constraint",
+    "degree_of_protection": "mechdesign.policy.protection",
     "delta_set": "mechdesign.policy.constraint",
     "disconnected": "mechdesign.policy.constraint",
     "excluded": "mechdesign.policy.constraint",
+    "exposed": "mechdesign.policy.protection",
     "from_edges": "mechdesign.model.graphs",
     "hop_distance": "mechdesign.policy.constraint",
     "isolated": "mechdesign.policy.constraint",
     "line": "mechdesign.model.graphs",
     "neighbours8": "mechdesign.model.graphs",
+    "protectable": "mechdesign.policy.protection",
+    "protected_pairs": "mechdesign.policy.protection",
+    "repair": "mechdesign.policy.repairs",
     "sensitivity_hull": "mechdesign.policy.hull",
     "threshold": "mechdesign.model.graphs",
     "transitions": "mechdesign.model.graphs",
