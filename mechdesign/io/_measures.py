@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
 from mechdesign.errors import SpecificationError
+from mechdesign.io._graphs import POLICY_FORMS, Graphs
 from mechdesign.io._tables import (
     CostTable,
     DistortionTable,
-    EdgesFile,
     GraphPrivacyTable,
-    GraphTable,
     MatrixFile,
     MetricTable,
     Raw,
@@ -32,7 +31,7 @@ from mechdesign.io._tables import (
     in_file,
     one_of,
 )
-from mechdesign.io.text import read_columns, read_matrix
+from mechdesign.io.text import read_matrix
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import OBJECTIVES
@@ -60,11 +59,15 @@ _MEASURES = ("distance", "matrix", "graph")
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured in: secrets, observables (the same object when they are the secrets), and where files are."""
+    """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
+
+    `prior` is the table of the prior, whose data some policy graphs come from.
+    """
 
     secrets: Domain
     observables: Domain
     folder: Path
+    prior: Raw = field(default_factory=dict)
     _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
@@ -100,6 +103,11 @@ class Measures:
         build = _REQUIREMENTS[choice(raw["kind"], _REQUIREMENTS, f"{path}.kind")]
         return build(self, raw, path)
 
+    @functools.cached_property
+    def graphs(self) -> Graphs:
+        """What builds graphs on the secrets."""
+        return Graphs(self.secrets, self.folder, self.prior)
+
     def _metric(self, raw: Raw, path: str) -> Requirement:
         table = convert(raw, MetricTable, path)
         with at(path):
@@ -112,14 +120,14 @@ class Measures:
 
     def _graph_privacy(self, raw: Raw, path: str) -> Requirement:
         table = convert(raw, GraphPrivacyTable, path)
-        form = one_of(table, ("edges", "edges_csv", "neighbours", "radius"), path)
+        form = one_of(table, POLICY_FORMS, path)
         if form == "radius":
             graph = self._within(table, table.radius or Fraction(0), path)
         else:
             for key in ("distance", "matrix"):
                 if getattr(table, key) is not None:
                     raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
-            graph = self._graph(table.edges, table.edges_csv, table.neighbours, path)
+            graph = self.graphs.policy(table, form, path)
         with at(path):
             return GraphPrivacy(table.epsilon, graph)
 
@@ -138,10 +146,7 @@ class Measures:
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":
             return self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
-        place = f"{path}.graph"
-        graph = convert(table.graph, GraphTable, place)
-        one_of(graph, ("edges", "edges_csv", "neighbours"), place)
-        return distances.shortest_path(self._graph(graph.edges, graph.edges_csv, graph.neighbours, place))
+        return distances.shortest_path(self.graphs.steps(table.graph, f"{path}.graph"))
 
     def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
         """Return the distances called `name` between the secrets, or from them to `other`."""
@@ -183,45 +188,6 @@ class Measures:
         with at(path, {"distances": ""}):
             return distances.matrix(matrix)
 
-    def _graph(
-        self,
-        edges: Sequence[tuple[int | str, int | str]] | None,
-        edges_csv: Raw | None,
-        neighbours: int | None,
-        path: str,
-    ) -> nx.Graph:
-        graph = nx.empty_graph(self.secrets.size)
-        if edges is not None:
-            graph.add_edges_from(
-                (self._secret(s, f"{path}.edges[{index}][0]"), self._secret(t, f"{path}.edges[{index}][1]"))
-                for index, (s, t) in enumerate(edges)
-            )
-        elif edges_csv is not None:
-            place = f"{path}.edges_csv"
-            table = convert(edges_csv, EdgesFile, place)
-            with in_file(place):
-                columns = read_columns(self.folder / table.path, [table.source, table.target], table.delimiter)
-            ends = ([self._secret(text, place) for text in columns[name]] for name in (table.source, table.target))
-            graph.add_edges_from(zip(*ends, strict=True))
-        elif neighbours is not None:
-            graph.add_edges_from(self._neighbours(neighbours, f"{path}.neighbours"))
-        return graph
-
-    def _neighbours(self, count: int, path: str) -> list[tuple[int, int]]:
-        if count not in (4, 8):
-            raise SpecificationError(path, "is not a neighbourhood", value=count, bound="4 or 8")
-        cells = self.secrets.cells
-        if cells is None:
-            raise SpecificationError(path, "needs a grid", bound="a domain with grid = { … }", remedy="use edges")
-        steps = [(0, 1), (1, 0)] if count == 4 else [(0, 1), (1, 0), (1, 1), (1, -1)]
-        return [
-            (row * cells.columns + column, (row + up) * cells.columns + column + right)
-            for row in range(cells.rows)
-            for column in range(cells.columns)
-            for up, right in steps
-            if row + up < cells.rows and 0 <= column + right < cells.columns
-        ]
-
     def _within(self, table: GraphPrivacyTable, radius: Fraction, path: str) -> nx.Graph:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
@@ -235,21 +201,6 @@ class Measures:
         graph = nx.empty_graph(self.secrets.size)
         graph.add_edges_from(zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True))
         return graph
-
-    def _secret(self, name: int | str, path: str) -> int:
-        """Return the index of a secret given by its index or its label."""
-        if isinstance(name, str) and name in self._places:
-            return self._places[name]
-        index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal()) else -1
-        if not 0 <= index < self.secrets.size:
-            raise SpecificationError(
-                path, "is not a secret", value=name, bound=f"a label, or an index from 0 to {self.secrets.size - 1}"
-            )
-        return index
-
-    @functools.cached_property
-    def _places(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self.secrets.labels)}
 
 
 _REQUIREMENTS: Mapping[str, Callable[[Measures, Raw, str], Requirement]] = MappingProxyType(

@@ -46,10 +46,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
         with at(path, {"prior": "probabilities"}):
             return Prior(np.array(table.probabilities)), ()
     notes: tuple[str, ...] = ()
-    if table.checkins is not None:
-        counts, notes = _from_checkins(table.checkins, f"{path}.checkins", domain, folder)
-    elif table.plt is not None:
-        counts, notes = _from_trajectories(table.plt, f"{path}.plt", domain, folder)
+    if table.checkins is not None or table.plt is not None:
+        counts, notes = _counted(read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder))
     elif table.simulated is not None:
         counts = _simulated(table.simulated, f"{path}.simulated", domain)
     elif table.csv is not None:
@@ -84,55 +82,46 @@ def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.
     return counts
 
 
-def _from_checkins(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    table = convert(raw, Checkins, path)
-    _check_geographic(domain, path)
-    with in_file(path):
-        found = traces.read_checkins(
-            folder / table.path, table.user, table.latitude, table.longitude, table.time, table.trace, table.delimiter
-        )
-    return _counted(found, table.only, path, domain)
-
-
-def _from_trajectories(
-    raw: Raw, path: str, domain: Domain, folder: Path
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    table = convert(raw, Trajectories, path)
-    _check_geographic(domain, path)
-    with in_file(path):
-        found = traces.read_plt(folder / table.path)
-    return _counted(found, table.only, path, domain)
-
-
-def _check_geographic(domain: Domain, path: str) -> None:
+def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path) -> traces.Visits:
+    """Return the visits that the table ``checkins`` or ``plt`` (the `form`) at `path` names, in cells of `domain`."""
+    table: Checkins | Trajectories
+    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     if domain.geographic is None:
         raise SpecificationError(
             path,
             "needs a domain with latitudes and longitudes to count in",
             bound="a domain with grid = { columns, rows, south, north, west, east }",
         )
-
-
-def _counted(
-    found: tuple[traces.Trace, ...], only: int | str | None, path: str, domain: Domain
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    users = list(dict.fromkeys(trace.user for trace in found))
-    if only is not None:
-        names = [user for user in users if user == str(only)]
-        if not names and isinstance(only, int):
-            # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
-            names = [user for user in users if user.isdecimal() and int(user) == only]
-        if len(names) != 1:
-            some = ", ".join(users[:5])
-            raise SpecificationError(
-                f"{path}.only",
-                "is not a user" if not names else f"means several users: {', '.join(names)}",
-                value=only,
-                bound=f"one of the {len(users)} users, such as {some}",
-            )
-        found = tuple(trace for trace in found if trace.user == names[0])
     with in_file(path):
-        visits = traces.to_grid(found, domain)
+        if isinstance(table, Checkins):
+            columns = (table.user, table.latitude, table.longitude, table.time, table.trace)
+            found = traces.read_checkins(folder / table.path, *columns, table.delimiter)
+        else:
+            found = traces.read_plt(folder / table.path)
+    if table.only is not None:
+        user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
+        found = tuple(trace for trace in found if trace.user == user)
+    with in_file(path):
+        return traces.to_grid(found, domain)
+
+
+def _user(users: list[str], only: int | str, path: str) -> str:
+    names = [user for user in users if user == str(only)]
+    if not names and isinstance(only, int):
+        # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
+        names = [user for user in users if user.isdecimal() and int(user) == only]
+    if len(names) != 1:
+        some = ", ".join(users[:5])
+        raise SpecificationError(
+            f"{path}.only",
+            "is not a user" if not names else f"means several users: {', '.join(names)}",
+            value=only,
+            bound=f"one of the {len(users)} users, such as {some}",
+        )
+    return names[0]
+
+
+def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         notes.append(f"{visits.outside} points outside the box left out")

@@ -37,6 +37,8 @@ class Document(Table, frozen=True):
     version: int = 1
     title: str = ""
     observables: Raw | None = None
+    policy: Raw = {}
+    release: Raw = {}
     solver: Raw = {}
 
 
@@ -166,6 +168,27 @@ class GraphTable(Table, frozen=True):
     neighbours: int | None = None
 
 
+class CategoriesFile(Table, frozen=True):
+    """``categories``: a file with a line for each secret; the region is a column too, or a block of a grid."""
+
+    path: str
+    column: str
+    region: str | int | tuple[int, int] | None = None
+    delimiter: str = ","
+
+
+class ChainTable(Table, frozen=True):
+    """``transitions`` of a graph and ``transition`` of a release: a Markov chain, or the data to count steps in."""
+
+    path: str | None = None
+    estimated: bool | None = None
+    checkins: Raw | None = None
+    plt: Raw | None = None
+    neighbours: int | None = None
+    smoothing: float | None = None
+    delimiter: str = ","
+
+
 class CostTable(Table, frozen=True):
     """``[cost]``."""
 
@@ -199,13 +222,18 @@ class ThresholdTable(Table, frozen=True):
 
 
 class GraphPrivacyTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "graph": edges, neighbours on a grid, or all pairs within a radius."""
+    """``[[privacy]]`` with kind = "graph": a policy graph, by its edges or by what builds them."""
 
     kind: str
     epsilon: Fraction
     edges: list[tuple[int | str, int | str]] | None = None
     edges_csv: Raw | None = None
     neighbours: int | None = None
+    complete: bool | None = None
+    line: bool | None = None
+    blocks: int | tuple[int, int] | None = None
+    categories: Raw | list[str] | None = None
+    transitions: Raw | None = None
     radius: Fraction | None = None
     distance: str | None = None
     matrix: Raw | None = None
@@ -225,6 +253,27 @@ class DistortionTable(Table, frozen=True):
     distance: str | None = None
     matrix: Raw | None = None
     graph: Raw | None = None
+
+
+class PolicyTable(Table, frozen=True):
+    """``[policy]``: how a policy graph is to be kept."""
+
+    within: str = "component"
+    isolated: str = "refuse"
+    repair: str = "area"
+    hull: str = "component"
+    support: list[int | str] | None = None
+    delta: Fraction | None = None
+
+
+class ReleaseTable(Table, frozen=True):
+    """``[release]``: how a trace is to be released."""
+
+    mechanism: str = "planar-isotropic"
+    transition: Raw | None = None
+    initial: Raw | None = None
+    snap: bool | None = None
+    seed: int | None = None
 
 
 class SolverTable(Table, frozen=True):

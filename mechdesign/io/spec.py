@@ -18,14 +18,39 @@ A specification has a ``title`` and these tables; file names are relative to its
 ``[[privacy]]``, once for each requirement:
     ``kind = "metric"``: ``epsilon`` and a measure (``distance``, ``matrix`` or ``graph``, as above);
     ``kind = "threshold"``: ``epsilon``, ``radius`` and a measure;
-    ``kind = "graph"``: ``epsilon`` and ``edges = [[0, 1], …]`` (indices or labels), ``edges_csv = { path, source,
-    target, delimiter }``, ``neighbours = 4 | 8`` (of a grid), or ``radius`` with ``distance`` or ``matrix``;
+    ``kind = "graph"``: ``epsilon``, of each edge, and what is joined by an edge (see below);
     ``kind = "distortion"``: ``minimum`` and a measure (a matrix of estimates by secrets).
+``[policy]``, optional, of the graph that all tables with ``kind = "graph"`` have together:
+    ``within = "component" | "map"`` (where the answers of an optimal channel may lie: in the connected component of
+    the secret, or anywhere); ``isolated = "refuse" | "repair" | "hull" | "release"`` (secrets without an edge, which
+    such a channel would tell: refuse the policy, add edges that protect them, add those pairs that the hull protects
+    already, or tell them); ``repair = "area" | "nearest" | "exhaustive"`` (which edges are added); ``hull =
+    "component" | "graph"`` (whose sensitivity hull noise is fitted to, and who counts as exposed); and what is
+    possible, if not every secret: ``support = ["a", …]`` (indices or labels), or ``delta`` (the fewest secrets of
+    probability 1 − δ; of the prior, or, along a trace, of what is believed before each step).
+``[release]``, for `mechdesign release`:
+    ``mechanism = "planar-isotropic" | "laplace" | "lp"``; ``transition``: exactly one of ``{ path, delimiter }`` (a
+    matrix, row: the state now, column: the next one), ``{ estimated = true, smoothing }`` (from the check-ins or
+    trajectories of the prior), ``{ checkins = { … }, smoothing }`` and ``{ plt = { … }, smoothing }`` (as in
+    ``[prior]``), and ``{ neighbours = 4 | 8 }`` (of a grid: stay or step, all equally likely); ``initial`` (a table
+    like ``[prior]``, which else serves: what is believed before the first step); ``snap = true | false`` (answer with
+    secrets, or with any places, where the mechanism can); ``seed`` (for rehearsals only: whoever knows the seed of a
+    published trace can recover the truth).
 ``[solver]``, optional:
     ``name``, ``tolerance``, ``time_limit`` (seconds), ``rows``, ``threads`` and ``options`` (under the solver's own
     names), as in `mechdesign.design`.
 
-``epsilon``, ``radius`` and ``minimum`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
+The table of a policy graph says what is joined by exactly one of
+    ``edges = [[0, 1], …]`` (indices or labels); ``edges_csv = { path, source, target, delimiter }``;
+    ``neighbours = 4 | 8`` (cells of a grid); ``complete = true`` (every two secrets); ``line = true`` (each and the
+    next); ``blocks = 3`` or ``[3, 2]`` (cells of the same block of a grid, so many columns and rows);
+    ``categories = ["park", …]`` (one for each secret in order: equal ones, "" for none) or ``{ path, column, region,
+    delimiter }`` (a file with a line for each secret; ``region`` keeps apart what is in different regions, given by
+    another column or, on a grid, by the size of blocks); ``transitions = { … }`` (states to which one step may lead
+    from the same state; a table like ``transition`` of ``[release]``, without smoothing); ``radius`` with ``distance``
+    or ``matrix`` (secrets at most so far apart). Several tables require what each of them requires.
+
+``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
 
 In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file
 that `mechdesign budget -o` or `mechdesign.leakage.write_budgets` wrote (columns ``step`` and ``epsilon``, all
@@ -57,7 +82,8 @@ from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.io._domains import build_domain
 from mechdesign.io._measures import Measures
 from mechdesign.io._priors import build_prior
-from mechdesign.io._tables import Document, Raw, SolverTable, at, choice, convert
+from mechdesign.io._tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
+from mechdesign.io.policy import Policy, ReleaseSettings, build_policy, build_release, build_settings
 from mechdesign.io.schedule import Schedule, read_schedule, scheduled
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
@@ -146,6 +172,20 @@ class Specification:
         return read_schedule(self.document.privacy[place]["epsilon"], f"privacy[{place}].epsilon", self.folder)
 
     @functools.cached_property
+    def policy(self) -> Policy:
+        """The policy graph, the union of those of all ``[[privacy]]`` tables, and what ``[policy]`` says of it.
+
+        With a schedule ε is the first. Raises `SpecificationError` where there is no graph or where their ε differ.
+        """
+        problem = self._first
+        return build_policy(problem.requirements, build_settings(self.document.policy, self._data.measures.graphs))
+
+    @functools.cached_property
+    def release(self) -> ReleaseSettings:
+        """What ``[release]`` says; raise `SpecificationError` where no transitions are named."""
+        return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
+
+    @functools.cached_property
     def _data(self) -> _Data:
         document = self.document
         secrets = build_domain(document.domain, "domain", self.folder)
@@ -153,7 +193,7 @@ class Specification:
         if document.observables is not None:
             observables = build_domain(document.observables, "observables", self.folder)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
-        measures = Measures(secrets, observables, self.folder)
+        measures = Measures(secrets, observables, self.folder, document.prior)
         cost, objective = measures.cost(document.cost, "cost")
         return _Data(prior, cost, objective, measures, notes)
 
@@ -214,6 +254,13 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     if not document.privacy:
         raise SpecificationError(
             "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'
+        )
+    # Their data are read when they are asked for, but keys are checked at once.
+    convert(document.policy, PolicyTable, "policy")
+    convert(document.release, ReleaseTable, "release")
+    if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
+        raise SpecificationError(
+            "policy", "speaks of a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 

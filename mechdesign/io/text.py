@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict[str, list[str]]:
     """Return the texts in the columns `names` of a file with a header line; blank lines are skipped."""
-    rows = _rows(path, delimiter)
+    rows = read_rows(path, delimiter)
     try:
         _, header = next(rows)
     except StopIteration:
@@ -53,7 +53,7 @@ def read_matrix(path: Path, delimiter: str = ",") -> Floats:
     if path.suffix == ".npy":
         return _read_npy(path)
     result: list[list[float]] = []
-    for line, row in _rows(path, delimiter):
+    for line, row in read_rows(path, delimiter):
         if result and len(row) != len(result[0]):
             raise InputError(
                 f"{path}, line {line}",
@@ -81,7 +81,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(str(path), f"cannot be opened ({error.strerror or error})", bound="a file that exists")
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that is not blank, and its fields."""
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')

@@ -220,8 +220,8 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     users: list[str] = []
     inside = outside = 0
     for trace in traces:
-        column = _interval(trace.longitude, meridians)
-        row = _interval(trace.latitude, parallels)
+        column = interval(trace.longitude, meridians)
+        row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
         inside += len(kept)
         outside += len(trace) - len(kept)
@@ -241,7 +241,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     return Visits(tuple(cells), tuple(users), inside, outside, domain)
 
 
-def _interval(values: Floats, borders: Floats) -> Integers:
+def interval(values: Floats, borders: Floats) -> Integers:
     """Return the index of the interval each value is in, closed below; the last is closed above too; −1 outside."""
     index = np.searchsorted(borders, values, side="right") - 1
     last = len(borders) - 2
