@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import leakage as leakage
     from . import policy as policy
+    from . import release as release
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
     from .games import attack as attack
@@ -37,6 +38,7 @@ _MODULES = {
     "errors": ".errors",
     "leakage": ".leakage",
     "policy": ".policy",
+    "release": ".release",
     "traces": ".io.traces",
 }
 _VALUES = {

@@ -1,0 +1,164 @@
+"""The forward half of a hidden Markov model: what is believed before and after each observation.
+
+    p⁻_1 = initial,    p⁻_t[j] = Σ_i p⁺_{t-1}[i] M[i, j],    p⁺_t[i] = Pr(z_t | i) p⁻_t[i] / Σ_j Pr(z_t | j) p⁻_t[j]
+
+(DPHMM, section 3.3 and Equation 2; PGLP, section 5.1). All is done with logarithms: a state keeps its probability
+however small it is, and is impossible only where the model says so. The constrained domain {p⁻ > 0} is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, as_floats, read_only, require
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.prior import Prior
+
+__all__ = ["Filtered", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
+
+# Sums above this lost nothing that counts when terms below the least float64, 2e-308, were dropped.
+_SAFE_SUM = 1e-250
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """Beliefs over n states at T times, as natural logarithms: float64, read-only, -inf where impossible.
+
+    `log_priors` and `log_posteriors` are of shape (T, n), before and after the observation of their time, and
+    `log_evidence` of shape (T,): ln Pr(z_t | z_1, …, z_{t-1}).
+    """
+
+    log_priors: Floats
+    log_posteriors: Floats
+    log_evidence: Floats
+
+    @property
+    def priors(self) -> Floats:
+        """The beliefs before each observation, as probabilities (T, n)."""
+        return np.exp(self.log_priors)
+
+    @property
+    def posteriors(self) -> Floats:
+        """The beliefs after each observation, as probabilities (T, n)."""
+        return np.exp(self.log_posteriors)
+
+
+def forward(
+    initial: Prior | ArrayLike, transition: MarkovChain | ArrayLike, log_likelihoods: ArrayLike, path: str = "outputs"
+) -> Filtered:
+    """Filter T observations.
+
+    `initial` (n,) is the belief at the first time, before anything is observed, `transition` (n, n) the chain between
+    two times, and `log_likelihoods` (T, n) holds ln Pr(z_t | s_t = i), a density being as good as a probability. Raises
+    `InputError`, naming ``path[t]``, for the first observation that is impossible after those before it.
+    """
+    chain = as_chain(transition)
+    log_prior = logarithm(as_initial(initial, chain.size).probabilities)
+    observed = _as_log_likelihoods(log_likelihoods, chain.size)
+    shape = observed.shape
+    priors, posteriors, evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
+    for t, log_likelihood in enumerate(observed):
+        if t:
+            log_prior = predict(posteriors[t - 1], chain)
+        priors[t] = log_prior
+        posteriors[t], evidence[t] = update(log_prior, log_likelihood, f"{path}[{t}]")
+    for array in (priors, posteriors, evidence):
+        read_only(array)
+    return Filtered(priors, posteriors, evidence)
+
+
+def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
+    """Return ln(p M) for a belief ln p of shape (n,), scaled to a sum of 1."""
+    mixed = log_mix(log_belief, chain.matrix)
+    return mixed - _log_sum(mixed)
+
+
+def update(log_prior: Floats, log_likelihood: Floats, path: str = "output") -> tuple[Floats, float]:
+    """Return the posterior by Bayes' rule, as logarithms (n,), and the logarithm of the evidence Σ_i p[i] Pr(z | i).
+
+    Raises `InputError` when every state that is possible excludes the observation.
+    """
+    joint = log_prior + log_likelihood
+    evidence = _log_sum(joint)
+    if evidence == -np.inf:
+        raise InputError(
+            path,
+            "is impossible: every state that may be the true one excludes it",
+            bound="an output of positive probability",
+            remedy="the chain, the initial belief or the mechanism is not the one that made the output",
+        )
+    return joint - evidence, evidence
+
+
+def log_mix(log_weights: Floats, matrix: Floats) -> Floats:
+    """Return ln Σ_i exp(w_i) matrix[i, j] for each column j of a matrix (n, m) of numbers ≥ 0, exact to rounding.
+
+    One product of floats does it, except for columns that hold nothing but terms near the least float64.
+    """
+    possible = np.flatnonzero(log_weights > -np.inf)
+    weights, rows = log_weights[possible], matrix[possible]
+    largest = weights.max(initial=-np.inf)
+    mixed = np.full(matrix.shape[1], -np.inf)
+    if largest == -np.inf:
+        return mixed
+    sums = np.exp(weights - largest) @ rows
+    safe = sums > _SAFE_SUM
+    mixed[safe] = np.log(sums[safe]) + largest
+    rest = np.flatnonzero(~safe)
+    rest = rest[(rows[:, rest] > 0).any(axis=0)]
+    if rest.size:
+        mixed[rest] = logsumexp(weights[:, None] + logarithm(rows[:, rest]), axis=0)
+    return mixed
+
+
+def logarithm(probabilities: Floats) -> Floats:
+    """Return the natural logarithm, -inf at zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
+def as_chain(transition: MarkovChain | ArrayLike, path: str = "transition") -> MarkovChain:
+    """Return a checked chain; errors name `path`."""
+    if isinstance(transition, MarkovChain):
+        return transition
+    try:
+        return MarkovChain(np.asarray(transition))
+    except InputError as error:
+        raise _renamed(error, path, "matrix") from error
+
+
+def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
+    """Return a checked distribution over n states; errors name `path`."""
+    try:
+        prior = initial if isinstance(initial, Prior) else Prior(np.asarray(initial))
+    except InputError as error:
+        raise _renamed(error, path, "prior") from error
+    if len(prior) != n:
+        raise InputError(path, "differs in number of states", value=len(prior), bound=f"{n} states")
+    return prior
+
+
+def _as_log_likelihoods(values: ArrayLike, n: int) -> Floats:
+    observed = as_floats(values, "log_likelihoods", "(T, n)")
+    if observed.shape[1] != n:
+        raise InputError("log_likelihoods", "has the wrong shape", value=observed.shape, bound=f"(T, {n})")
+    # NaN compares false, so it is refused as well.
+    require(observed < np.inf, observed, "log_likelihoods", "a number, or -inf where the observation is impossible")
+    return observed
+
+
+def _log_sum(logarithms: Floats) -> float:
+    largest = float(logarithms.max())
+    if largest == -np.inf:
+        return largest
+    return largest + float(np.log(np.exp(logarithms - largest).sum()))
+
+
+def _renamed(error: InputError, path: str, own: str) -> InputError:
+    place = path + error.path.removeprefix(own)
+    return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)
