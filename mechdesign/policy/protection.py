@@ -62,8 +62,8 @@ def degree_of_protection(
 def exposed(points: Domain | ArrayLike, g: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the nodes with a degree of protection of 1, sorted: nothing hides them (DPHMM, section 5.2).
 
-    PGLP calls them isolated (Definition 13). A node with an edge is never among them: its neighbours protect it. A graph
-    of a single node exposes it.
+    PGLP calls them isolated (Definition 13). A node with an edge is never among them: its neighbours protect it. A
+    graph of a single node exposes it.
     """
     places = as_points(points)
     groups = _groups(places, g, hull)

@@ -237,8 +237,8 @@ def _one_by_one(state: _State, visits: list[int]) -> list[tuple[int, int]]:
 def _search(state: _State, visits: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, by branch and bound: the volume never shrinks as edges are added.
 
-    In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does not
-    change that hull. So it is enough to try all edges from the first node still exposed.
+    In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
+    not change that hull. So it is enough to try all edges from the first node still exposed.
     """
     count = (len(state.places) - 1) ** len(visits)
     if count > LARGEST_SEARCH:
