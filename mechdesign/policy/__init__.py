@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mechdesign.policy.hull import SensitivityHull as SensitivityHull
     from mechdesign.policy.hull import component_hulls as component_hulls
     from mechdesign.policy.hull import sensitivity_hull as sensitivity_hull
+    from mechdesign.policy.laplace import Laplace as Laplace
+    from mechdesign.policy.planar_isotropic import PlanarIsotropic as PlanarIsotropic
     from mechdesign.policy.protection import degree_of_protection as degree_of_protection
     from mechdesign.policy.protection import exposed as exposed
     from mechdesign.policy.protection import protectable as protectable
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from mechdesign.policy.repairs import repair as repair
 
 _VALUES = {
+    "Laplace": "mechdesign.policy.laplace",
+    "PlanarIsotropic": "mechdesign.policy.planar_isotropic",
     "Repair": "mechdesign.policy.repairs",
     "SensitivityHull": "mechdesign.policy.hull",
     "attribute": "mechdesign.model.graphs",
