@@ -23,8 +23,10 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, Progress, Report, Status
+from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.plan import Rows, plan
+from mechdesign.synthesis.parts import Part, split
+from mechdesign.synthesis.plan import Rows, check_choice, plan
 from mechdesign.synthesis.relax import Relaxed
 from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
 from mechdesign.synthesis.search import search
@@ -35,6 +37,8 @@ Integers = NDArray[np.int64]
 
 # The solver is asked for more than the certificate, which adds its own rounding to what is left.
 _SOLVER_SHARE = 0.1
+# A time limit that is over: the solver is asked all the same, and a constant channel serves where it gives nothing.
+_HARDLY_ANY = 1e-3
 _UNSOLVABLE = {
     Status.INFEASIBLE: "although a constant channel meets every requirement",
     Status.UNBOUNDED: "although costs are not negative",
@@ -91,6 +95,8 @@ def design(
     they show) or "near" (near pairs only, at ε divided by their stretch: quick, with an honest gap). `options` go to
     the solver under its own names, `report` receives Progress values.
 
+    Sets of secrets that no requirement ties together are programs of their own, and equal ones are solved once.
+
     The result always holds: it is checked in exact arithmetic, whatever the solver returned. At the time limit, or
     after Ctrl-C, it is the cheapest certified channel so far, and its gap says how good it is.
 
@@ -102,18 +108,23 @@ def design(
     _positive("tolerance", tolerance)
     if time_limit is not None:
         _positive("time_limit", time_limit)
+    check_choice(solver, rows)
+    settings = Options(time_limit=time_limit, threads=threads, extra=dict(options or {}), report=report)
+    parts = split(problem)
+    if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
+        return _whole(problem, solver, tolerance, rows, settings)
+    return _in_parts(problem, parts, solver, tolerance, rows, settings)
+
+
+def _whole(problem: Problem, solver: str, tolerance: float, rows: Rows, settings: Options) -> Design:
+    """Design a channel by one program for all secrets."""
     clock = time.perf_counter()
     form = normalise(problem)
     chosen = plan(form, solver, rows)
+    report = settings.report
     if report is not None:
         report(Progress(chosen.reason, 0.0))
-    asked = Options(
-        tolerance=min(1e-7, max(1e-10, tolerance * _SOLVER_SHARE)),
-        time_limit=time_limit,
-        threads=threads,
-        extra=dict(options or {}),
-        report=report,
-    )
+    asked = replace(settings, tolerance=min(1e-7, max(1e-10, tolerance * _SOLVER_SHARE)))
     best: Design | None = None
     for relaxed in search(form, chosen, asked, tolerance):
         trouble = _trouble(relaxed, chosen.solver)
@@ -134,6 +145,42 @@ def design(
     return best
 
 
+def _in_parts(
+    problem: Problem, parts: tuple[Part, ...], solver: str, tolerance: float, rows: Rows, settings: Options
+) -> Design:
+    """Design a channel for each part alone, and certify them together."""
+    clock = time.perf_counter()
+    stopped = False
+
+    def solve(part: Problem, name: str) -> Design:
+        nonlocal stopped
+        elapsed = time.perf_counter() - clock
+        limit = settings.time_limit
+        if limit is not None:
+            limit = max(limit - elapsed, _HARDLY_ANY)
+        asked = replace(
+            settings, time_limit=_HARDLY_ANY if stopped else limit, report=_within(settings.report, name, elapsed)
+        )
+        made = _whole(part, solver, tolerance, rows, asked)
+        # After Ctrl-C what is left gets whatever channel comes first.
+        stopped = stopped or made.status == Status.INTERRUPTED.value
+        return made
+
+    found = assemble(problem, parts, solve)
+    seconds = time.perf_counter() - clock
+    if settings.report is not None:
+        settings.report(Progress("certifying", seconds))
+    facts = {**found.facts, "solve_seconds": round(seconds, 3)}
+    return _concluded(problem, found.numerators, found.multipliers, found.status, tolerance, facts)
+
+
+def _within(report: Report | None, name: str, elapsed: float) -> Report | None:
+    """Return what tells `report` about a part of the work, begun `elapsed` seconds after the whole."""
+    if report is None:
+        return None
+    return lambda moment: report(Progress(f"{name}: {moment.stage}", elapsed + moment.seconds, moment.iteration))
+
+
 def _trouble(relaxed: Relaxed, solver: str) -> str:
     """Return what is wrong with an answer that cannot be used, in words; nothing where it can."""
     if relaxed.status in _UNSOLVABLE:
@@ -148,25 +195,34 @@ def _certified(
 ) -> Design:
     """Round an answer to integers, and certify what comes out."""
     clock = time.perf_counter()
-    problem = form.problem
     rounded = _rounded(form, relaxed)
     facts: dict[str, str | int | float] = {
-        "mechdesign": __version__,
-        "numpy": np.__version__,
         **provenance,
         "privacy_weight": rounded.privacy_weight,
         "floor_weight": rounded.floor_weight,
         "rounding_seconds": round(time.perf_counter() - clock, 3),
     }
-    certificate = certify(_evidence(problem, rounded.numerators, relaxed.multipliers))
+    return _concluded(form.problem, rounded.numerators, relaxed.multipliers, relaxed.status, tolerance, facts)
+
+
+def _concluded(
+    problem: Problem,
+    numerators: Integers,
+    multipliers: Multipliers | None,
+    status: Status,
+    tolerance: float,
+    facts: Mapping[str, str | int | float],
+) -> Design:
+    """Certify a channel; raise CertificateError should it not hold."""
+    certificate = certify(_evidence(problem, numerators, multipliers))
     certificate.require()
     # What a solver calls optimal is what we call so only when the certificate agrees.
-    status = relaxed.status
     if status is Status.OPTIMAL and exact(certificate.relative_gap) > exact(tolerance):
         status = Status.STALLED
-    certificate = replace(certificate, provenance={**facts, "status": status.value})
+    provenance = {"mechdesign": __version__, "numpy": np.__version__, **facts, "status": status.value}
     labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
-    return Design(problem, Channel(rounded.numerators, *labels), certificate, relaxed.multipliers, status.value)
+    channel = Channel(numerators, *labels)
+    return Design(problem, channel, replace(certificate, provenance=provenance), multipliers, status.value)
 
 
 def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:

@@ -11,7 +11,7 @@ from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.synthesis.normal import NormalForm
 
-__all__ = ["problem_multipliers"]
+__all__ = ["nothing", "problem_multipliers"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,14 +50,15 @@ def problem_multipliers(
         mine = np.flatnonzero((owner == i) & (values > 0))
         columns = [(first[mine], second[mine], o[mine], values[mine]), *moved.get(i, [])]
         parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return Multipliers(tuple(parts.get(i, _nothing(claim)) for i, claim in enumerate(problem.claims)), weights)
+    return Multipliers(tuple(parts.get(i, nothing(claim)) for i, claim in enumerate(problem.claims)), weights)
 
 
-def _nothing(claim: Claim) -> PairMultipliers | FloorMultipliers:
-    none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+def nothing(claim: Claim) -> PairMultipliers | FloorMultipliers:
+    """Return the multipliers of a requirement that proves nothing: none."""
+    none, values = np.zeros(0, dtype=np.int64), np.zeros(0)
     if isinstance(claim, Floor):
-        return FloorMultipliers(none, none, nothing)
-    return PairMultipliers(none, none, none, nothing)
+        return FloorMultipliers(none, none, values)
+    return PairMultipliers(none, none, none, values)
 
 
 def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:

@@ -14,7 +14,7 @@ from mechdesign.synthesis.formulate import LARGEST_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.rows import irreducible
 
-__all__ = ["BLOCK", "Plan", "Rows", "bounded_pairs", "plan"]
+__all__ = ["BLOCK", "Plan", "Rows", "bounded_pairs", "check_choice", "plan"]
 
 Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
@@ -42,12 +42,7 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     Raises InputError for an unknown solver or row policy, or rows for the block method, which has none to choose;
     MissingDependencyError for a solver that is not installed.
     """
-    if rows not in ("auto", "all", "reduced", "near", "lazy"):
-        raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
-    if solver == BLOCK and rows not in ("auto", "all"):
-        raise InputError("rows", "cannot be chosen for the block solver", value=rows, remedy="it takes all of them")
-    if solver not in ("auto", BLOCK):
-        solvers.find(solver)
+    check_choice(solver, rows)
     size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto"
@@ -60,6 +55,16 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
         taken = rows if rows != "auto" else "reduced" if size <= _SMALL else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
     return Plan(taken, solver, f"{size} privacy rows over {shape}: {taken} rows, {solver}", chosen)
+
+
+def check_choice(solver: str, rows: Rows) -> None:
+    """Raise InputError or MissingDependencyError for a choice that `plan` does not take."""
+    if rows not in ("auto", "all", "reduced", "near", "lazy"):
+        raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
+    if solver == BLOCK and rows not in ("auto", "all"):
+        raise InputError("rows", "cannot be chosen for the block solver", value=rows, remedy="it takes all of them")
+    if solver not in ("auto", BLOCK):
+        solvers.find(solver)
 
 
 def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:
