@@ -38,6 +38,7 @@ _COMMANDS: Mapping[str, str] = {
     "attack": "Attack a channel, five ways.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
+    "policy": "Show what a policy graph says: exposed secrets, noise, repair.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "info": "Show versions and solvers.",

@@ -24,7 +24,7 @@ __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
-Repair = Literal["area", "nearest", "exhaustive"]
+Repair = Literal["area", "nearest", "best", "exhaustive"]
 Hull = Literal["component", "graph"]
 Mechanism = Literal["planar-isotropic", "laplace", "lp"]
 

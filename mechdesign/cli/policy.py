@@ -1,0 +1,209 @@
+"""``mechdesign policy``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.text import Text
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.cli.console import output, progress, say_note, table
+from mechdesign.cli.correlations import check_figure, save_figure
+from mechdesign.errors import InputError
+from mechdesign.export.files import check_writable
+from mechdesign.io import spec
+from mechdesign.io.writing import write_file
+from mechdesign.solvers.contract import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mechdesign.io.policy import Policy
+    from mechdesign.model.domain import Domain
+    from mechdesign.policy.hull import SensitivityHull
+    from mechdesign.policy.overview import Geometry, Overview
+
+__all__ = ["picture", "policy", "possible"]
+
+FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
+
+_FILE = click.Path(path_type=Path)
+_SIZES = {1: "length", 2: "area"}
+_HULLS = {"component": "the hull of each component", "graph": "the hull of the whole graph"}
+_MOST_NAMES = 12
+
+
+@click.command()
+@click.argument("specification", metavar="SPEC.toml", type=_FILE)
+@click.option(
+    "-o", "--output", "directory", metavar="DIR", type=_FILE,
+    help=f"Write {FACTS}, {EDGES} (the repaired graph, for edges_csv) and {PICTURE} into a folder.",
+)  # fmt: skip
+@click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def policy(specification: Path, directory: Path | None, plot: Path | None, as_json: bool) -> None:
+    """Show what a policy graph says: who is exposed, which noise it needs, and which edges would repair it.
+
+    The graph is that of all [[privacy]] tables of kind "graph". The [policy] table says which secrets are possible,
+    which hull the noise is fitted to, and how to repair. In JSON secrets are counted from 0.
+    """
+    check_figure(plot)
+    for folder in (directory, None if plot is None else plot.parent):
+        if folder is not None:
+            check_writable(folder)
+    given = spec.read(specification)
+    problem, asked = given.problem(), given.policy
+    assert problem.secrets is not None
+    for note in given.notes:
+        say_note(note)
+    # Imported late: wrong input is refused at once.
+    from mechdesign.policy.overview import overview
+    from mechdesign.report.policy import can_draw
+
+    if plot is not None and not can_draw(problem.secrets):
+        raise InputError(
+            "--plot",
+            "has nothing to draw on",
+            value=f"places of {problem.secrets.points.shape[1]} coordinates",
+            bound="for secrets along a line or in the plane",
+            remedy="leave it out",
+        )
+    started = time.perf_counter()
+    with progress() as live:
+        if live is not None:
+            live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
+        settings = asked.settings
+        support = possible(asked, problem.prior)
+        found = overview(asked.graph, problem.secrets, support, settings.hull, settings.repair)
+        if live is not None and (plot or directory):
+            live(Progress("drawing", time.perf_counter() - started))
+        drawn = picture(problem.secrets, found) if can_draw(problem.secrets) and (plot or directory) else None
+    facts = {"title": given.title, "epsilon": exact_text(asked.epsilon), **found.to_json()}
+    if plot is not None and drawn is not None:
+        save_figure(drawn, plot)
+    if directory is not None:
+        _write(directory, problem.secrets, found, facts, drawn)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        _show(given.title, problem.secrets, asked, found)
+        if directory is not None:
+            names = [name for name in (FACTS, EDGES, PICTURE) if name != PICTURE or drawn is not None]
+            output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
+
+
+def possible(asked: Policy, prior: Any) -> list[int] | None:
+    """Return the secrets that the specification calls possible, or None for all of them."""
+    from mechdesign.policy.constraint import delta_set
+
+    settings = asked.settings
+    if settings.delta is not None:
+        return [int(node) for node in delta_set(prior, settings.delta)]
+    return None if settings.support is None else list(settings.support)
+
+
+def picture(domain: Domain, found: Overview) -> Figure:
+    """Return the picture of a policy graph on the map of its secrets."""
+    from mechdesign.model.graphs import edge_array
+    from mechdesign.report.policy import Shown, policy_picture
+
+    shape = found.geometry
+    assert shape is not None
+    repaired = shape.repair
+    shown = Shown(
+        excluded=found.excluded.tolist(),
+        alone=found.isolated.tolist(),
+        exposed=shape.exposed[shape.judged].tolist(),
+        added=() if repaired is None else repaired.added,
+        hull=shape.body.vertices,
+        hull_after=None if repaired is None else repaired.hull_after.vertices,
+    )
+    return policy_picture(domain, edge_array(found.graph), shown)
+
+
+def _write(directory: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    graph = found.graph
+    if found.geometry is not None and found.geometry.repair is not None:
+        graph = found.geometry.repair.graph
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["source", "target", "added"])
+    for i, j in sorted(sorted(edge) for edge in graph.edges):
+        rows.writerow([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
+    write_file(directory / EDGES, [text.getvalue().encode()])
+    if drawn is not None:
+        save_figure(drawn, directory / PICTURE)
+    write_file(directory / FACTS, [json.dumps(facts, indent=2).encode()])
+
+
+def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:
+    console = output()
+    console.print(Text(title or "Policy graph", "bold"))
+    nodes, edges = found.graph.number_of_nodes(), found.graph.number_of_edges()
+    counted = f"{nodes} secrets" if nodes == domain.size else f"{nodes} of {domain.size} secrets possible"
+    console.print(f"{counted}, {edges} edge{'s' * (edges != 1)}, ε = {exact_text(asked.epsilon)} per edge\n")
+    shown = table("policy graph", "")
+    sizes = sorted((len(component) for component in found.components), reverse=True)
+    shown.add_row("connected components", f"{len(sizes)}, of {_listed(map(str, sizes))} secrets")
+    rows = [
+        ("not possible", found.excluded.tolist()),
+        ("without an edge", found.isolated.tolist()),
+        ("all neighbours not possible", found.disconnected.tolist()),
+    ]
+    for name, members in rows:
+        if members:
+            shown.add_row(name, _named(domain, members))
+    if found.geometry is not None:
+        _add_geometry(shown.add_row, domain, found.geometry)
+    console.print(shown)
+    if found.isolated.size:
+        console.print(
+            "\nAn optimal channel tells secrets without an edge: [policy] isolated says what `mechdesign design` does.",
+            soft_wrap=True,
+        )
+
+
+def _add_geometry(add: Any, domain: Domain, shape: Geometry) -> None:
+    add("sensitivity hull of the graph", _sized(shape.body, domain.unit))
+    for name, members in shape.exposed.items():
+        text = _named(domain, members.tolist()) if members.size else "none"
+        add(f"exposed by {_HULLS[name]}", Text(text, "yellow" if members.size else ""))
+    degrees = list(shape.degrees.values())
+    add(
+        "degree of protection",
+        f"{min(degrees)} to {max(degrees)}, {sum(degrees) / len(degrees):.3g} on average ({_HULLS[shape.judged]})",
+    )
+    if shape.repair is not None:
+        made = shape.repair
+        edges = _listed(f"{domain.labels[i]} – {domain.labels[j]}" for i, j in made.added)
+        add(f"repaired ({made.method})", f"{len(made.added)} edge{'s' * (len(made.added) != 1)}: {edges}")
+        add("hull of the repaired graph", _sized(made.hull_after, domain.unit))
+    elif shape.exposed[shape.judged].size:
+        add("repaired", "cannot be: a single secret is possible")
+
+
+def _sized(body: SensitivityHull, unit: str) -> str:
+    if body.dimension == 0:
+        return "the origin alone: no noise"
+    power = {1: "", 2: "²", 3: "³"}.get(body.dimension, f"^{body.dimension}")
+    size = f"{_SIZES.get(body.dimension, 'volume')} {body.volume:.6g}" + (f" {unit}{power}" if unit else "")
+    return f"dimension {body.dimension}, {len(body.vertices)} vertices, {size}"
+
+
+def _named(domain: Domain, members: Iterable[int]) -> str:
+    names = [domain.labels[member] for member in members]
+    return f"{len(names)}: {_listed(names)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = len(every) - _MOST_NAMES
+    return ", ".join(every[:_MOST_NAMES]) + (f", … {more} more" if more > 0 else "")
