@@ -126,7 +126,7 @@ class SensitivityHull:
             shares = spacings[:, :r] / spacings.sum(axis=1, keepdims=True)
             for corner in range(r):
                 points += shares[:, corner, None] * self.vertices[self._simplices[chosen, corner]]
-        return points.reshape(*shape, -1)
+        return points.reshape(*shape, self.basis.shape[1])
 
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
         """Return dimension and volume of conv(K ∪ {v, −v}) for each vector v of shape (…, d), without building it.
@@ -284,13 +284,14 @@ def _span(generators: Floats) -> tuple[Floats, Floats]:
 
 
 def _distinct(even: Floats) -> Integers:
-    """Return the indices of the rows without repetitions and zeros, both up to rounding."""
+    """Return the indices of the rows without zeros and without repetitions of a row or its negative, up to rounding."""
     _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
     first = np.sort(first).astype(np.int64)
-    # Rows that are the same but for rounding may have been rounded to different sides.
-    pairs = cKDTree(even[first]).query_pairs(_MERGED, output_type="ndarray")
-    keep = np.abs(even[first]).max(axis=1) > _MERGED
-    keep[pairs.max(axis=1)] = False
+    # Rows that are the same but for rounding may have been rounded to different sides, and one of them been negated.
+    some = even[first]
+    pairs = cKDTree(np.concatenate((some, -some))).query_pairs(_MERGED, output_type="ndarray") % len(some)
+    keep = np.abs(some).max(axis=1) > _MERGED
+    keep[pairs.max(axis=1)[pairs[:, 0] != pairs[:, 1]]] = False
     distinct: Integers = first[keep]
     return distinct
 
@@ -360,10 +361,16 @@ def _polytope(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHul
 
 
 def _qhull(even: Floats) -> ConvexHull:
+    both = np.concatenate((even, -even))
     try:
-        return ConvexHull(np.concatenate((even, -even)))
-    except QhullError as error:
-        raise _too_flat() from error
+        return ConvexHull(both)
+    except QhullError:
+        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. It then helps
+        # to move all points a little, far less than the tolerance, so that there are none.
+        try:
+            return ConvexHull(both, qhull_options="QJ")
+        except QhullError as error:
+            raise _too_flat() from error
 
 
 def _too_flat() -> InputError:
