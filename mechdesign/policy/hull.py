@@ -365,7 +365,7 @@ def _qhull(even: Floats) -> ConvexHull:
     try:
         return ConvexHull(both)
     except QhullError:
-        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. It then helps
+        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. Then it helps
         # to move all points a little, far less than the tolerance, so that there are none.
         try:
             return ConvexHull(both, qhull_options="QJ")
