@@ -51,7 +51,7 @@ def certified_numerators(
             bound=f"at least {least:.1e}",
             remedy="draw coordinates with sample",
         )
-    constant = 2 + math.ceil(3 / math.expm1(nominal))
+    constant = 2 + math.ceil(3 / math.expm1(min(nominal, 700.0)))
     gap = _LEAST_GAP * (1 + nominal)
     violation = None
     for _ in range(_TRIES):

@@ -16,7 +16,7 @@ __all__ = ["clip", "exponential_difference", "integrate", "quadrants"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# A vertex this close to the line, relative to the terms of its equation, is on it.
+# A corner this close to a line, relative to the terms of its equation, is on it.
 _ROUNDING = 2.0**-50
 
 # Terms of the series of `_second_difference` for arguments below 1: the next is below 2**-53 of the sum.
@@ -34,7 +34,9 @@ def clip(polygons: Floats, halfplanes: Floats) -> tuple[Floats, Integers]:
     p, q, r = (halfplanes[:, None, axis] for axis in range(3))
     terms = (r * polygons[..., 2], p * polygons[..., 0], q * polygons[..., 1])
     value = terms[0] - terms[1] - terms[2]
-    value[np.abs(value) <= _ROUNDING * np.maximum.reduce([np.abs(term) for term in terms])] = 0.0
+    # At infinity what counts is the angle between the direction and the line.
+    slope = np.where(polygons[..., 2] > 0, 0.0, np.maximum(np.abs(p), np.abs(q)))
+    value[np.abs(value) <= _ROUNDING * np.maximum.reduce([slope, *(np.abs(term) for term in terms)])] = 0.0
     kept = np.flatnonzero((value > 0).any(axis=1))
     polygons, value = polygons[kept], value[kept]
     cut = (value < 0).any(axis=1)
