@@ -1,1 +1,40 @@
-"""Releases along a trace: a policy kept inside a hidden Markov model, and what an adversary learns from it."""
+"""Releases along a trace: a policy graph kept inside a hidden Markov model, and what an adversary learns from it.
+
+After PGLP (Cao et al. 2020, section 5) and DPHMM (Xiao et al. 2017, sections 6 and 7). `Trace` releases state after
+state; `compose` adds up what several releases tell; `Adversary` says what somebody with another belief makes of them,
+at once and afterwards, from the whole trace.
+"""
+
+from __future__ import annotations
+
+from mechdesign.release.adversary import Adversary as Adversary
+from mechdesign.release.adversary import Beliefs as Beliefs
+from mechdesign.release.adversary import degrees_against as degrees_against
+from mechdesign.release.adversary import degrees_of as degrees_of
+from mechdesign.release.adversary import expected_error as expected_error
+from mechdesign.release.adversary import level_against as level_against
+from mechdesign.release.composition import Composition as Composition
+from mechdesign.release.composition import compose as compose
+from mechdesign.release.composition import compose_graphs as compose_graphs
+from mechdesign.release.composition import hull_level as hull_level
+from mechdesign.release.composition import stage_level as stage_level
+from mechdesign.release.stage import Stage as Stage
+from mechdesign.release.trace import Release as Release
+from mechdesign.release.trace import Trace as Trace
+
+__all__ = [
+    "Adversary",
+    "Beliefs",
+    "Composition",
+    "Release",
+    "Stage",
+    "Trace",
+    "compose",
+    "compose_graphs",
+    "degrees_against",
+    "degrees_of",
+    "expected_error",
+    "hull_level",
+    "level_against",
+    "stage_level",
+]

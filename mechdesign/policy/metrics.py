@@ -1,0 +1,133 @@
+"""How useful a release is: the error measures of the papers' experiments.
+
+Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (n,), with rows and columns at places:
+
+- E_eu = Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂, the mean distance (PGLP, Cao et al. 2020, section 6.1; DPHMM, Xiao et al.
+  2017, section 8), and its root mean square (DPHMM, Equation 3);
+- E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
+- E_poi, the same with categories for regions.
+
+The degree of protection is `mechdesign.policy.degree_of_protection`. `distances` and `differs` give the same errors of
+released outputs, one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, require
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.prior import Prior
+from mechdesign.policy.hull import as_points
+
+__all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
+
+Labels = Sequence[Hashable] | NDArray[np.int64]
+
+
+def euclidean_error(
+    channel: Channel | ArrayLike,
+    prior: Prior | ArrayLike,
+    points: Domain | ArrayLike,
+    observables: Domain | ArrayLike | None = None,
+) -> float:
+    """Return E_eu, the mean Euclidean distance from the true place to the released one, in the unit of the points.
+
+    `points` (n, d) are the places of the secrets, `observables` (m, d) those of the outputs, the same unless given.
+    """
+    matrix, weights = _joint(channel, prior)
+    return float(weights @ (matrix * _lengths(matrix, points, observables)).sum(axis=1))
+
+
+def root_mean_square_error(
+    channel: Channel | ArrayLike,
+    prior: Prior | ArrayLike,
+    points: Domain | ArrayLike,
+    observables: Domain | ArrayLike | None = None,
+) -> float:
+    """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the Error of DPHMM, Equation 3.
+
+    Arguments are those of `euclidean_error`.
+    """
+    matrix, weights = _joint(channel, prior)
+    return math.sqrt(float(weights @ (matrix * _lengths(matrix, points, observables) ** 2).sum(axis=1)))
+
+
+def mismatch_error(
+    channel: Channel | ArrayLike, prior: Prior | ArrayLike, labels: Labels, observables: Labels | None = None
+) -> float:
+    """Return the probability that the output has another label than the secret: E_r for regions, E_poi for categories.
+
+    `labels` holds a value for each secret, `observables` one for each output, the same unless given. See `regions`.
+
+    >>> mismatch_error([[0.75, 0.25], [0.0, 1.0]], [0.5, 0.5], ["home", "work"])
+    0.125
+    """
+    matrix, weights = _joint(channel, prior)
+    rows = _codes(labels, "labels", matrix.shape[0])
+    columns = _codes(labels if observables is None else observables, "observables", matrix.shape[1])
+    known: dict[Hashable, int] = {}
+    row, column = (np.array([known.setdefault(name, len(known)) for name in names]) for names in (rows, columns))
+    return float(weights @ (matrix * (row[:, None] != column)).sum(axis=1))
+
+
+def regions(domain: Domain | Grid, side: int = 5) -> Integers:
+    """Return the region of each cell of a grid, shape (n,): squares of side × side cells, counted from cell 0."""
+    cells = domain if isinstance(domain, Grid) else domain.cells
+    if cells is None:
+        raise InputError("domain", "is not a grid", value=domain, remedy="give the regions of the secrets yourself")
+    length = as_integer(side, "side", 1)
+    row, column = np.divmod(np.arange(cells.size), cells.columns)
+    found: Integers = row // length * -(-cells.columns // length) + column // length
+    return found
+
+
+def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
+    """Return the Euclidean distance of each released place, shape (k, d), to the true one: shape (k,)."""
+    here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
+    if here.shape != there.shape:
+        raise InputError("released", "differs in shape from the truth", value=there.shape, bound=str(here.shape))
+    lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
+    return lengths
+
+
+def differs(truth: Labels, released: Labels) -> NDArray[np.bool_]:
+    """Tell for each released label whether it is another one than the true one, ‖R(s*), R(z)‖₀ in PGLP: shape (k,)."""
+    there = _codes(released, "released", len(truth))
+    return np.array([one != other for one, other in zip(_codes(truth, "truth"), there, strict=True)], dtype=np.bool_)
+
+
+def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floats, Floats]:
+    if isinstance(channel, Channel):
+        matrix = channel.matrix
+    else:
+        matrix = as_floats(channel, "channel", "(n, m)")
+        require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
+    weights = (prior if isinstance(prior, Prior) else Prior(np.asarray(prior))).probabilities
+    if len(weights) != len(matrix):
+        raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")
+    return matrix, weights
+
+
+def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
+    """Return the distance from every secret to every output."""
+    here = as_points(points)
+    there = here if observables is None else as_points(observables, "observables")
+    for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
+        if places.shape != (count, here.shape[1]):
+            raise InputError(name, "do not fit the channel", value=places.shape, bound=f"({count}, {here.shape[1]})")
+    lengths: Floats = np.sqrt(((here[:, None] - there) ** 2).sum(axis=2))
+    return lengths
+
+
+def _codes(labels: Labels, path: str, count: int | None = None) -> list[Hashable]:
+    names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if count is not None and len(names) != count:
+        raise InputError(path, "differ in number", value=len(names), bound=f"{count} labels")
+    return names

@@ -1,0 +1,138 @@
+"""What several releases tell together, of one time or of many.
+
+**Edges.** ε adds up and only edges that all graphs share stay protected: releases that keep (ε_i, G_i) keep together
+(Σ ε_i, G_1 ∧ … ∧ G_T) (PGLP, Theorem 5.2 and Lemma 2; DPHMM, Theorem 7.1 for several queries at one time). For a trace
+that means: two trajectories of which the states of every time are joined by a common edge, or equal, are told apart no
+better than Σ ε_i.
+
+**Any two possible trajectories.** K-norm noise makes any two states j, k ε‖f(s_j) − f(s_k)‖_K-indistinguishable, so a
+release has the *overall level* ε max_{j,k ∈ C} ‖f(s_j) − f(s_k)‖_K, and several ones have the sum (DPHMM, Theorems 5.3,
+6.3 and 7.2). Under an optimal channel it is ε times the largest number of hops (PGLP, Lemma 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import as_indices
+from mechdesign.model.domain import Domain
+from mechdesign.model.graphs import check_graph
+from mechdesign.model.requirements import Number
+from mechdesign.policy.constraint import components
+from mechdesign.policy.hull import SensitivityHull, as_points
+from mechdesign.policy.mechanism import KNormMechanism
+from mechdesign.release.stage import Stage
+from mechdesign.release.trace import Release
+
+__all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level"]
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """What several releases guarantee together.
+
+    Attributes:
+        epsilon: Σ ε_i in nats per edge of `graph`, exact.
+        graph: the intersection: the nodes and the edges that are in all graphs; frozen.
+        level: the overall level, the sum of those of the releases: any two possible trajectories are told apart no
+            better than this. Infinite where some mechanism tells some states apart for certain.
+        realised: the same from the channels as they are, no larger up to rounding and exactly proved; None where
+            outputs were not snapped.
+        releases: their number.
+    """
+
+    epsilon: Fraction
+    graph: nx.Graph
+    level: float
+    realised: float | None
+    releases: int
+
+    def __str__(self) -> str:
+        """Say it in two sentences."""
+        edges = self.graph.number_of_edges()
+        kept = f"{edges} edge{'s' if edges != 1 else ''} common to all keep{'s' if edges == 1 else ''}"
+        total = f"{self.releases} releases: the {kept} ε = {exact_text(self.epsilon)}."
+        levels = [self.level] if self.realised is None else [self.level, self.realised]
+        return f"{total} Any two possible trajectories are told apart by at most {min(levels):.6g}."
+
+
+def compose(releases: Iterable[Release | Stage]) -> Composition:
+    """Return what some releases, or stages, guarantee together: along a trace, or at one time.
+
+    Raises `InputError` when there are none.
+    """
+    stages = [item if isinstance(item, Stage) else item.stage for item in releases]
+    epsilon, graph = compose_graphs([stage.epsilon for stage in stages], [stage.graph for stage in stages])
+    realised: float | None = 0.0
+    for stage in stages:
+        realised = None if realised is None or stage.realised is None else _up(realised + stage.realised)
+    return Composition(epsilon, graph, sum(map(stage_level, stages)), realised, len(stages))
+
+
+def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tuple[Fraction, nx.Graph]:
+    """Return Σ ε_i, exact, and the graph of the nodes and edges that are in all graphs (PGLP, Theorem 5.2).
+
+    >>> import networkx as nx
+    >>> total, common = compose_graphs([0.1, 0.2], [nx.path_graph(3), nx.complete_graph(2)])
+    >>> total, list(common.edges)
+    (Fraction(3, 10), [(0, 1)])
+    """
+    if not graphs:
+        raise InputError("releases", "are none", bound="at least one")
+    if len(epsilons) != len(graphs):
+        raise InputError("epsilons", "differ in number from the graphs", value=len(epsilons), bound=str(len(graphs)))
+    for index, graph in enumerate(graphs):
+        check_graph(graph, path=f"graphs[{index}]")
+    common = nx.Graph()
+    common.add_nodes_from(sorted(set(graphs[0]).intersection(*graphs[1:])))
+    common.add_edges_from(edge for edge in graphs[0].edges() if all(graph.has_edge(*edge) for graph in graphs[1:]))
+    total = sum((exact(epsilon, f"epsilons[{index}]") for index, epsilon in enumerate(epsilons)), Fraction(0))
+    return total, nx.freeze(common)
+
+
+def hull_level(
+    points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, support: ArrayLike | None = None
+) -> float:
+    """Return ε max ‖f(s_j) − f(s_k)‖_K over the states in `support`, all unless given (DPHMM, Theorems 5.3 and 6.3).
+
+    Infinite where two places differ by a vector off the span of K.
+    """
+    places = as_points(points)
+    chosen = places if support is None else places[as_indices(support, "support", len(places))]
+    budget = float(exact(epsilon, "epsilon"))
+    if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
+        return 0.0 if len(chosen) == 0 else math.inf
+    # The K-norm of a difference is the largest over the facets, and on each the extremes are farthest apart.
+    heights = chosen @ hull.facets.T
+    return budget * float((heights.max(axis=0) - heights.min(axis=0)).max(initial=0.0))
+
+
+def stage_level(stage: Stage) -> float:
+    """Return the overall level of a stage: any two states that may be the true one are told apart by no more.
+
+    Infinite where members of the constrained domain are released with different hulls, or are not connected.
+    """
+    members = stage.members
+    mechanism = stage.fitted.mechanism
+    if isinstance(mechanism, KNormMechanism):
+        body = mechanism.hull(int(members[0]))
+        if any(mechanism.hull(int(nodes[0])) is not body for nodes in components(stage.graph)):
+            return math.inf
+        return hull_level(stage.domain, body, stage.epsilon, members)
+    if not nx.is_connected(stage.graph):
+        return math.inf
+    return float(stage.epsilon) * int(nx.diameter(stage.graph))
+
+
+def _up(total: float) -> float:
+    """Round a sum of two floats up; a sum with zero is exact."""
+    return math.nextafter(total, math.inf) if np.isfinite(total) else total

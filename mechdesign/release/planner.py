@@ -1,0 +1,168 @@
+"""Settle each time of a trace from what is known before the true state is looked at.
+
+PGLP (Cao et al. 2020), Algorithm 5, lines 2 to 9, and DPHMM (Xiao et al. 2017), Algorithm 2, lines 2 to 5: constrained
+domain, policy graph, repair, mechanism. Every time starts from the whole policy graph, as in DPHMM; Algorithm 5 of PGLP
+hands the constrained one on, whose edges would only ever vanish.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from fractions import Fraction
+from typing import Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.model import distances
+from mechdesign.model._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.model.domain import Domain
+from mechdesign.model.graphs import check_graph
+from mechdesign.model.requirements import Number
+from mechdesign.policy._diagrams import nearest
+from mechdesign.policy.constraint import constrain, delta_set, isolated
+from mechdesign.policy.hull import as_points, sensitivity_hull
+from mechdesign.policy.laplace import Laplace
+from mechdesign.policy.mechanism import HullChoice, KNormMechanism
+from mechdesign.policy.planar_isotropic import PlanarIsotropic
+from mechdesign.policy.protection import exposed, protected_pairs
+from mechdesign.policy.repairs import Repair, repair
+from mechdesign.release.problem import release_problem
+from mechdesign.release.stage import Fitted, Stage
+from mechdesign.synthesis.design import design
+
+__all__ = ["Mechanism", "Planner", "RepairMethod", "Within"]
+
+Mechanism = Literal["planar-isotropic", "laplace", "lp"]
+RepairMethod = Literal["area", "nearest", "best", "exhaustive"]
+Within = Literal["component", "map"]
+
+_KNORM: dict[str, type[KNormMechanism]] = {"planar-isotropic": PlanarIsotropic, "laplace": Laplace}
+_CHOICES = {
+    "mechanism": ("planar-isotropic", "laplace", "lp"),
+    "repair": ("area", "nearest", "best", "exhaustive", None),
+    "hull": ("component", "graph"),
+    "within": ("component", "map"),
+}
+
+# Mechanisms kept for constrained domains that come again; each may hold a channel of all pairs of states.
+_KEPT = 16
+
+
+class Planner:
+    """Makes a `Stage` of a time and a belief; what it has fitted to a constrained domain it keeps for the next time.
+
+    Arguments are those of `mechdesign.release.Trace`. A planner may serve many traces.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        g: nx.Graph,
+        mechanism: Mechanism = "planar-isotropic",
+        *,
+        delta: Number | None = None,
+        repair: RepairMethod | None = "area",
+        hull: HullChoice = "component",
+        within: Within = "component",
+        snap: bool = True,
+        cost: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise InputError("domain", "is not a Domain", value=type(domain).__name__)
+        as_points(domain, "domain.points")
+        check_graph(g, domain.size)
+        missing = next((state for state in range(domain.size) if state not in g), None)
+        if missing is not None:
+            raise InputError(
+                "g", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
+            )
+        for name, given in (("mechanism", mechanism), ("repair", repair), ("hull", hull), ("within", within)):
+            if given not in _CHOICES[name]:
+                raise InputError(name, "is not known", value=given, bound=", ".join(map(repr, _CHOICES[name])))
+        if delta is not None and not 0 <= exact(delta, "delta") < 1:
+            raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
+        if mechanism == "lp" and not snap:
+            raise InputError("snap", "is off, but an optimal channel releases states", value=snap, bound="True")
+        self.domain = domain
+        self.graph: nx.Graph = nx.freeze(nx.Graph(g))
+        self.mechanism = mechanism
+        self.delta = delta
+        self.repair = repair
+        self.hull: HullChoice = hull
+        self.within = within
+        self.snap = snap
+        self.cost = _cost(cost, domain)
+        self.tolerance = tolerance
+        self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
+
+    def stage(self, time: int, log_prior: Floats, epsilon: Fraction) -> Stage:
+        """Return the stage of a time for the belief ln p⁻, shape (n,), of which the sum is 1."""
+        prior = np.exp(log_prior)
+        read_only(prior)
+        places = self.domain.points
+        if self.delta is None:
+            members = np.flatnonzero(log_prior > -np.inf)
+            surrogates = np.where(log_prior > -np.inf, np.arange(self.domain.size), -1)
+        else:
+            members = delta_set(prior, self.delta)
+            surrogates = members[nearest(places, places[members])]
+        for array in (members, surrogates):
+            read_only(array)
+        fitted = self._fitted(members, surrogates, prior, epsilon)
+        return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, self.hull, fitted)
+
+    def _fitted(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
+        key: tuple[object, ...] = (members.tobytes(), epsilon)
+        if self.mechanism == "lp":
+            # The best channel depends on how likely everybody is.
+            key = (*key, prior.tobytes(), surrogates.tobytes())
+        found = self._kept.get(key) or self._fit(members, surrogates, prior, epsilon)
+        self._kept[key] = found
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
+        graph, repaired = self._protected(members)
+        hull = sensitivity_hull(self.domain, graph) if repaired is None else repaired.hull_after
+        everywhere = np.arange(self.domain.size)
+        if self.mechanism == "lp":
+            answers = everywhere if self.within == "map" else members
+            facts = (self.domain, prior, self.cost, surrogates, graph, epsilon, answers, self.within)
+            made = design(release_problem(*facts), tolerance=self.tolerance)
+            return Fitted(graph, repaired, hull, made, made.channel, answers)
+        mechanism = _KNORM[self.mechanism](epsilon, self.domain, graph, self.hull)
+        channel = mechanism.channel(self.domain) if self.snap else None
+        return Fitted(graph, repaired, hull, mechanism, channel, everywhere)
+
+    def _protected(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
+        """Return the policy graph on the members, such that the mechanism protects every one, if there are several."""
+        graph = constrain(self.graph, members)
+        repaired = None
+        if self.repair is not None and len(members) > 1 and exposed(self.domain, graph, self.hull).size:
+            repaired = repair(self.domain, graph, self.repair, self.hull)
+            graph = nx.Graph(repaired.graph)
+        if self.mechanism == "lp" and self.hull == "graph":
+            # An optimal channel has no hull, and protects only along edges.
+            alone = isolated(graph)
+            pairs = protected_pairs(self.domain, graph, "graph")
+            graph.add_edges_from(pairs[np.isin(pairs, alone).any(axis=1)].tolist())
+        return nx.freeze(graph), repaired
+
+
+def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
+    if cost is None:
+        lengths = distances.euclidean(domain)
+        read_only(lengths)
+        return lengths
+    costs = as_floats(cost, "cost", "(n, n)")
+    if costs.shape != (domain.size, domain.size):
+        raise InputError("cost", "does not fit the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})")
+    require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
+    return costs

@@ -1,0 +1,228 @@
+"""One time of a trace: everything that is settled before the true state is looked at, so that nothing in it can leak.
+
+**States outside a δ-location set.** Such a set C leaves out states that may be the true one. They are released as if
+they were the nearest member of C, of equally near ones that of the lowest index: their surrogate. Refusing would tell
+that the state is outside. So Pr(o | s) for a state outside C is the row of its surrogate, and Bayes' rule is applied
+with that, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside it
+cannot be the true one, has the likelihood 0, and is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.privacy import realised
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, Integers, as_integer, read_only
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.domain import Domain
+from mechdesign.policy.hull import SensitivityHull
+from mechdesign.policy.laplace import Laplace
+from mechdesign.policy.mechanism import HullChoice, KNormMechanism
+from mechdesign.policy.protection import degree_of_protection
+from mechdesign.policy.repairs import Repair
+from mechdesign.release.filter import logarithm
+from mechdesign.release.problem import release_problem
+from mechdesign.synthesis.design import Design
+
+__all__ = ["Fitted", "Stage"]
+
+_LOG_DENOMINATOR = EXPONENT * math.log(2)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A mechanism fitted to a policy graph on a constrained domain.
+
+    Attributes:
+        graph: the repaired graph, frozen; its nodes are the members of the constrained domain.
+        repair: how it was repaired, None where no node was exposed or a single one is possible.
+        hull: the sensitivity hull of the whole graph.
+        mechanism: the K-norm mechanism, or the design of the optimal channel.
+        channel: a row for each member, a column for each of `observables`; None where outputs are not snapped.
+        observables: indices into the domain, ascending.
+    """
+
+    graph: nx.Graph
+    repair: Repair | None
+    hull: SensitivityHull
+    mechanism: KNormMechanism | Design
+    channel: Channel | None
+    observables: Integers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stage:
+    """What is public at one time of a trace before anything is released.
+
+    Attributes:
+        time: counted from 0; several releases may be of the same time.
+        epsilon: ε of this release, in nats per edge, exact.
+        domain: the states and their places.
+        prior: the predicted belief p⁻, shape (n,), read-only.
+        members: the constrained domain C, ascending.
+        surrogates: for each state the member as which it is released, −1 where it cannot be the true one; shape (n,).
+        cost: what it costs to release o when s is true, shape (n, n).
+        hull_choice: "component" or "graph", the hull to which the noise of a K-norm mechanism is fitted.
+        fitted: graph, repair, hull, mechanism and channel; also to be had from the stage itself.
+    """
+
+    time: int
+    epsilon: Fraction
+    domain: Domain
+    prior: Floats
+    members: Integers
+    surrogates: Integers
+    cost: Floats
+    hull_choice: HullChoice
+    fitted: Fitted
+
+    def __repr__(self) -> str:
+        """Say when it is, and how large, without the arrays."""
+        return f"Stage(time={self.time}, {len(self.members)} of {self.domain.size} states, {self.fitted.mechanism!r})"
+
+    @property
+    def graph(self) -> nx.Graph:
+        """The policy graph on the constrained domain, repaired; frozen."""
+        return self.fitted.graph
+
+    @property
+    def repair(self) -> Repair | None:
+        """How the graph was repaired, None where it needed no repair."""
+        return self.fitted.repair
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The sensitivity hull of `graph` as a whole."""
+        return self.fitted.hull
+
+    @property
+    def channel(self) -> Channel | None:
+        """The channel from members to `fitted.observables`, None where outputs are not snapped."""
+        return self.fitted.channel
+
+    @functools.cached_property
+    def design(self) -> Design | None:
+        """The channel, its problem, and the proof of its privacy; None where outputs are not snapped.
+
+        Secrets are the members; see `release_problem` for how likely and costly they are. A K-norm mechanism's lower
+        bound is 0: nothing is claimed of how good it is.
+        """
+        if isinstance(self.fitted.mechanism, Design):
+            return self.fitted.mechanism
+        if self.channel is None:
+            return None
+        problem = release_problem(
+            self.domain, self.prior, self.cost, self.surrogates, self.graph, self.epsilon, self.fitted.observables
+        )
+        stated = tuple(requirement.stated() for requirement in problem.requirements)
+        arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
+        provenance = {"mechanism": repr(self.fitted.mechanism), "status": "stated"}
+        certificate = certify(Evidence(*arrays, problem.objective, stated), provenance)
+        certificate.require()
+        return Design(problem, self.channel, certificate, None, "stated")
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The proof that the channel keeps the policy, in exact arithmetic; None where outputs are not snapped."""
+        design = self.design
+        return None if design is None else design.certificate
+
+    def draw(self, state: int, rng: np.random.Generator | None = None) -> tuple[int | None, Floats]:
+        """Draw what is released for a true state: the index of a state, None if not snapped, and coordinates (d,).
+
+        Snapped outputs are drawn from the integers of the channel, exactly as certified; without `rng` with the bits of
+        the operating system. Raises `InputError` for a state that cannot be the true one.
+        """
+        row = self._row(state)
+        if self.channel is not None:
+            output = int(self.fitted.observables[int(self.channel.sample(row, rng=rng))])
+            return output, self.domain.points[output]
+        assert isinstance(self.fitted.mechanism, KNormMechanism)
+        coordinates = self.fitted.mechanism.sample(int(self.members[row]), rng=rng)[0]
+        read_only(coordinates)
+        return None, coordinates
+
+    def log_likelihood(self, output: int | None, coordinates: ArrayLike | None = None) -> Floats:
+        """Return ln Pr(output | s) for every state s, shape (n,): the row of its surrogate for a state outside C.
+
+        These are the true probabilities of the channel; densities of the `coordinates` where outputs are not snapped,
+        see `KNormMechanism.likelihood`. Raises `InputError` for an output that the channel does not know.
+        """
+        if self.channel is None:
+            assert isinstance(self.fitted.mechanism, KNormMechanism)
+            if coordinates is None:
+                raise InputError("coordinates", "are missing: these outputs are not snapped", bound="of shape (d,)")
+            of_members = logarithm(self.fitted.mechanism.likelihood(coordinates))
+        else:
+            index = as_integer(output, "output", 0)
+            column = int(np.searchsorted(self.fitted.observables, index))
+            if column == len(self.fitted.observables) or self.fitted.observables[column] != index:
+                raise InputError("output", "is no observable", value=index, bound="one of fitted.observables")
+            of_members = logarithm(self.channel.numerators[:, column].astype(np.float64)) - _LOG_DENOMINATOR
+        result = np.full(self.domain.size, -np.inf)
+        possible = self.surrogates >= 0
+        result[possible] = of_members[np.searchsorted(self.members, self.surrogates[possible])]
+        read_only(result)
+        return result
+
+    @functools.cached_property
+    def degrees(self) -> Integers:
+        """The degree of protection of every state, shape (n,): how many members of C it cannot be told from.
+
+        Pairs count that the mechanism makes ε-indistinguishable (DPHMM, Definition 5.2): differences within the hull of
+        a K-norm mechanism, edges of the graph of an optimal channel. A state outside C has the degree of its surrogate,
+        one that cannot be the true one 0.
+        """
+        mechanism = self.fitted.mechanism
+        counts: dict[int, int] = {}
+        if isinstance(mechanism, Laplace):
+            # One cross-polytope for all components of the same sensitivity.
+            bodies: dict[int, tuple[SensitivityHull, list[int]]] = {}
+            for node in self.members.tolist():
+                body = mechanism.hull(node)
+                bodies.setdefault(id(body), (body, []))[1].append(node)
+            for body, nodes in bodies.values():
+                found = degree_of_protection(self.domain.points, self.graph.subgraph(nodes), hull=body)
+                assert isinstance(found, dict)
+                counts |= found
+        elif isinstance(mechanism, KNormMechanism):
+            found = degree_of_protection(self.domain.points, self.graph, hull=self.hull_choice)
+            assert isinstance(found, dict)
+            counts = found
+        else:
+            counts = {int(node): int(degree) + 1 for node, degree in self.graph.degree()}
+        result = np.zeros(self.domain.size, dtype=np.int64)
+        possible = self.surrogates >= 0
+        result[possible] = [counts[node] for node in self.surrogates[possible].tolist()]
+        read_only(result)
+        return result
+
+    @functools.cached_property
+    def realised(self) -> float | None:
+        """The least ε, rounded up, such that *all* states that may be the true one are ε-indistinguishable.
+
+        Exact, from the channel: ln of the largest ratio of two entries of one column; inf where an output excludes a
+        member. None where outputs are not snapped.
+        """
+        if self.channel is None:
+            return None
+        numerators = self.channel.numerators[:, self.channel.numerators.any(axis=0)]
+        extremes = np.stack((numerators.max(axis=0), numerators.min(axis=0)))
+        return realised(extremes, EXPONENT, PairBound.graph(self.epsilon, 2, [[0, 1]]))
+
+    def _row(self, state: int) -> int:
+        number = as_integer(state, "state", 0)
+        if number >= self.domain.size or self.surrogates[number] < 0:
+            raise InputError("state", "cannot be the true one", value=number, bound="a state of positive prior")
+        return int(np.searchsorted(self.members, self.surrogates[number]))

@@ -1,0 +1,286 @@
+"""Release a trace, state by state, under a policy graph (PGLP, Algorithm 5; DPHMM, Algorithm 2)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Floats, Integers, as_integer, read_only
+from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.prior import Prior
+from mechdesign.model.requirements import Number
+from mechdesign.policy.hull import SensitivityHull
+from mechdesign.policy.mechanism import HullChoice
+from mechdesign.policy.repairs import Repair
+from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
+from mechdesign.release.planner import Mechanism, Planner, RepairMethod, Within
+from mechdesign.release.stage import Stage
+
+__all__ = ["Release", "Trace"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What was released at one time, and what the adversary makes of it. All of it may be public.
+
+    Nothing here depends on the true state but through the output: whether a surrogate was released is not recorded.
+
+    Attributes:
+        output: the released state, an index into the domain; None where outputs are not snapped.
+        coordinates: the released place, shape (d,), read-only.
+        posterior: the belief p⁺ after the output, shape (n,), read-only.
+        log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
+        stage: what was settled before: time, constrained domain, graph, mechanism.
+    """
+
+    output: int | None
+    coordinates: Floats
+    posterior: Floats
+    log_likelihood: Floats
+    stage: Stage
+
+    def __repr__(self) -> str:
+        """Say what was released when."""
+        what = self.coordinates.tolist() if self.output is None else self.output
+        return f"Release(time={self.time}, output={what})"
+
+    @property
+    def time(self) -> int:
+        """The time, counted from 0."""
+        return self.stage.time
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε of this release in nats per edge, exact."""
+        return self.stage.epsilon
+
+    @property
+    def prior(self) -> Floats:
+        """The belief p⁻ before the output, shape (n,)."""
+        return self.stage.prior
+
+    @property
+    def members(self) -> Integers:
+        """The constrained domain."""
+        return self.stage.members
+
+    @property
+    def graph(self) -> nx.Graph:
+        """The policy graph that was kept: on the constrained domain, repaired."""
+        return self.stage.graph
+
+    @property
+    def repair(self) -> Repair | None:
+        """How the graph was repaired, None where it needed no repair."""
+        return self.stage.repair
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The sensitivity hull of `graph` as a whole."""
+        return self.stage.hull
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The exact proof that the channel keeps `graph` at ε; None where outputs are not snapped."""
+        return self.stage.certificate
+
+
+class Trace:
+    """Releases the states of a hidden Markov model one after the other; the belief of the adversary is its only state.
+
+    Arguments:
+        domain: the n states and their places.
+        g: the policy graph; its nodes are 0, …, n−1.
+        epsilon: ε in nats per edge, for each release.
+        transition: the Markov chain that the adversary knows, (n, n).
+        initial: the distribution of the state at the first time, before anything is released, (n,).
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or "lp", the channel of least expected cost,
+            designed anew for the belief of each time.
+        delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
+            δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
+            as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
+        repair: how nodes that the constrained domain exposes are protected, see `mechdesign.policy.repair`; None leaves
+            them exposed.
+        hull: the hull of the noise and of the test of exposure: that of the node's component, as in PGLP, or of the
+            whole graph, as in DPHMM. The channel of "lp" has no hull: "component" joins every node without an edge to
+            another one, "graph" adds, for those that the hull of the graph protects, the pairs that it protects.
+        within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
+        snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
+            whose last bits may tell more than ε allows: coordinates are for simulation.
+        cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
+        tolerance: the relative gap asked of "lp"; the certificate says what was reached.
+        rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
+
+    A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
+    knows the state already. It is released as it is.
+
+    Raises `InputError`, naming the argument, for anything that does not fit together.
+
+    >>> import mechdesign as md
+    >>> trace = Trace(
+    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.policy.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
+    ... )
+    >>> release = trace.step(0)
+    >>> release.output, release.posterior.round(4).tolist()
+    (0, [0.6967, 0.3033])
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        g: nx.Graph,
+        epsilon: Number,
+        transition: MarkovChain | ArrayLike,
+        initial: Prior | ArrayLike,
+        mechanism: Mechanism = "planar-isotropic",
+        *,
+        delta: Number | None = None,
+        repair: RepairMethod | None = "area",
+        hull: HullChoice = "component",
+        within: Within = "component",
+        snap: bool = True,
+        cost: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        planner = Planner(
+            domain,
+            g,
+            mechanism,
+            delta=delta,
+            repair=repair,
+            hull=hull,
+            within=within,
+            snap=snap,
+            cost=cost,
+            tolerance=tolerance,
+        )
+        chain = as_chain(transition)
+        if chain.size != domain.size:
+            raise InputError(
+                "transition", "differs in number of states", value=chain.size, bound=f"{domain.size} states"
+            )
+        self._start(planner, _budget(epsilon), chain, as_initial(initial, domain.size), rng)
+
+    def _start(
+        self,
+        planner: Planner,
+        epsilon: Fraction,
+        chain: MarkovChain,
+        initial: Prior,
+        rng: np.random.Generator | int | None,
+    ) -> None:
+        self._planner = planner
+        self._epsilon = epsilon
+        self._chain = chain
+        self._initial = initial
+        self._rng = None if rng is None else np.random.default_rng(rng)
+        self._time = -1
+        self._log_posterior = logarithm(initial.probabilities)
+
+    def __repr__(self) -> str:
+        """Say how far it is."""
+        return f"Trace({self._planner.domain.size} states, {self._planner.mechanism}, {self._time + 1} released)"
+
+    @property
+    def domain(self) -> Domain:
+        """The states."""
+        return self._planner.domain
+
+    @property
+    def transition(self) -> MarkovChain:
+        """The Markov chain."""
+        return self._chain
+
+    @property
+    def initial(self) -> Prior:
+        """The distribution of the first state."""
+        return self._initial
+
+    @property
+    def belief(self) -> Floats:
+        """What is believed of the present state after all releases so far, shape (n,)."""
+        return np.exp(self._log_posterior)
+
+    def step(self, true_state: int | str, *, epsilon: Number | None = None, same_time: bool = False) -> Release:
+        """Release the state of the next time: its index, or its label.
+
+        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.allocate_budget`. With
+        `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
+        Theorem 7.1); see `compose`.
+
+        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached. Whatever is
+        raised, the trace stays as it was.
+        """
+        state = self._state(true_state)
+        budget = self._epsilon if epsilon is None else _budget(epsilon)
+        if same_time and self._time < 0:
+            raise InputError("same_time", "has nothing to go with: nothing has been released yet", value=True)
+        time = self._time + (not same_time)
+        # The initial distribution is that of the first state, before which nothing moves.
+        moves = not same_time and time > 0
+        log_prior = predict(self._log_posterior, self._chain) if moves else self._log_posterior
+        stage = self._planner.stage(time, log_prior, budget)
+        if stage.surrogates[state] < 0:
+            raise InputError(
+                "true_state",
+                "cannot be the true one: its predicted probability is zero",
+                value=true_state,
+                bound=f"one of the {len(stage.members)} states that can be reached",
+                remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
+            )
+        output, coordinates = stage.draw(state, self._rng)
+        log_likelihood = stage.log_likelihood(output, coordinates)
+        log_posterior, _ = update(log_prior, log_likelihood)
+        posterior = np.exp(log_posterior)
+        read_only(posterior)
+        self._time, self._log_posterior = time, log_posterior
+        return Release(output, coordinates, posterior, log_likelihood, stage)
+
+    def table(self, steps: int) -> tuple[Stage, ...]:
+        """Settle the next `steps` times without releasing anything: a table of channels, to be used offline.
+
+        The belief moves by the chain alone, p⁻_{t+1} = p⁻_t M: outputs in between are not known yet. Each channel keeps
+        its graph all the same, and may be drawn from where the true state of its time becomes known, by `Stage.draw`
+        or, after `Stage.design.save`, by other programs. The trace stays as it was.
+        """
+        count = as_integer(steps, "steps", 0)
+        log_prior = self._log_posterior
+        stages = []
+        for time in range(self._time + 1, self._time + 1 + count):
+            if time > 0:
+                log_prior = predict(log_prior, self._chain)
+            stages.append(self._planner.stage(time, log_prior, self._epsilon))
+        return tuple(stages)
+
+    def restart(self, initial: Prior | ArrayLike | None = None, rng: np.random.Generator | int | None = None) -> Trace:
+        """Return a new trace by the same rules, before its first release; what was fitted already serves both."""
+        start = self._initial if initial is None else as_initial(initial, self.domain.size)
+        again = copy.copy(self)
+        again._start(self._planner, self._epsilon, self._chain, start, rng)
+        return again
+
+    def _state(self, name: int | str) -> int:
+        labels = self.domain.labels
+        if isinstance(name, str) and name in labels:
+            return labels.index(name)
+        if isinstance(name, bool | np.bool_) or not isinstance(name, int | np.integer) or not 0 <= name < len(labels):
+            bound = f"a label, or an index from 0 to {len(labels) - 1}"
+            raise InputError("true_state", "is not a state", value=name, bound=bound)
+        return int(name)
+
+
+def _budget(epsilon: Number) -> Fraction:
+    value = exact(epsilon, "epsilon")
+    if value <= 0:
+        raise InputError("epsilon", "is not positive", value=epsilon, bound="> 0")
+    return value
