@@ -113,7 +113,8 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -
     used = upper > 0
     pulled = np.zeros((n, m))
     for estimate in np.flatnonzero(used.any(axis=1)).tolist():
-        pulled += claim.error[estimate][:, None] * upper[estimate]
+        columns = np.flatnonzero(used[estimate])
+        pulled[:, columns] += claim.error[estimate][:, None] * upper[estimate, columns]
     # Up to K products, K - 1 sums, one more product: (K + 2) roundings by a factor of at most 1 + 2**-53 each, or by
     # 2**-1074 where they underflow. Infinite where a sum overflows; 0·inf is not a number and counts as infinite.
     count = int(used.sum(axis=0).max(initial=0))

@@ -24,8 +24,9 @@ from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, Progress, Report, Status
 from mechdesign.synthesis.assemble import assemble
+from mechdesign.synthesis.coupled import couple
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.parts import Part, split
+from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import Rows, check_choice, plan
 from mechdesign.synthesis.relax import Relaxed
 from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
@@ -166,7 +167,10 @@ def _in_parts(
         stopped = stopped or made.status == Status.INTERRUPTED.value
         return made
 
-    found = assemble(problem, parts, solve)
+    if has_floors(problem):
+        found = couple(problem, parts, solver, tolerance, rows, settings)
+    else:
+        found = assemble(problem, parts, solve)
     seconds = time.perf_counter() - clock
     if settings.report is not None:
         settings.report(Progress("certifying", seconds))
