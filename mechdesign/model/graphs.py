@@ -59,9 +59,12 @@ def blocks(domain: Domain | Grid, k: int | tuple[int, int]) -> nx.Graph:
     the far borders are smaller where k does not divide the number of columns or rows.
     """
     cells = _cells(domain)
-    wide, high = k if isinstance(k, tuple) else (k, k)
+    sides = k if isinstance(k, tuple) else (k, k)
+    if len(sides) != 2:
+        raise InputError("k", "is no block", value=k, bound="a number of cells, or a pair (columns, rows)")
+    wide, high = (as_integer(side, "k", 1) for side in sides)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
-    return categories(list(zip(row // as_integer(high, "k", 1), column // as_integer(wide, "k", 1), strict=True)))
+    return categories(list(zip(row // high, column // wide, strict=True)))
 
 
 def neighbours8(domain: Domain | Grid) -> nx.Graph:
@@ -107,8 +110,8 @@ def threshold(domain: Domain | ArrayLike, r: Number) -> nx.Graph:
     radius = exact(r, "r")
     if radius <= 0:
         raise InputError("r", "is not positive", value=r, bound="> 0")
-    n = domain.size if isinstance(domain, Domain) else len(np.asarray(domain))
-    return from_edges(n, distances.pairs_within(domain, nearest(radius)))
+    pairs = distances.pairs_within(domain, nearest(radius))
+    return from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
 
 
 def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
@@ -176,7 +179,10 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
     Edges may be repeated, in either direction. Raises `InputError` for a self-loop: a secret is not hidden by itself.
     """
     n = as_integer(n, "n", 1)
-    pairs = np.asarray(edges)
+    try:
+        pairs = np.asarray(edges)
+    except ValueError as error:
+        raise InputError("edges", f"are not pairs of indices ({error})", bound="integers of shape (k, 2)") from error
     if pairs.size == 0:
         return _nodes(n)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
