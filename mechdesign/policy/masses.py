@@ -161,7 +161,9 @@ def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, o
     """Return normal · z <= offset in the coordinates of a sector, z = (a v + b v') / rate for its corners v and v'."""
     first = (normal * corners[facet]).sum(axis=1)
     second = (normal * np.roll(corners, -1, axis=0)[facet]).sum(axis=1)
-    return np.column_stack((first, second, rate * offset))
+    planes = np.column_stack((first, second, rate * offset))
+    planes /= np.abs(planes).max(axis=1, keepdims=True)
+    return planes
 
 
 def _on_grid(corners: Floats, rate: float, places: Floats, grid: Rectangles) -> Floats:

@@ -111,7 +111,10 @@ def test_the_whole_quadrant_has_mass_one_and_strips_theirs() -> None:
 
 
 @settings(max_examples=50)
-@given(arrays(np.float64, (5, 2), elements=st.floats(-3, 3)), arrays(np.float64, 5, elements=st.floats(-1, 4)))
+@given(
+    arrays(np.float64, (5, 2), elements=st.floats(-3, 3, width=16)),
+    arrays(np.float64, 5, elements=st.floats(-1, 4, width=16)),
+)
 def test_a_polygon_and_what_is_cut_from_it_make_the_whole(normals: Floats, offsets: Floats) -> None:
     polygons, before = quadrants(1), 1.0
     for normal, offset in zip(normals, offsets, strict=True):

@@ -298,6 +298,21 @@ def test_hulls_that_rounding_distorts_are_certified_all_the_same() -> None:
     assert holds(flat, flat.channel(nearly))
 
 
+@pytest.mark.parametrize(("unit", "origin"), [(1e-90, 0.0), (1e90, 0.0), (1.0, 5e5), (0.1, 5e6)])
+def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> None:
+    """Projected coordinates, such as UTM's, lie millions of metres from their origin."""
+    domain = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0)
+    places = domain.points * unit + origin
+    scattered = places + 0.1 * unit * np.random.default_rng(0).normal(size=places.shape)
+    for kind, observables in itertools.product(KINDS, (places, scattered)):
+        moved = kind(1, places, md.policy.blocks(domain, 3))
+        still = kind(1, domain, md.policy.blocks(domain, 3))
+        channel = moved.channel(observables)
+        assert holds(moved, channel)
+        plain = still.probabilities((observables - origin) / unit)
+        assert channel.matrix == pytest.approx(plain, abs=1e-7)
+
+
 def test_equal_components_anywhere_get_equal_rows_and_the_map_is_quick() -> None:
     domain = md.Domain.geographic_grid(columns=30, rows=30, south=40.7, north=40.9, west=-74.1, east=-73.9)
     mechanism = md.policy.PlanarIsotropic(1, domain, md.policy.blocks(domain, 3))
