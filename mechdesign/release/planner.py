@@ -74,7 +74,7 @@ class Planner:
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
-        as_points(domain, "domain.points")
+        _check_distinct(as_points(domain, "domain.points"))
         check_graph(g, domain.size)
         missing = next((state for state in range(domain.size) if state not in g), None)
         if missing is not None:
@@ -154,6 +154,20 @@ class Planner:
             pairs = protected_pairs(self.domain, graph, "graph")
             graph.add_edges_from(pairs[np.isin(pairs, alone).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
+
+
+def _check_distinct(places: Floats) -> None:
+    """Raise `InputError` for two states at one place: what is released could not be told apart."""
+    order = np.lexsort(places.T)
+    same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
+    if same.size:
+        one, other = sorted(order[same[0] : same[0] + 2].tolist())
+        raise InputError(
+            f"domain.points[{other}]",
+            f"is the same place as domain.points[{one}]",
+            value=places[other].tolist(),
+            remedy="make one state of the two",
+        )
 
 
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:

@@ -10,7 +10,6 @@ cannot be the true one, has the likelihood 0, and is refused.
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,8 +35,6 @@ from mechdesign.release.problem import release_problem
 from mechdesign.synthesis.design import Design
 
 __all__ = ["Fitted", "Stage"]
-
-_LOG_DENOMINATOR = EXPONENT * math.log(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +166,8 @@ class Stage:
             column = int(np.searchsorted(self.fitted.observables, index))
             if column == len(self.fitted.observables) or self.fitted.observables[column] != index:
                 raise InputError("output", "is no observable", value=index, bound="one of fitted.observables")
-            of_members = logarithm(self.channel.numerators[:, column].astype(np.float64)) - _LOG_DENOMINATOR
+            numerators = self.channel.numerators[:, column].astype(np.float64)
+            of_members = logarithm(np.ldexp(numerators, -EXPONENT))
         result = np.full(self.domain.size, -np.inf)
         possible = self.surrogates >= 0
         result[possible] = of_members[np.searchsorted(self.members, self.surrogates[possible])]

@@ -1,0 +1,423 @@
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import stats
+from trace_examples import released, ring, strip
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.release import Trace
+from mechdesign.release.filter import logarithm
+
+MECHANISMS = ["planar-isotropic", "laplace", "lp"]
+
+
+def test_two_nodes() -> None:
+    trace = Trace(strip(2), md.policy.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
+    assert trace.step(0).posterior.max() == pytest.approx(0.6967, abs=5e-5)
+
+
+def reference(
+    outputs: tuple[int, ...], n: int, initial: np.ndarray, matrix: np.ndarray, g: nx.Graph, delta: float | None
+) -> tuple[list[np.ndarray], np.ndarray, float]:
+    """Run the algorithm from the text of the papers, with sums over all paths for beliefs.
+
+    Return the posteriors, the beliefs after the whole trace and the probability of the outputs.
+    """
+    points = strip(n).points
+    rows: list[np.ndarray] = []
+    posteriors: list[np.ndarray] = []
+
+    def beliefs(length: int) -> np.ndarray:
+        total = np.zeros((length, n))
+        for path in itertools.product(range(n), repeat=length):
+            weight = initial[path[0]] * np.prod([matrix[a, b] for a, b in itertools.pairwise(path)])
+            weight *= np.prod([row[state] for row, state in zip(rows, path, strict=False)])
+            for time, state in enumerate(path):
+                total[time, state] += weight
+        return total
+
+    for time, output in enumerate(outputs):
+        prior = beliefs(time + 1)[time]
+        prior /= prior.sum()
+        if delta is None:
+            members = [s for s in range(n) if prior[s] > 0]
+            nearest: dict[int, int] = {s: s for s in members}
+        else:
+            order = sorted(range(n), key=lambda s: (-prior[s], s))
+            count = next(k for k in range(1, n + 1) if prior[order[:k]].sum() >= 1 - delta - 1e-12)
+            members = sorted(order[:count])
+            nearest = {s: min(members, key=lambda m: (abs(points[m, 0] - points[s, 0]), m)) for s in range(n)}
+        graph = g.subgraph(members).copy()
+        if len(members) > 1 and list(nx.isolates(graph)):
+            graph = md.policy.repair(points, graph, hull="component").graph
+        channel = md.policy.PlanarIsotropic(1, points, graph).channel(strip(n)).matrix
+        rows.append(np.array([channel[members.index(nearest[s]), output] if s in nearest else 0.0 for s in range(n)]))
+        now = beliefs(time + 1)[time]
+        posteriors.append(now / now.sum())
+    whole = beliefs(len(outputs))
+    return posteriors, whole / whole.sum(axis=1, keepdims=True), float(whole[0].sum())
+
+
+@pytest.mark.parametrize("delta", [None, 0.25])
+def test_the_whole_algorithm_agrees_with_all_paths_and_all_outputs(delta: float | None) -> None:
+    n, g = 4, md.policy.line(4)
+    initial, matrix = np.array([0.2, 0.5, 0.3, 0.0]), ring(4)
+    trace = Trace(strip(n), g, 1, matrix, initial, delta=delta)
+    total = 0.0
+    for outputs in itertools.product(range(n), repeat=3):
+        again = trace.restart()
+        with released(list(outputs)):
+            releases = [again.step(1) for _ in outputs]
+        posteriors, smoothed, probability = reference(outputs, n, initial, matrix, g, delta)
+        for release, expected in zip(releases, posteriors, strict=True):
+            np.testing.assert_allclose(release.posterior, expected, rtol=1e-9, atol=1e-15)
+        beliefs = md.release.Adversary(matrix, initial).watch(releases)
+        np.testing.assert_allclose(beliefs.smoothed, smoothed, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(beliefs.log_evidence.sum(), np.log(probability), atol=1e-9)
+        total += probability
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_surrogate_never_shows(mechanism: Any) -> None:
+    prior = [0.02, 0.45, 0.03, 0.45, 0.05]
+    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), prior, mechanism, delta=0.11)
+    stage = trace.table(1)[0]
+    assert stage.members.tolist() == [1, 3]
+    # State 2 lies between both members: the lower one.
+    assert stage.surrogates.tolist() == [1, 1, 1, 3, 3]
+    for state, surrogate in enumerate(stage.surrogates.tolist()):
+        draws = [[stage.draw(s, np.random.default_rng(seed))[0] for seed in range(20)] for s in (state, surrogate)]
+        assert draws[0] == draws[1]
+        for output in stage.fitted.observables.tolist():
+            likelihood = stage.log_likelihood(output)
+            assert likelihood[state] == likelihood[surrogate]
+
+
+def test_outputs_of_a_state_outside_follow_the_row_of_its_surrogate() -> None:
+    trace = Trace(strip(3), md.policy.complete(3), 1, ring(3), [0.5, 0.45, 0.05], delta=0.06, rng=3)
+    stage = trace.table(1)[0]
+    assert stage.surrogates.tolist() == [0, 1, 1]
+    rng = np.random.default_rng(4)
+    outputs = [stage.draw(2, rng)[0] for _ in range(3000)]
+    expected = stage.channel.matrix[1] * len(outputs)
+    assert stats.chisquare(np.bincount(outputs, minlength=3), expected).pvalue > 1e-3
+
+
+def test_a_release_depends_on_the_true_state_through_its_output_alone() -> None:
+    trace = Trace(strip(5), md.policy.line(5), 1, ring(5), np.full(5, 0.2), delta=0.3)
+    outputs = [0, 1, 1, 4]
+    records = []
+    for truth in ([0, 1, 2, 3], [4, 4, 4, 4]):
+        again = trace.restart()
+        with released(outputs):
+            records.append([again.step(state) for state in truth])
+    for one, other in zip(*records, strict=True):
+        assert repr(one) == repr(other)
+        assert repr(one.stage) == repr(other.stage)
+        for name in ("posterior", "log_likelihood", "prior", "members", "coordinates"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert set(one.graph.edges) == set(other.graph.edges)
+        assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize("hull", ["component", "graph"])
+@pytest.mark.parametrize("delta", [None, 0.2])
+def test_the_optimal_channel_costs_least_at_every_step(hull: Any, delta: float | None) -> None:
+    domain = md.Domain.grid(4, 3, 4.0, 3.0)
+    rng = np.random.default_rng(5)
+    g = md.policy.union(md.policy.blocks(domain, 2), md.policy.threshold(domain, 1))
+    matrix = rng.random((12, 12)) ** 6 * (rng.random((12, 12)) < 0.6) + np.eye(12)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    initial = rng.dirichlet(np.ones(12))
+    traces = {
+        (mechanism, within): Trace(
+            domain, g, 1, matrix, initial, mechanism, hull=hull, delta=delta, within=within, rng=6
+        )
+        for mechanism, within in [*((m, "map") for m in MECHANISMS), ("lp", "component")]
+    }
+    for _ in range(4):
+        output = int(rng.integers(12))
+        with released([output] * len(traces)):
+            releases = {key: trace.step(int(rng.integers(12))) for key, trace in traces.items()}
+        # One belief for all, so that only the mechanisms differ.
+        for trace in traces.values():
+            trace._log_posterior = traces["lp", "map"]._log_posterior
+        costs = {}
+        for key, release in releases.items():
+            assert release.certificate is not None
+            assert release.certificate.holds
+            costs[key] = release.certificate.expected_cost
+            distance = md.distances.euclidean(domain)
+            rows = release.stage.channel.matrix[np.searchsorted(release.members, release.stage.surrogates)]
+            actual = release.prior @ (rows * distance[:, release.stage.fitted.observables]).sum(axis=1)
+            assert costs[key] == pytest.approx(actual, rel=1e-9)
+        assert costs["lp", "map"] <= costs["lp", "component"] * (1 + 1e-9)
+        assert costs["lp", "map"] < min(costs["planar-isotropic", "map"], costs["laplace", "map"])
+
+
+def test_every_channel_keeps_its_graph_and_no_smaller_epsilon() -> None:
+    domain = md.Domain.grid(3, 3, 3.0, 3.0)
+    for mechanism in MECHANISMS:
+        trace = Trace(domain, md.policy.blocks(domain, 2), 1, np.full((9, 9), 1 / 9), np.full(9, 1 / 9), mechanism)
+        release = trace.step(0)
+        assert not list(nx.isolates(release.graph)), "cell 8 is a block of its own, and is joined to another"
+        assert release.repair is not None
+        assert release.repair.added[0][0] == 8
+        (checked,) = release.certificate.requirements
+        assert checked.kind == "graph"
+        assert checked.nominal == "1"
+        assert checked.realised <= 1
+        numerators = release.stage.channel.numerators
+        members = release.members.tolist()
+        for s, t in release.graph.edges:
+            ratio = Fraction(0)
+            for a, b in ((s, t), (t, s)):
+                for x, y in zip(
+                    numerators[members.index(a)].tolist(), numerators[members.index(b)].tolist(), strict=True
+                ):
+                    ratio = max(ratio, Fraction(x, y)) if x else ratio
+            assert float(ratio) <= np.e
+
+
+def test_the_optimal_channel_protects_what_a_hull_would() -> None:
+    # Cells 0-1 are joined; 2 is alone, but the hull of the graph, a segment of length 1, hides it behind 1.
+    g = md.policy.from_edges(3, [(0, 1)])
+    uniform = np.full(3, 1 / 3)
+    by_hull = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", hull="graph").table(1)[0]
+    assert set(by_hull.graph.edges) == {(0, 1), (1, 2)}
+    assert by_hull.repair is None
+    repaired = Trace(strip(3), g, 1, np.eye(3), uniform, "lp").table(1)[0]
+    assert repaired.repair is not None
+    assert repaired.repair.added == ((2, 1),)
+    exposed = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", repair=None).table(1)[0]
+    assert exposed.channel.matrix[2].tolist() == [0, 0, 1]
+    assert exposed.degrees.tolist() == [2, 2, 1]
+
+
+def test_degrees_of_protection() -> None:
+    domain, uniform = strip(5), np.full(5, 0.2)
+    g = md.policy.union(md.policy.from_edges(5, [(0, 1)]), md.policy.from_edges(5, [(2, 3), (3, 4)]))
+
+    def degrees(mechanism: Any, **choices: Any) -> list[int]:
+        return Trace(domain, g, 1, np.eye(5), uniform, mechanism, **choices).table(1)[0].degrees.tolist()
+
+    # The hulls of both components are the same segment: cell 1 is as well hidden by cell 2 as by cell 0.
+    assert (
+        degrees("planar-isotropic")
+        == degrees("laplace")
+        == degrees("planar-isotropic", hull="graph")
+        == [2, 3, 3, 3, 2]
+    )
+    assert degrees("lp") == [2, 2, 2, 3, 2]
+    known = Trace(domain, g, 1, np.eye(5), [0, 1, 0, 0, 0]).table(1)[0]
+    assert known.degrees.tolist() == [0, 1, 0, 0, 0]
+    assert md.release.degrees_of([known, known], [1, 2]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_filter_is_calibrated(mechanism: Any) -> None:
+    n, rng = 4, np.random.default_rng(7)
+    initial, matrix = np.array([0.4, 0.3, 0.2, 0.1]), ring(n, 0.3)
+    trace = Trace(strip(n), md.policy.line(n), 1, matrix, initial, mechanism, delta=0.15, tolerance=1e-6)
+    masses, expected = [], []
+    for _ in range(150):
+        again = trace.restart(rng=rng)
+        state = int(rng.choice(n, p=initial))
+        for step in range(3):
+            state = int(rng.choice(n, p=matrix[state])) if step else state
+            posterior = again.step(state).posterior
+            masses.append(posterior[state])
+            expected.append((posterior**2).sum())
+    gap = np.array(masses) - np.array(expected)
+    assert abs(gap.mean()) < 3.5 * gap.std() / np.sqrt(len(gap))
+
+
+def test_seeds_reproduce_and_none_does_not() -> None:
+    domain = strip(30)
+
+    def run(rng: Any) -> list[int | None]:
+        trace = Trace(domain, md.policy.complete(30), 0.5, ring(30), np.full(30, 1 / 30), rng=rng)
+        return [trace.step(state).output for state in range(10)]
+
+    assert run(3) == run(3) == run(np.random.default_rng(3))
+    assert run(3) != run(4)
+    assert run(None) != run(None)
+
+
+def test_nothing_changes_when_a_step_fails() -> None:
+    def fresh() -> Trace:
+        return Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0], rng=8)
+
+    undisturbed, disturbed = fresh(), fresh()
+    for state in (0, 1, 1):
+        before = disturbed.belief
+        for wrong in (3, 4, -1, "x", 1.5, True):
+            if wrong != 3 or state == 0:
+                with pytest.raises(InputError, match="true_state"):
+                    disturbed.step(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="epsilon"):
+            disturbed.step(state, epsilon=0)
+        np.testing.assert_array_equal(disturbed.belief, before)
+        one, other = undisturbed.step(state), disturbed.step(state)
+        assert (one.output, one.time) == (other.output, other.time)
+
+
+def test_a_state_that_cannot_be_reached() -> None:
+    trace = Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0])
+    with pytest.raises(InputError, match=r"true_state: cannot be the true one.*delta"):
+        trace.step(2)
+    # A δ-location set releases something near instead: an error would tell.
+    assert Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
+
+
+def test_a_known_state_is_released_as_it_is_and_domains_grow_from_there() -> None:
+    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), [0, 0, 1, 0, 0], rng=9)
+    first, second = trace.step(2), trace.step(1)
+    assert first.output == 2
+    assert first.members.tolist() == [2]
+    assert first.hull.dimension == 0
+    assert first.repair is None
+    assert second.members.tolist() == [1, 2, 3]
+    assert second.hull.dimension == 1
+    alone = Trace(strip(1), md.policy.complete(1), 1, [[1.0]], [1.0]).step(0)
+    assert alone.output == 0
+    assert alone.certificate.holds
+    assert alone.posterior.tolist() == [1.0]
+    for mechanism in ("laplace", "lp"):
+        assert Trace(strip(1), md.policy.complete(1), 1, [[1.0]], [1.0], mechanism).step(0).output == 0
+
+
+def test_labels_are_as_good_as_indices() -> None:
+    domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0]], ["home", "work"])
+    trace = Trace(domain, md.policy.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
+    assert trace.step("work").output == trace.restart(rng=1).step(1).output
+
+
+def test_several_releases_at_one_time() -> None:
+    trace = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
+    first = trace.step(1)
+    second = trace.step(1, epsilon="0.5", same_time=True)
+    assert (first.time, second.time, second.epsilon) == (0, 0, Fraction(1, 2))
+    np.testing.assert_allclose(second.prior, first.posterior)
+    product = np.array([0.5, 0.3, 0.2]) * np.exp(first.log_likelihood + second.log_likelihood)
+    np.testing.assert_allclose(second.posterior, product / product.sum())
+    third = trace.step(2)
+    assert third.time == 1
+    np.testing.assert_allclose(third.prior, second.posterior @ ring(3))
+    watched = md.release.Adversary(ring(3), [0.5, 0.3, 0.2]).watch([first, second, third])
+    np.testing.assert_allclose(watched.posteriors, [second.posterior, third.posterior])
+    with pytest.raises(InputError, match="same_time"):
+        trace.restart().step(0, same_time=True)
+
+
+def test_a_table_of_channels() -> None:
+    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), [0, 0, 1, 0, 0], "lp")
+    stages = trace.table(4)
+    assert [stage.time for stage in stages] == [0, 1, 2, 3]
+    np.testing.assert_allclose(stages[3].prior, np.linalg.matrix_power(ring(5), 3)[2])
+    assert [len(stage.members) for stage in stages] == [1, 3, 5, 5]
+    assert all(stage.certificate.holds for stage in stages)
+    trace.step(2)
+    later = trace.table(2)
+    assert later[0].time == 1
+    assert trace.table(0) == ()
+    np.testing.assert_allclose(later[0].prior, stages[1].prior)
+
+
+def test_a_stage_is_exported_and_verified(tmp_path: Any) -> None:
+    for mechanism in MECHANISMS:
+        trace = Trace(strip(4), md.policy.line(4), 1, ring(4), np.full(4, 0.25), mechanism, delta=0.3)
+        stage = trace.table(1)[0]
+        stage.design.save(tmp_path / mechanism, report=False)
+        certificate = md.verify(tmp_path / mechanism)
+        assert certificate.differences(stage.certificate) == ()
+
+
+def test_outputs_that_are_not_snapped() -> None:
+    domain = md.Domain.grid(3, 3, 3.0, 3.0)
+    trace = Trace(domain, md.policy.complete(9), 1, np.full((9, 9), 1 / 9), np.full(9, 1 / 9), snap=False, rng=11)
+    release = trace.step(4)
+    assert release.output is None
+    assert release.certificate is None
+    assert release.stage.realised is None
+    lengths = release.hull.norm(release.coordinates - domain.points)
+    np.testing.assert_allclose(release.posterior, np.exp(-lengths) / np.exp(-lengths).sum())
+    assert "Release(time=0, output=[" in repr(release)
+
+
+def test_coordinates_off_the_map_of_a_degenerate_component_exclude_it() -> None:
+    # Cells 0 and 1 get noise along the x axis, at y = 0.5; cells 2, 3 and 5 in the plane.
+    domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [1.0, 5.0], [0.0, 6.0]])
+    g = md.policy.from_edges(5, [(0, 1), (2, 3), (2, 4)])
+    trace = Trace(domain, g, 1, np.eye(5), np.full(5, 0.2), snap=False, rng=12)
+    assert trace.step(0).posterior[2:].sum() == 0
+    assert trace.restart(rng=12).step(2).posterior[:2].sum() == 0
+
+
+def test_impossible_outputs_are_refused() -> None:
+    stage = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
+    with pytest.raises(InputError, match="output: is no observable"):
+        stage.log_likelihood(2)
+    with pytest.raises(InputError, match="state: cannot be the true one"):
+        stage.draw(1)
+    plain = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
+    with pytest.raises(InputError, match="coordinates"):
+        plain.log_likelihood(None)
+
+
+DOMAIN = strip(3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        ({"domain": np.zeros((3, 2))}, "domain"),
+        ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "domain.points"),
+        ({"domain": md.Domain.from_points([[0.0], [1.0], [0.0]])}, "domain.points[2]"),
+        ({"g": nx.path_graph(4)}, "g"),
+        ({"g": nx.path_graph(2)}, "g"),
+        ({"g": nx.Graph([("a", "b")])}, "g"),
+        ({"g": nx.Graph([(0, 0), (1, 2)])}, "g"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"transition": np.eye(4)}, "transition"),
+        ({"transition": np.ones((3, 3))}, "transition[0]"),
+        ({"initial": [0, 0, 0]}, "initial"),
+        ({"initial": [0.5, 0.5]}, "initial"),
+        ({"initial": [0.5, 0.6, -0.1]}, "initial[2]"),
+        ({"mechanism": "gaussian"}, "mechanism"),
+        ({"delta": 1}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"repair": "magic"}, "repair"),
+        ({"hull": "convex"}, "hull"),
+        ({"within": "town"}, "within"),
+        ({"mechanism": "lp", "snap": False}, "snap"),
+        ({"cost": np.zeros((2, 2))}, "cost"),
+        ({"cost": np.full((3, 3), -1.0)}, "cost[0,0]"),
+    ],
+)
+def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
+    given: dict[str, Any] = {
+        "domain": DOMAIN,
+        "g": nx.path_graph(3),
+        "epsilon": 1,
+        "transition": ring(3),
+        "initial": [1, 0, 0],
+    }
+    with pytest.raises(InputError) as caught:
+        Trace(**(given | changed))
+    assert caught.value.path == path
+
+
+def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None:
+    stage = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.2, 0.3, 0.5]).table(1)[0]
+    for output in range(3):
+        np.testing.assert_allclose(stage.log_likelihood(output), logarithm(stage.channel.matrix[:, output]), rtol=1e-14)
