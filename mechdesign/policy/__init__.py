@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mechdesign.policy.hull import component_hulls as component_hulls
     from mechdesign.policy.hull import sensitivity_hull as sensitivity_hull
     from mechdesign.policy.laplace import Laplace as Laplace
+    from mechdesign.policy.optimal import design as design
     from mechdesign.policy.planar_isotropic import PlanarIsotropic as PlanarIsotropic
     from mechdesign.policy.protection import degree_of_protection as degree_of_protection
     from mechdesign.policy.protection import exposed as exposed
@@ -55,6 +56,7 @@ _VALUES = {
     "constrain": "mechdesign.policy.constraint",
     "degree_of_protection": "mechdesign.policy.protection",
     "delta_set": "mechdesign.policy.constraint",
+    "design": "mechdesign.policy.optimal",
     "disconnected": "mechdesign.policy.constraint",
     "excluded": "mechdesign.policy.constraint",
     "exposed": "mechdesign.policy.protection",

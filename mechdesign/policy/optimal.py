@@ -1,0 +1,201 @@
+"""The channel of least cost under a policy graph: one linear program for each connected component.
+
+The rows of the program are the edges of the graph, p(o|s) <= e^ε p(o|t) in both directions (PGLP, Cao et al. 2020,
+Definition 3): what the papers' mechanisms guarantee, too, and no more. No mechanism that keeps them, and gives only
+answers that are permitted here, costs less on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.model import distances
+from mechdesign.model._arrays import Floats, Integers, as_floats
+from mechdesign.model.domain import Domain
+from mechdesign.model.forbidden import tied
+from mechdesign.model.graphs import check_graph, union
+from mechdesign.model.prior import Prior
+from mechdesign.model.problem import Problem
+from mechdesign.model.requirements import GraphPrivacy, Number, Requirement
+from mechdesign.policy.protection import protected_pairs
+from mechdesign.policy.repairs import repair
+from mechdesign.solvers import Report
+from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.design import design as solve
+
+__all__ = ["Isolated", "Within", "design"]
+
+Within = Literal["component", "map"]
+Isolated = Literal["refuse", "hull", "repair", "release"]
+
+
+def design(
+    domain: Domain | ArrayLike,
+    g: nx.Graph,
+    epsilon: Number,
+    prior: Prior | ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    within: Within = "component",
+    *,
+    requirements: Sequence[Requirement] = (),
+    isolated: Isolated = "refuse",
+    objective: str = "expected",
+    solver: str = "auto",
+    tolerance: float = 1e-9,
+    time_limit: float | None = None,
+    options: Mapping[str, object] | None = None,
+    threads: int | None = None,
+    report: Report | None = None,
+    title: str = "",
+) -> Design:
+    """Design the least-cost channel under a policy graph, and certify it.
+
+    `domain` is a domain with n members, or their places as an array (n, d); the nodes of `g` are indices into it, and
+    the rows of the channel are these nodes in ascending order: a constrained graph lacks some. `epsilon` is in nats per
+    edge. `prior` (n,) is uniform unless given; of a constrained graph, the probabilities of its nodes count relative to
+    their sum. `cost` (n, n) is the Euclidean distance unless given.
+
+    `within` says which answers are permitted:
+
+    - "component": the members of the secret's own component. Answers then tell the component, as PGLP's mechanisms do;
+      the other answers have an infinite cost in the `problem` of the design, and its lower bound is one for channels
+      that never give them. The columns of the channel are the nodes.
+    - "map": every member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m).
+
+    Further `requirements` are about the nodes, in their order. Requirements on pairs may join components, which then
+    count as one; distortion floors are met by all components together. The largest floor is one where answers tell the
+    component and nothing else, or nothing at all with "map".
+
+    A node without an edge is released exactly by the best channel, even where a mechanism with a sensitivity hull K
+    would hide it (unless another requirement ties it to others). `isolated` says what to do with such nodes: "refuse";
+    "hull" joins each to all nodes j with f(j) − f(i) in K, K the hull of the whole graph, and refuses where there are
+    none; "repair" first adds the edges of `repair`; "release" takes it as it is. The added edges are those of the graph
+    in ``problem.requirements[-1]``. A single node has nothing to hide among, and nobody to hide from: who knows the
+    domain knows it, and it is not refused.
+
+    The other arguments are those of `mechdesign.design`, which solves equal components once. Raises InputError for
+    arguments that do not fit, InfeasibleError for a floor that no channel reaches, naming the largest, and what
+    `mechdesign.design` raises.
+    """
+    everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
+    check_graph(g, everyone.size)
+    if within not in ("component", "map"):
+        raise InputError("within", "is not known", value=within, bound='"component" or "map"')
+    nodes = np.array(sorted(g), dtype=np.int64)
+    secrets = _members(everyone, nodes)
+    permitted = secrets if within == "component" else everyone
+    costs = _costs(cost, everyone, nodes, secrets, permitted, within)
+    observables = permitted if costs.shape[1] == permitted.size else None
+    graph = nx.relabel_nodes(g, {node: index for index, node in enumerate(nodes.tolist())})
+    joined = _joined(graph, epsilon, requirements, isolated, secrets, nodes)
+    # Last, so that errors about the others count them as the caller does.
+    asked = [*requirements, GraphPrivacy(epsilon, joined)]
+    if within == "component":
+        labels = _tied(asked, len(nodes))
+        costs = np.where(labels[:, None] == labels, costs, np.inf)
+    problem = Problem(_prior(prior, everyone, nodes), costs, asked, objective, secrets, observables, title)
+    made = solve(problem, solver, tolerance, time_limit, options=options, threads=threads, report=report)
+    added = joined.number_of_edges() - graph.number_of_edges()
+    facts = {**made.certificate.provenance, "within": within, "isolated": isolated, "edges_added": added}
+    return replace(made, certificate=replace(made.certificate, provenance=facts))
+
+
+def _members(domain: Domain, nodes: Integers) -> Domain:
+    """Return the part of a domain that the nodes of a graph are, or the domain itself."""
+    if nodes.size == domain.size:
+        return domain
+    coordinates = None if domain.coordinates is None else domain.coordinates[nodes]
+    labels = tuple(domain.labels[node] for node in nodes.tolist())
+    return Domain(domain.points[nodes], labels, domain.unit, coordinates=coordinates)
+
+
+def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:
+    if prior is None:
+        return np.full(nodes.size, 1 / nodes.size)
+    given = (prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))).probabilities
+    if given.size != domain.size:
+        raise InputError("prior", "is of another domain", value=given.size, bound=f"{domain.size} probabilities")
+    if nodes.size == domain.size:
+        return given
+    total = float(given[nodes].sum())
+    if total <= 0:
+        raise InputError("prior", "is zero on every node of the graph", bound="above 0 on at least one")
+    return np.asarray(given[nodes] / total)
+
+
+def _costs(
+    cost: ArrayLike | None, domain: Domain, nodes: Integers, secrets: Domain, observables: Domain, within: Within
+) -> Floats:
+    """Return the costs of the nodes' answers, before any is forbidden."""
+    if cost is None:
+        if not domain.points.shape[1]:
+            raise InputError("cost", "is missing", remedy="give a cost: a domain of labels has no places")
+        return distances.euclidean(secrets, None if observables is secrets else observables)
+    costs = as_floats(cost, "cost", "(n, n)")
+    columns = costs.shape[1] if within == "map" else domain.size
+    if costs.shape != (domain.size, columns):
+        shape = f"({domain.size}, {domain.size if within == 'component' else 'm'})"
+        raise InputError("cost", "has another shape", value=costs.shape, bound=f'{shape} with within="{within}"')
+    return costs[np.ix_(nodes, nodes)] if within == "component" else costs[nodes]
+
+
+def _joined(
+    graph: nx.Graph,
+    epsilon: Number,
+    requirements: Sequence[Requirement],
+    isolated: Isolated,
+    secrets: Domain,
+    nodes: Integers,
+) -> nx.Graph:
+    """Return the graph, on 0, 1, …, with the edges that keep its isolated nodes from being released exactly."""
+    if isolated not in ("refuse", "hull", "repair", "release"):
+        raise InputError("isolated", "is not known", value=isolated, bound='"refuse", "hull", "repair" or "release"')
+
+    def alone(asked: nx.Graph) -> Integers:
+        labels = _tied([*requirements, GraphPrivacy(epsilon, asked)], len(nodes))
+        return np.flatnonzero(np.bincount(labels)[labels] == 1)
+
+    left = alone(graph)
+    if isolated == "release" or len(nodes) == 1 or not left.size:
+        return graph
+    if isolated == "refuse":
+        raise InputError(
+            "g",
+            "has nodes without an edge, which the best channel would release exactly",
+            value=nodes[left].tolist(),
+            remedy='join them to others, by isolated="hull" or isolated="repair", or accept it by isolated="release"',
+        )
+    joined = repair(secrets, graph).graph if isolated == "repair" else graph
+    left = alone(joined)
+    pairs = protected_pairs(secrets, joined)
+    joined = union(joined)
+    joined.add_edges_from(pairs[np.isin(pairs, left).any(axis=1)].tolist())
+    left = alone(joined)
+    if left.size:
+        raise InputError(
+            "g",
+            "has nodes without an edge, and no other node within the sensitivity hull of each",
+            value=nodes[left].tolist(),
+            remedy='join them to others, by isolated="repair", or accept their exact release by isolated="release"',
+        )
+    return joined
+
+
+def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
+    """Return a label for each node, equal where requirements on pairs tie nodes together."""
+    for index, requirement in enumerate(requirements):
+        if not isinstance(requirement, Requirement):
+            raise InputError(f"requirements[{index}]", "is not a requirement", value=requirement)
+        if requirement.size != n:
+            bound = f"{n}, the nodes of the graph"
+            raise InputError(
+                f"requirements[{index}]", "speaks of another number of secrets", value=requirement.size, bound=bound
+            )
+    return tied(n, [requirement.claim() for requirement in requirements])
