@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from trace_examples import ring, strip
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.policy import metrics
+from mechdesign.release import Trace
+
+CHANNEL = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
+PRIOR = [0.5, 0.25, 0.25]
+
+
+def test_by_hand() -> None:
+    places = [[0.0], [3.0], [4.0]]
+    assert metrics.euclidean_error(CHANNEL, PRIOR, places) == 0.5 * 1.5 + 0.25 * (1 + 0.25)
+    assert metrics.root_mean_square_error(CHANNEL, PRIOR, places) == np.sqrt(0.5 * 4.5 + 0.25 * (4 + 0.25))
+    assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"]) == 0.5 * 0.5 + 0.25 * 0.25
+    assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"], ["b", "b", "a"]) == 0.5 + 0.25 * 0.5
+
+
+def test_expectations_match_samples() -> None:
+    domain = strip(6)
+    channel = Trace(domain, md.policy.complete(6), 1, ring(6), np.full(6, 1 / 6)).table(1)[0].channel
+    rng = np.random.default_rng(1)
+    states = rng.integers(6, size=40_000)
+    outputs = channel.sample(states, rng=rng)
+    lengths = metrics.distances(domain.points[states], domain.points[outputs])
+    prior = np.full(6, 1 / 6)
+    assert lengths.mean() == pytest.approx(metrics.euclidean_error(channel, prior, domain), rel=0.02)
+    assert np.sqrt((lengths**2).mean()) == pytest.approx(
+        metrics.root_mean_square_error(channel, prior, domain), rel=0.02
+    )
+    regions = metrics.regions(domain, 3)
+    wrong = metrics.differs(regions[states], regions[outputs])
+    assert wrong.mean() == pytest.approx(metrics.mismatch_error(channel, prior, regions), rel=0.03)
+
+
+def test_regions_are_the_blocks() -> None:
+    domain = md.Domain.grid(5, 4, 5.0, 4.0)
+    regions = metrics.regions(domain, 2)
+    assert regions.reshape(4, 5).tolist() == [[0, 0, 1, 1, 2], [0, 0, 1, 1, 2], [3, 3, 4, 4, 5], [3, 3, 4, 4, 5]]
+    assert set(md.policy.categories(regions).edges) == set(md.policy.blocks(domain, 2).edges)
+    # Within its own region nothing that an optimal channel says is in another one (PGLP, Figure 7).
+    trace = Trace(domain, md.policy.blocks(domain, 2), 1, ring(20), np.full(20, 0.05), "lp", repair=None)
+    assert metrics.mismatch_error(trace.table(1)[0].channel, np.full(20, 0.05), regions) == 0
+
+
+def test_labels_of_any_kind() -> None:
+    assert metrics.differs(["a", None, 3], ["a", "b", 3]).tolist() == [False, True, False]
+
+
+def test_wrong_input_is_named() -> None:
+    with pytest.raises(InputError, match="prior: differs"):
+        metrics.euclidean_error(CHANNEL, [0.5, 0.5], [[0.0], [1.0]])
+    with pytest.raises(InputError, match="points: do not fit"):
+        metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0]])
+    with pytest.raises(InputError, match="observables: do not fit"):
+        metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0], [2.0]], [[0.0], [1.0]])
+    with pytest.raises(InputError, match="labels: differ"):
+        metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b"])
+    with pytest.raises(InputError, match="released: differ"):
+        metrics.differs(["a"], ["a", "b"])
+    with pytest.raises(InputError, match="released: differs in shape"):
+        metrics.distances([[0.0]], [[0.0, 1.0]])
+    with pytest.raises(InputError, match="domain: is not a grid"):
+        metrics.regions(md.Domain.from_points([[0.0]]))
+    with pytest.raises(InputError, match=r"channel\[0,0\]"):
+        metrics.mismatch_error([[-1.0]], [1.0], ["a"])
