@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, as_floats, as_integer, as_number, read_only, require
+from mechdesign.model._arrays import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
 
@@ -137,6 +137,21 @@ class Domain:
         if self.geographic is not None:
             parts.append(f"geographic={self.geographic!r}")
         return f"Domain({', '.join(parts)})"
+
+    def part(self, members: ArrayLike) -> Domain:
+        """Return the domain of some members, indices in ascending order, under their labels; itself if it is all.
+
+        >>> Domain.from_labels(["a", "b", "c"]).part([0, 2]).labels
+        ('a', 'c')
+        """
+        chosen = as_indices(members, "members", self.size)
+        if (np.diff(chosen) <= 0).any():
+            raise InputError("members", "are not in ascending order", value=chosen.tolist())
+        if len(chosen) == self.size:
+            return self
+        labels = tuple(self.labels[index] for index in chosen.tolist())
+        coordinates = None if self.coordinates is None else self.coordinates[chosen]
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates)
 
     @classmethod
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:

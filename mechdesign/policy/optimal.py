@@ -89,7 +89,7 @@ def design(
     if within not in ("component", "map"):
         raise InputError("within", "is not known", value=within, bound='"component" or "map"')
     nodes = np.array(sorted(g), dtype=np.int64)
-    secrets = _members(everyone, nodes)
+    secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
     costs = _costs(cost, everyone, nodes, secrets, permitted, within)
     observables = permitted if costs.shape[1] == permitted.size else None
@@ -105,15 +105,6 @@ def design(
     added = joined.number_of_edges() - graph.number_of_edges()
     facts = {**made.certificate.provenance, "within": within, "isolated": isolated, "edges_added": added}
     return replace(made, certificate=replace(made.certificate, provenance=facts))
-
-
-def _members(domain: Domain, nodes: Integers) -> Domain:
-    """Return the part of a domain that the nodes of a graph are, or the domain itself."""
-    if nodes.size == domain.size:
-        return domain
-    coordinates = None if domain.coordinates is None else domain.coordinates[nodes]
-    labels = tuple(domain.labels[node] for node in nodes.tolist())
-    return Domain(domain.points[nodes], labels, domain.unit, coordinates=coordinates)
 
 
 def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:

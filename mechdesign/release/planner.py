@@ -27,18 +27,17 @@ from mechdesign.policy.constraint import constrain, delta_set, isolated
 from mechdesign.policy.hull import as_points, sensitivity_hull
 from mechdesign.policy.laplace import Laplace
 from mechdesign.policy.mechanism import HullChoice, KNormMechanism
+from mechdesign.policy.optimal import Within, design
 from mechdesign.policy.planar_isotropic import PlanarIsotropic
 from mechdesign.policy.protection import exposed, protected_pairs
 from mechdesign.policy.repairs import Repair, repair
-from mechdesign.release.problem import release_problem
+from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
-from mechdesign.synthesis.design import design
 
-__all__ = ["Mechanism", "Planner", "RepairMethod", "Within"]
+__all__ = ["Mechanism", "Planner", "RepairMethod"]
 
 Mechanism = Literal["planar-isotropic", "laplace", "lp"]
 RepairMethod = Literal["area", "nearest", "best", "exhaustive"]
-Within = Literal["component", "map"]
 
 _KNORM: dict[str, type[KNormMechanism]] = {"planar-isotropic": PlanarIsotropic, "laplace": Laplace}
 _CHOICES = {
@@ -133,10 +132,21 @@ class Planner:
         hull = sensitivity_hull(self.domain, graph) if repaired is None else repaired.hull_after
         everywhere = np.arange(self.domain.size)
         if self.mechanism == "lp":
-            answers = everywhere if self.within == "map" else members
-            facts = (self.domain, prior, self.cost, surrogates, graph, epsilon, answers, self.within)
-            made = design(release_problem(*facts), tolerance=self.tolerance)
-            return Fitted(graph, repaired, hull, made, made.channel, answers)
+            likely, costs = np.zeros(self.domain.size), self.cost.copy()
+            likely[members], costs[members] = merged(prior, self.cost, members, surrogates)
+            made = design(
+                self.domain,
+                graph,
+                epsilon,
+                likely,
+                costs,
+                self.within,
+                isolated="release",
+                tolerance=self.tolerance,
+            )
+            return Fitted(
+                graph, repaired, hull, made, made.channel, members if self.within == "component" else everywhere
+            )
         mechanism = _KNORM[self.mechanism](epsilon, self.domain, graph, self.hull)
         channel = mechanism.channel(self.domain) if self.snap else None
         return Fitted(graph, repaired, hull, mechanism, channel, everywhere)

@@ -31,7 +31,7 @@ from mechdesign.policy.mechanism import HullChoice, KNormMechanism
 from mechdesign.policy.protection import degree_of_protection
 from mechdesign.policy.repairs import Repair
 from mechdesign.release.filter import logarithm
-from mechdesign.release.problem import release_problem
+from mechdesign.release.problem import merged, stated_problem
 from mechdesign.synthesis.design import Design
 
 __all__ = ["Fitted", "Stage"]
@@ -112,16 +112,15 @@ class Stage:
     def design(self) -> Design | None:
         """The channel, its problem, and the proof of its privacy; None where outputs are not snapped.
 
-        Secrets are the members; see `release_problem` for how likely and costly they are. A K-norm mechanism's lower
+        Secrets are the members; see `merged` for how likely and costly they are. A K-norm mechanism's lower
         bound is 0: nothing is claimed of how good it is.
         """
         if isinstance(self.fitted.mechanism, Design):
             return self.fitted.mechanism
         if self.channel is None:
             return None
-        problem = release_problem(
-            self.domain, self.prior, self.cost, self.surrogates, self.graph, self.epsilon, self.fitted.observables
-        )
+        weights, costs = merged(self.prior, self.cost, self.members, self.surrogates)
+        problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
         stated = tuple(requirement.stated() for requirement in problem.requirements)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
         provenance = {"mechanism": repr(self.fitted.mechanism), "status": "stated"}

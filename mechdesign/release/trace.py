@@ -20,9 +20,10 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.requirements import Number
 from mechdesign.policy.hull import SensitivityHull
 from mechdesign.policy.mechanism import HullChoice
+from mechdesign.policy.optimal import Within
 from mechdesign.policy.repairs import Repair
 from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
-from mechdesign.release.planner import Mechanism, Planner, RepairMethod, Within
+from mechdesign.release.planner import Mechanism, Planner, RepairMethod
 from mechdesign.release.stage import Stage
 
 __all__ = ["Release", "Trace"]

@@ -150,3 +150,16 @@ def test_the_bounds_themselves_are_accepted():
     whole = Domain.geographic_grid(1, 1, -90, 90, -180, 180)
     assert whole.coordinates.tolist() == [[0.0, 0.0]]
     assert Domain.from_coordinates([-90, 90], [0, 180]).size == 2
+
+
+def test_a_part_keeps_labels_units_and_coordinates() -> None:
+    domain = Domain.geographic_grid(3, 2, 40.0, 41.0, -74.0, -73.0)
+    part = domain.part([1, 4])
+    assert (part.labels, part.unit, part.cells) == (("1", "4"), "km", None)
+    np.testing.assert_array_equal(part.points, domain.points[[1, 4]])
+    assert domain.coordinates is not None
+    np.testing.assert_array_equal(part.coordinates, domain.coordinates[[1, 4]])
+    assert domain.part(range(6)) is domain
+    for wrong in ([4, 1], [1, 1], [6], []):
+        with pytest.raises(InputError):
+            domain.part(wrong)
