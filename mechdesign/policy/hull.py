@@ -88,8 +88,8 @@ class SensitivityHull:
     def norm(self, v: ArrayLike) -> Floats:
         """Return the K-norm min{t ≥ 0 : v ∈ tK} of vectors v of shape (…, d): max a·v over the facets.
 
-        It is infinite off the span of K, that is where the distance to it is above `TOLERANCE` times the length of v
-        and above `TOLERANCE` times the radius of K; for K = {0} everywhere but at the origin.
+        It is infinite off the span of K, that is where v differs from its projection, in some coordinate, by more than
+        `TOLERANCE` times the largest coordinate of v and the radius of K; for K = {0} everywhere but at the origin.
         """
         vectors = self._vectors(v)
         rows = vectors.reshape(-1, vectors.shape[-1])
@@ -161,8 +161,9 @@ class SensitivityHull:
     def _off_span(self, rows: Floats) -> NDArray[np.bool_]:
         if self.dimension == self.basis.shape[1]:
             return np.zeros(len(rows), dtype=np.bool_)
-        apart = np.sqrt(((rows - rows @ self.basis.T @ self.basis) ** 2).sum(axis=1))
-        off: NDArray[np.bool_] = apart > TOLERANCE * np.maximum(np.sqrt((rows**2).sum(axis=1)), self.radius)
+        # Largest coordinates, where squares of tiny ones would vanish.
+        apart = np.abs(rows - rows @ self.basis.T @ self.basis).max(axis=1)
+        off: NDArray[np.bool_] = apart > TOLERANCE * np.maximum(np.abs(rows).max(axis=1), self.radius)
         return off
 
 
@@ -365,8 +366,8 @@ def _qhull(even: Floats) -> ConvexHull:
     try:
         return ConvexHull(both)
     except QhullError:
-        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. Then it helps
-        # to move all points a little, far less than the tolerance, so that there are none.
+        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. It helps to
+        # move all points a little, far less than the tolerance, so that there are none.
         try:
             return ConvexHull(both, qhull_options="QJ")
         except QhullError as error:

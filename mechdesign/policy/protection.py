@@ -6,8 +6,9 @@ with the same hull. With the hull of each component, two nodes whose hulls diffe
 ratio of their densities has no bound. So exposure must be tested with the hull that the mechanism uses:
 
 - "graph", the default: one hull for all nodes, that of the whole graph, as in DPHMM and in Algorithm 3 of PGLP;
-- "component": for each node the hull of its component, as P-LM and P-PIM of PGLP are defined. A node without edges is
-  then released exactly, and is protected only by other such nodes at the same place;
+- "component": for each node the hull of its component, as P-LM and P-PIM of PGLP are defined, and `PlanarIsotropic`
+  unless told otherwise. A node without edges is then released exactly, and is protected only by other such nodes at the
+  same place;
 - a `SensitivityHull`, one for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
 

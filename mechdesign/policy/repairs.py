@@ -40,8 +40,9 @@ class Repair:
     Attributes:
         graph: the repaired graph, frozen: that of before and the added edges.
         added: the added edges (i, j) in order, i the exposed node and j what it was joined to.
-        order: the nodes exposed before, in the order in which they were visited; one that an earlier edge had come to
-            protect was passed over.
+        order: the exposed nodes, in the order in which they were visited; one that an earlier edge had come to protect
+            was passed over. With the hull of each component, an edge to one of several nodes at one place may expose
+            the others: they are visited afterwards.
         hull_before, hull_after: the sensitivity hulls of the whole graph.
         method: how it was repaired.
         hull: the hull, "graph" or "component", by which exposure and volume were judged.
@@ -104,9 +105,10 @@ def repair(
         edges = _search(before, visits)
     elif method == "best":
         edges = _one_by_one(before, visits)
-        visits = [i for i, _ in edges] + [i for i in visits if i not in {i for i, _ in edges}]
+        visits = [i for i, _ in edges] + visits
     else:
-        edges = _greedy(before, visits, method)
+        edges, visits = _greedy(before, visits, method)
+    visits = list(dict.fromkeys([*visits, *(i for i, _ in edges)]))
     added = tuple((int(nodes[i]), int(nodes[j])) for i, j in edges)
     graph = nx.Graph()
     graph.add_nodes_from(nodes.tolist())
@@ -142,6 +144,16 @@ class _State:
         body = self.hulls[self.member[i]]
         alike = np.array([other is body or other.dimension == body.dimension == 0 for other in self.hulls])
         return int(body.contains(self.places[alike[self.member]] - self.places[i]).sum()) == 1
+
+    def ever_exposed(self, visits: list[int]) -> list[int]:
+        """Return all nodes that are exposed or may become so, `visits` first.
+
+        One hull for all only grows. A node released exactly may be left alone at its place.
+        """
+        if not self.separate:
+            return visits
+        bare = np.array([body.dimension == 0 for body in self.hulls])[self.member]
+        return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
 
     def joined(self, i: int, j: int) -> _State:
         """Return the state with an edge between i, which has none, and j."""
@@ -210,21 +222,26 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     return visits
 
 
-def _greedy(state: _State, visits: list[int], method: str) -> list[tuple[int, int]]:
-    edges = []
-    for i in visits:
-        # An edge added before may protect it by now.
-        if state.exposed(i):
-            others, costs = state.costs(i)
-            j = int(others[_least(costs[:, -1:] if method == "nearest" else costs)])
-            edges.append((i, j))
-            state = state.joined(i, j)
-    return edges
+def _greedy(state: _State, visits: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the edges and the visited nodes."""
+    edges, visited = [], []
+    candidates = state.ever_exposed(visits)
+    while pending := [i for i in candidates if state.exposed(i)]:
+        visited += pending
+        for i in pending:
+            # An edge added before may protect it by now.
+            if state.exposed(i):
+                others, costs = state.costs(i)
+                j = int(others[_least(costs[:, -1:] if method == "nearest" else costs)])
+                edges.append((i, j))
+                state = state.joined(i, j)
+    return edges, visited
 
 
 def _one_by_one(state: _State, visits: list[int]) -> list[tuple[int, int]]:
     edges = []
-    while pending := [i for i in visits if state.exposed(i)]:
+    candidates = state.ever_exposed(visits)
+    while pending := [i for i in candidates if state.exposed(i)]:
         found = [state.costs(i) for i in pending]
         best = _least(np.concatenate([costs for _, costs in found]))
         which, rank = divmod(best, len(state.places) - 1)
@@ -249,6 +266,7 @@ def _search(state: _State, visits: list[int]) -> list[tuple[int, int]]:
             bound=f"at most {LARGEST_SEARCH} graphs",
             remedy='use "best" or "area"',
         )
+    candidates = state.ever_exposed(visits)
     best: tuple[Floats, list[tuple[int, int]]] | None = None
 
     def visit(state: _State, edges: list[tuple[int, int]], length: float) -> None:
@@ -256,7 +274,7 @@ def _search(state: _State, visits: list[int]) -> list[tuple[int, int]]:
         score = np.append(state.volumes(), length)
         if best is not None and _compare(score, best[0]) > 0:
             return
-        first = next((i for i in visits if state.exposed(i)), None)
+        first = next((i for i in candidates if state.exposed(i)), None)
         if first is None:
             if best is None or _compare(score, best[0]) < 0:
                 best = (score, edges)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policy_examples import POLICY, states
 from scipy import sparse
 
 import mechdesign as md
 from mechdesign import policy
 from mechdesign.errors import InputError
 from mechdesign.model.graphs import check_graph, edge_array
-from policy_examples import POLICY, states
 
 
 def edges(graph: nx.Graph) -> set[tuple[int, int]]:
