@@ -117,36 +117,45 @@ def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Float
 
 def _in_plane(corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> Floats:
     """Integrate over every cell of a power diagram from every place, cell by cell and sector by sector of K."""
-    facets, count = len(corners), len(diagram.owners)
     masses = np.zeros((len(places), len(diagram.sites)))
-    step = max(1, _BLOCK // (facets * count))
+    step = max(1, _BLOCK // (len(corners) * len(diagram.owners)))
     for start in range(0, len(places), step):
-        some = places[start : start + step]
-        # The order of cells, most neighbours first, lets the finished ones be cut off at the end.
-        index = np.arange(count * len(some) * facets)
-        cell, place, facet = index // (len(some) * facets), index // facets % len(some), index % facets
-        owner = diagram.owners[cell]
-        found = np.zeros((len(some), len(diagram.sites)))
-        polygons = quadrants(len(index))
-        for slot in range(diagram.neighbours.shape[1]):
-            left = int(np.searchsorted(diagram.neighbours[cell, slot] < 0, True))
-            _gather(found, polygons[left:], corners, place[left:], owner[left:], facet[left:])
-            place, cell, facet, owner = (array[:left] for array in (place, cell, facet, owner))
-            other = diagram.neighbours[cell, slot]
-            normal = diagram.sites[other] - diagram.sites[owner]
-            middle = (diagram.sites[other] + diagram.sites[owner]) / 2 - some[place]
-            offset = (normal * middle).sum(axis=1) + (diagram.heights[other] - diagram.heights[owner]) / 2
-            polygons, kept = clip(polygons[:left], _halfplanes(corners, rate, facet, normal, offset))
-            place, cell, facet, owner = (array[kept] for array in (place, cell, facet, owner))
-        _gather(found, polygons, corners, place, owner, facet)
-        masses[start : start + step] = found
+        _add_cells(masses[start : start + step], corners, rate, places[start : start + step], diagram)
     return masses
 
 
-def _gather(found: Floats, polygons: Floats, corners: Floats, place: Integers, cell: Integers, facet: Integers) -> None:
+def _add_cells(masses: Floats, corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> None:
+    """Add the integrals over all cells to the `masses` of some places."""
+    own, other = diagram.owners[:, None], diagram.neighbours
+    exists = other >= 0
+    # Cells by neighbours: normal · z <= offset is the side of the bisector that the cell is on.
+    normals = np.where(exists[..., None], diagram.sites[other] - diagram.sites[own], 0.0)
+    middles = (diagram.sites[other] + diagram.sites[own]) / 2
+    heights = np.where(exists, diagram.heights[other] - diagram.heights[own], 0.0) / 2
+    offsets = ((middles[:, None] - places[:, None]) * normals[:, None]).sum(axis=-1) + heights[:, None]
+    # Most sectors lie beyond one of the cell's bisectors altogether.
+    away = normals @ corners.T >= 0
+    away &= np.roll(away, -1, axis=-1)
+    meets = ~((offsets < 0)[..., None] & away[:, None]).any(axis=2)
+    cell, place, facet = np.nonzero(meets)
+    polygons = quadrants(len(cell))
+    for slot in range(other.shape[1]):
+        # Cells with the most neighbours come first, so that the finished ones can be cut off at the end.
+        left = int(np.searchsorted(~exists[cell, slot], True))
+        _gather(masses, polygons[left:], corners, place[left:], diagram.owners[cell[left:]], facet[left:])
+        cell, place, facet = cell[:left], place[:left], facet[:left]
+        planes = _halfplanes(corners, rate, facet, normals[cell, slot], offsets[cell, place, slot])
+        polygons, kept = clip(polygons[:left], planes)
+        cell, place, facet = cell[kept], place[kept], facet[kept]
+    _gather(masses, polygons, corners, place, diagram.owners[cell], facet)
+
+
+def _gather(
+    masses: Floats, polygons: Floats, corners: Floats, place: Integers, cell: Integers, facet: Integers
+) -> None:
     """Add the integrals over polygons to the masses of their cells."""
     if len(polygons):
-        np.add.at(found, (place, cell), integrate(polygons) * _shares(corners)[facet])
+        np.add.at(masses, (place, cell), integrate(polygons) * _shares(corners)[facet])
 
 
 def _shares(corners: Floats) -> Floats:

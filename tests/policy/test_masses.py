@@ -337,7 +337,7 @@ def test_wrong_neighbours_are_noticed_and_mended(monkeypatch: pytest.MonkeyPatch
 
     def forgetful(sites: Floats, heights: Floats) -> object:
         diagram = plane_diagram(sites, heights)
-        diagram.neighbours[0, 1:] = -1
+        diagram.neighbours[-1, 1:] = -1
         return diagram
 
     monkeypatch.setattr(masses_module, "plane_diagram", forgetful)
