@@ -16,22 +16,15 @@ from dataclasses import dataclass, field
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_floats, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.policy._body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
 from mechdesign.policy.constraint import components
 
 __all__ = ["TOLERANCE", "SensitivityHull", "as_points", "component_hulls", "sensitivity_hull"]
-
-TOLERANCE = 1e-9
-"""How far, relative to the hull, a point may lie outside and still count as inside."""
-
-# Generators this close to each other, or to the line between two others, relative to the longest, are merged: the facet
-# between them would have no meaningful direction. Far below TOLERANCE, far above rounding.
-_MERGED = 1e-11
 
 # Within these magnitudes no product of up to three lengths overflows.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -120,7 +113,7 @@ class SensitivityHull:
         count, r = math.prod(shape), self.dimension
         points = np.zeros((count, self.basis.shape[1]))
         if r > 0:
-            weights = _simplex_volumes(self.vertices[self._simplices] @ self.basis.T)
+            weights = simplex_volumes(self.vertices[self._simplices] @ self.basis.T)
             chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())
             spacings = generator.standard_exponential((count, r + 1))
             shares = spacings[:, :r] / spacings.sum(axis=1, keepdims=True)
@@ -194,7 +187,7 @@ def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[Sensitivity
     owner = member[edges[:, 0]]
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(parts) + 1))
-    differences = _upright((places[edges[:, 0]] - places[edges[:, 1]])[order])
+    differences = upright((places[edges[:, 0]] - places[edges[:, 1]])[order])
     known: dict[bytes, SensitivityHull] = {}
     hulls = []
     for first, last in itertools.pairwise(starts.tolist()):
@@ -223,166 +216,20 @@ def _in_range(array: Floats, path: str) -> Floats:
 
 
 def _build(differences: Floats) -> SensitivityHull:
-    d = differences.shape[1]
-    generators = np.unique(_upright(differences[differences.any(axis=1)]), axis=0)
+    generators = np.unique(upright(differences[differences.any(axis=1)]), axis=0)
     if len(generators) == 0:
-        none = np.zeros((0, d))
-        return _frozen(none, none, none, np.zeros((0, 0), dtype=np.int64), np.zeros(0))
-    basis, extents = _span(generators)
-    r = len(basis)
-    # y = axes · v fills about [-1, 1]^r, whatever the units: rounding then means the same in all directions.
-    axes = basis / extents[:, None]
-    if r == d:
-        basis = np.eye(d)
-    distinct = _distinct(generators @ axes.T)
-    build = _segment if r == 1 else _polygon if r == 2 else _polytope
-    hull = build(generators[distinct], axes, basis)
+        none = np.zeros((0, differences.shape[1]))
+        return _frozen(Body(none, none, none, np.zeros((0, 0), dtype=np.int64), np.zeros(0)))
+    hull = _frozen(build(generators))
     # Recomputed, not trusted: all generators are inside, and all vertices on the boundary.
     if hull.norm(generators).max() > 1 + TOLERANCE or hull.norm(hull.vertices).min() < 1 - TOLERANCE:
-        raise _too_flat()
+        raise too_flat()
     return hull
 
 
-def _frozen(half: Floats, normals: Floats, basis: Floats, simplices: Integers, cones: Floats) -> SensitivityHull:
-    """Return the hull of half the vertices, with the normals of half the facets and the volumes of their cones."""
-    vertices = np.concatenate((half, 0.0 - half))
-    facets = np.concatenate((normals, 0.0 - normals))
-    for array in (vertices, facets, basis, simplices, cones):
+def _frozen(body: Body) -> SensitivityHull:
+    vertices = np.concatenate((body.vertices, 0.0 - body.vertices))
+    facets = np.concatenate((body.normals, 0.0 - body.normals))
+    for array in (vertices, facets, body.basis, body.simplices, body.cones):
         read_only(array)
-    return SensitivityHull(vertices, facets, basis, 2 * math.fsum(cones), simplices, cones)
-
-
-def _upright(differences: Floats) -> Floats:
-    """Return each difference or its negative, so that the first coordinate that is not zero is positive."""
-    leading = differences[np.arange(len(differences)), np.argmax(differences != 0, axis=1)]
-    # Adding zero turns -0.0 into 0.0.
-    result: Floats = np.where((leading < 0)[:, None], -differences, differences) + 0.0
-    return result
-
-
-def _span(generators: Floats) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis (r, d) of the span, and the extent of the generators along each of its vectors.
-
-    Gram–Schmidt, taking the generator that is farthest from the span so far, until none is farther than the tolerance.
-    """
-    d = generators.shape[1]
-    basis, extents = np.zeros((0, d)), np.zeros(0)
-    rest = generators
-    while len(basis) < d:
-        lengths = np.sqrt((rest**2).sum(axis=1))
-        farthest = int(np.argmax(lengths))
-        # Half the tolerance, so that rounding cannot put a generator off the span that `norm` sees.
-        if len(extents) and lengths[farthest] <= TOLERANCE / 2 * extents[0]:
-            break
-        direction = rest[farthest] / lengths[farthest]
-        # Once more: rounding may have left a part within the span.
-        direction = direction - direction @ basis.T @ basis
-        direction /= math.sqrt(float(direction @ direction))
-        basis = np.concatenate((basis, direction[None]))
-        extents = np.append(extents, lengths[farthest])
-        rest = rest - np.outer(rest @ direction, direction)
-    return basis, extents
-
-
-def _distinct(even: Floats) -> Integers:
-    """Return the indices of the rows without zeros and without repetitions of a row or its negative, up to rounding."""
-    _, first = np.unique(np.round(even / _MERGED).astype(np.int64), axis=0, return_index=True)
-    first = np.sort(first).astype(np.int64)
-    # Rows that are the same but for rounding may have been rounded to different sides, and one of them been negated.
-    some = even[first]
-    pairs = cKDTree(np.concatenate((some, -some))).query_pairs(_MERGED, output_type="ndarray") % len(some)
-    keep = np.abs(some).max(axis=1) > _MERGED
-    keep[pairs.max(axis=1)[pairs[:, 0] != pairs[:, 1]]] = False
-    distinct: Integers = first[keep]
-    return distinct
-
-
-def _segment(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
-    longest = generators[[int(np.argmax(np.abs(generators @ axes[0])))]]
-    reach = longest @ basis[0]
-    return _frozen(longest, basis / reach[:, None], basis, np.array([[0], [1]]), np.abs(reach))
-
-
-def _polygon(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
-    even = generators @ axes.T
-    found = generators[np.unique(_qhull(even).vertices % len(even))]
-    # From the angle 0 on, counter-clockwise, as far as the angle π; the negatives follow.
-    flat = found @ basis.T
-    found = np.where(((flat[:, 1] < 0) | ((flat[:, 1] == 0) & (flat[:, 0] < 0)))[:, None], -found, found)
-    flat = found @ basis.T
-    found = found[np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable")]
-    half = found[_strictly_convex((found @ axes.T).tolist())]
-    corner = np.arange(2 * len(half))
-    simplices = np.column_stack((corner, np.roll(corner, -1)))
-    (px, py), (qx, qy) = (np.concatenate((half, -half[:1])) @ basis.T)[simplices[: len(half)]].transpose(1, 2, 0)
-    # a·p = a·q = 1. The difference of close corners is exact, unlike that of products of their coordinates.
-    twice = px * (qy - py) - py * (qx - px)
-    normals = np.column_stack((qy - py, px - qx)) / twice[:, None]
-    return _frozen(half, normals @ basis, basis, simplices, twice / 2)
-
-
-def _strictly_convex(corners: list[list[float]]) -> list[int]:
-    """Return which of the corners of half a polygon, in order, are not on the line between their neighbours.
-
-    Of two corners that are the same but for rounding one goes, too. After the last corner comes the first's negative.
-    """
-    kept = list(range(len(corners)))
-    index = 0
-    while index < len(kept) > 2:
-        (px, py), (x, y) = corners[kept[index - 1]], corners[kept[index]]
-        qx, qy = corners[kept[(index + 1) % len(kept)]]
-        if index == 0:
-            px, py = -px, -py
-        if index == len(kept) - 1:
-            qx, qy = -qx, -qy
-        height = (x - px) * (qy - py) - (y - py) * (qx - px)
-        if abs(height) <= _MERGED * math.hypot(qx - px, qy - py):
-            del kept[index]
-            index = max(index - 1, 0)
-        else:
-            index += 1
-    return kept
-
-
-def _polytope(generators: Floats, axes: Floats, basis: Floats) -> SensitivityHull:
-    even = generators @ axes.T
-    m, r = even.shape
-    hull = _qhull(even)
-    used, position = np.unique(hull.simplices % m, return_inverse=True)
-    half = generators[used]
-    simplices = position.reshape(-1, r) + np.where(hull.simplices < m, 0, len(used))
-    volumes = _simplex_volumes(np.concatenate((half, -half))[simplices] @ basis.T)
-    # A facet is cut into several simplices, and has an opposite: gather those of the same normal, up to the sign.
-    normals = hull.equations[:, :r] / -hull.equations[:, r:]
-    rounded = np.round(normals / _MERGED)
-    _, first, facet = np.unique(_upright(rounded), axis=0, return_index=True, return_inverse=True)
-    cones = np.bincount(facet.ravel(), weights=volumes) / 2
-    solid = cones > 0
-    return _frozen(half, (normals[first] @ axes)[solid], basis, simplices, cones[solid])
-
-
-def _qhull(even: Floats) -> ConvexHull:
-    both = np.concatenate((even, -even))
-    try:
-        return ConvexHull(both)
-    except QhullError:
-        # Rarely, in four dimensions or more, Qhull cannot merge facets that are coplanar but for rounding. It helps to
-        # move all points a little, far less than the tolerance, so that there are none.
-        try:
-            return ConvexHull(both, qhull_options="QJ")
-        except QhullError as error:
-            raise _too_flat() from error
-
-
-def _too_flat() -> InputError:
-    return InputError(
-        "differences",
-        "are too close to a lower dimension for their hull to be computed",
-        remedy="bring the coordinates to similar sizes, or leave out those that hardly differ",
-    )
-
-
-def _simplex_volumes(corners: Floats) -> Floats:
-    """Return the volumes of the simplices spanned by the origin and r corners each, shape (t, r, r)."""
-    volumes: Floats = np.abs(np.linalg.det(corners)) / math.factorial(corners.shape[-1])
-    return volumes
+    return SensitivityHull(vertices, facets, body.basis, 2 * math.fsum(body.cones), body.simplices, body.cones)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import networkx as nx
@@ -21,8 +21,8 @@ from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_indices
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph
-from mechdesign.policy.constraint import components
-from mechdesign.policy.hull import TOLERANCE, SensitivityHull, as_points, component_hulls, sensitivity_hull
+from mechdesign.policy._released import Released, released
+from mechdesign.policy.hull import TOLERANCE, SensitivityHull, as_points, sensitivity_hull
 
 __all__ = ["LARGEST_SEARCH", "Repair", "repair"]
 
@@ -98,7 +98,7 @@ def repair(
             bound="at least two nodes",
             remedy="enlarge the constrained domain; who knows that no other secret is possible already knows this one",
         )
-    before = _state(places, g, nodes, hull)
+    before = released(places, g, nodes, hull)
     exposed = [index for index in range(len(nodes)) if before.exposed(index)]
     visits = exposed if order is None else _visits(nodes, exposed, order)
     if method == "exhaustive":
@@ -125,92 +125,6 @@ def repair(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """The hulls with which the nodes are released; nodes are counted 0, 1, … whatever their numbers.
-
-    Node i is released with hulls[member[i]], which sizes[member[i]] nodes share: one hull for all, or one for each
-    component.
-    """
-
-    places: Floats
-    member: Integers
-    sizes: Integers
-    hulls: tuple[SensitivityHull, ...]
-    separate: bool
-
-    def exposed(self, i: int) -> bool:
-        """Tell whether no other node is released with the same hull and within it."""
-        body = self.hulls[self.member[i]]
-        alike = np.array([other is body or other.dimension == body.dimension == 0 for other in self.hulls])
-        return int(body.contains(self.places[alike[self.member]] - self.places[i]).sum()) == 1
-
-    def ever_exposed(self, visits: list[int]) -> list[int]:
-        """Return all nodes that are exposed or may become so, `visits` first.
-
-        One hull for all only grows. A node released exactly may be left alone at its place.
-        """
-        if not self.separate:
-            return visits
-        bare = np.array([body.dimension == 0 for body in self.hulls])[self.member]
-        return list(dict.fromkeys([*visits, *np.flatnonzero(bare).tolist()]))
-
-    def joined(self, i: int, j: int) -> _State:
-        """Return the state with an edge between i, which has none, and j."""
-        owner = self.member[j]
-        difference = self.places[j] - self.places[i]
-        hulls = list(self.hulls)
-        hulls[owner] = SensitivityHull.of(np.concatenate((hulls[owner].vertices, difference[None])))
-        if not self.separate:
-            return replace(self, hulls=tuple(hulls))
-        member, sizes = self.member.copy(), self.sizes.copy()
-        sizes[member[i]] -= 1
-        sizes[owner] += 1
-        member[i] = owner
-        return replace(self, hulls=tuple(hulls), member=member, sizes=sizes)
-
-    def volumes(self) -> Floats:
-        """Return the volume summed over the nodes, apart for hulls of dimension d, d − 1, …, 1.
-
-        Compared in this order a larger graph is never less: hulls only grow.
-        """
-        d = self.places.shape[1]
-        total = np.zeros(d + 1)
-        for size, body in zip(self.sizes, self.hulls, strict=True):
-            total[d - body.dimension] += size * body.volume
-        return total[:d]
-
-    def costs(self, i: int) -> tuple[Integers, Floats]:
-        """Return the other nodes, and by how much `volumes` would grow if i were joined to each; the length last."""
-        others = np.delete(np.arange(len(self.places)), i)
-        vectors = self.places[others] - self.places[i]
-        d = self.places.shape[1]
-        costs = np.zeros((len(others), d + 2))
-        costs[:, d + 1] = np.sqrt((vectors**2).sum(axis=1))
-        owners = self.member[others]
-        for owner in np.unique(owners):
-            rows = np.flatnonzero(owners == owner)
-            body, size = self.hulls[owner], self.sizes[owner]
-            dimensions, volumes = body.grown(vectors[rows])
-            costs[rows, d - body.dimension] -= size * body.volume
-            costs[rows, d - dimensions] += (size + self.separate) * volumes
-        # The column of dimension 0 says nothing.
-        return others, np.delete(costs, d, axis=1)
-
-
-def _state(places: Floats, g: nx.Graph, nodes: Integers, hull: str) -> _State:
-    count = len(nodes)
-    if hull == "graph":
-        body = sensitivity_hull(places, g)
-        return _State(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), separate=False)
-    member = np.zeros(count, dtype=np.int64)
-    parts = components(g)
-    for index, part in enumerate(parts):
-        member[np.searchsorted(nodes, part)] = index
-    sizes = np.bincount(member, minlength=len(parts))
-    return _State(places[nodes], member, sizes, tuple(component_hulls(places, g)), separate=True)
-
-
 def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[int]:
     """Return the exposed nodes in the order asked for, which may name other nodes, too."""
     wanted = as_indices(order, "order", int(nodes[-1]) + 1)
@@ -222,7 +136,7 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     return visits
 
 
-def _greedy(state: _State, visits: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
+def _greedy(state: Released, visits: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the edges and the visited nodes."""
     edges, visited = [], []
     candidates = state.ever_exposed(visits)
@@ -238,7 +152,7 @@ def _greedy(state: _State, visits: list[int], method: str) -> tuple[list[tuple[i
     return edges, visited
 
 
-def _one_by_one(state: _State, visits: list[int]) -> list[tuple[int, int]]:
+def _one_by_one(state: Released, visits: list[int]) -> list[tuple[int, int]]:
     edges = []
     candidates = state.ever_exposed(visits)
     while pending := [i for i in candidates if state.exposed(i)]:
@@ -251,7 +165,7 @@ def _one_by_one(state: _State, visits: list[int]) -> list[tuple[int, int]]:
     return edges
 
 
-def _search(state: _State, visits: list[int]) -> list[tuple[int, int]]:
+def _search(state: Released, visits: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, by branch and bound: the volume never shrinks as edges are added.
 
     In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
@@ -269,7 +183,7 @@ def _search(state: _State, visits: list[int]) -> list[tuple[int, int]]:
     candidates = state.ever_exposed(visits)
     best: tuple[Floats, list[tuple[int, int]]] | None = None
 
-    def visit(state: _State, edges: list[tuple[int, int]], length: float) -> None:
+    def visit(state: Released, edges: list[tuple[int, int]], length: float) -> None:
         nonlocal best
         score = np.append(state.volumes(), length)
         if best is not None and _compare(score, best[0]) > 0:

@@ -15,7 +15,8 @@ from scipy import stats
 import mechdesign as md
 from mechdesign import policy
 from mechdesign.errors import InputError
-from mechdesign.policy.hull import TOLERANCE, _simplex_volumes
+from mechdesign.policy._body import simplex_volumes
+from mechdesign.policy.hull import TOLERANCE
 
 SensitivityHull = policy.SensitivityHull
 
@@ -96,7 +97,7 @@ def test_dimension_and_volume(case: str) -> None:
         assert K.dimension == r
         assert K.volume == pytest.approx(VOLUMES[case] * scale**r if r else 0.0, rel=1e-12)
         np.testing.assert_allclose(K.basis @ K.basis.T, np.eye(r), atol=1e-14)
-        volumes = _simplex_volumes(K.vertices[K._simplices] @ K.basis.T) if r else np.zeros(0)
+        volumes = simplex_volumes(K.vertices[K._simplices] @ K.basis.T) if r else np.zeros(0)
         assert volumes.sum() == pytest.approx(K.volume, rel=1e-12), "the simplices fill K"
 
 
