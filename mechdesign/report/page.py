@@ -138,6 +138,8 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         (f"Lower bound of the {aim} cost", _number(certificate.lower_bound, found.unit)),
         ("Relative gap", power(certificate.relative_gap)),
     ]
+    if certificate.forbidden:
+        rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
     note = (
         "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
         "with the channel and can be checked without any solver.</p>"

@@ -31,17 +31,18 @@ class Reference:
 def reference_costs(problem: Problem) -> tuple[Reference, ...]:
     """Return reference costs, computed in floating point, for the objective of the problem.
 
-    The truth: every secret gets the answer that costs it least. Nothing: one answer for all, the best one. The
+    The truth: every secret gets the answer that costs it least. Nothing: one answer for all, the best one; left out
+    where none is permitted to all. The
     exponential mechanism (see `exponential_mechanism`), as it is where the answers are the secrets themselves, and with
     each of its outputs replaced by the answer that is best on average given that output.
     """
     truth = np.zeros_like(problem.cost)
     truth[np.arange(len(truth)), problem.cost.argmin(axis=1)] = 1.0
-    of_constants = problem.prior @ problem.cost if problem.objective == "expected" else problem.cost.max(axis=0)
-    found = [
-        Reference("no privacy: the best answer for each secret", _cost(problem, truth)),
-        Reference(NO_INFORMATION, float(of_constants.min())),
-    ]
+    found = [Reference("no privacy: the best answer for each secret", _cost(problem, truth))]
+    of_all = problem.cost[:, np.isfinite(problem.cost).all(axis=0)]
+    if of_all.size:
+        of_constants = problem.prior @ of_all if problem.objective == "expected" else of_all.max(axis=0)
+        found.append(Reference(NO_INFORMATION, float(of_constants.min())))
     bound = combined_bound(problem)
     if bound is None:
         return tuple(found)
@@ -49,16 +50,19 @@ def reference_costs(problem: Problem) -> tuple[Reference, ...]:
     note = _missed_floor(problem, mechanism)
     domain = answers(problem)
     itself = domain is problem.secrets if problem.secrets is not None else _answers_are_secrets(problem)
-    if itself and mechanism.shape == problem.cost.shape:
+    if itself and mechanism.shape == problem.cost.shape and _permitted(problem, mechanism):
         found.append(Reference("exponential mechanism", _cost(problem, mechanism), note))
     if problem.objective == "expected":
         # Row o of `best` is the answer that replaces output o.
-        best = (mechanism.T @ (problem.prior[:, None] * problem.cost)).argmin(axis=1)
+        finite = np.isfinite(problem.cost)
+        costs = mechanism.T @ (problem.prior[:, None] * np.where(finite, problem.cost, 0.0))
+        barred = (mechanism > 0).T.astype(np.float64) @ ~finite > 0
+        best = np.where(barred, np.inf, costs).argmin(axis=1)
         remapped = np.zeros_like(problem.cost)
         np.add.at(remapped.T, best, mechanism.T)
-        found.append(
-            Reference("exponential mechanism, remapped", _cost(problem, remapped), _missed_floor(problem, remapped))
-        )
+        if _permitted(problem, remapped):
+            note = _missed_floor(problem, remapped)
+            found.append(Reference("exponential mechanism, remapped", _cost(problem, remapped), note))
     return tuple(found)
 
 
@@ -94,8 +98,12 @@ def _answers_are_secrets(problem: Problem) -> bool:
     return n == m and bool((np.diagonal(problem.cost) == problem.cost.min(axis=1)).all())
 
 
+def _permitted(problem: Problem, mechanism: Floats) -> bool:
+    return not bool(((mechanism > 0) & np.isinf(problem.cost)).any())
+
+
 def _cost(problem: Problem, mechanism: Floats) -> float:
-    costs = (mechanism * problem.cost).sum(axis=1)
+    costs = (mechanism * np.where(mechanism > 0, problem.cost, 0.0)).sum(axis=1)
     return float(problem.prior @ costs if problem.objective == "expected" else costs.max())
 
 

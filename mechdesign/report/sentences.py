@@ -58,12 +58,23 @@ def summary(problem: Problem, certificate: Certificate) -> str:
     promises = [_promise(problem, requirement) for requirement in problem.requirements]
     sentences = [
         f"This mechanism answers with one of {m} observables, drawn at random, in place of one of {n} secrets.",
+        *_permitted(problem),
         _listed(promises) if promises else "It promises nothing about the secret.",
         _cost(problem, certificate),
     ]
     if promises and not certificate.holds:
-        sentences.insert(2, "But at least one of these promises is broken, as stated above.")
+        sentences.insert(-1, "But at least one of these promises is broken, as stated above.")
     return " ".join(sentences)
+
+
+def _permitted(problem: Problem) -> list[str]:
+    """Say how many answers each secret may be given, where some are forbidden."""
+    counts = np.isfinite(problem.cost).sum(axis=1)
+    least, most = int(counts.min()), int(counts.max())
+    if least == problem.cost.shape[1]:
+        return []
+    each = f"{least}" if least == most else f"{least} to {most}"
+    return [f"For each secret only {each} of them are permitted, which may tell something about it by itself."]
 
 
 def _promise(problem: Problem, requirement: Requirement) -> str:
@@ -121,7 +132,8 @@ def _cost(problem: Problem, certificate: Certificate) -> str:
     if certificate.lower_bound <= 0 < certificate.cost:
         return f"{sentence}; that no channel does better has not been shown."
     bound = "exactly the least possible" if gap <= 0 else f"within {relative(gap)} of the least possible"
-    return f"{sentence}, which is proved to be {bound} under these requirements."
+    among = " with the permitted answers" if certificate.forbidden else ""
+    return f"{sentence}, which is proved to be {bound} under these requirements{among}."
 
 
 def _of(name: str) -> str:

@@ -40,10 +40,16 @@ class Measure:
         return f"{number} {self.unit}" if self.unit else number
 
 
-def measure(matrix: Floats, rows: Domain | None, columns: Domain | None) -> Measure:
-    """Recognise a matrix between the members of two domains, shape (rows, columns), by its values."""
+def measure(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: NDArray[np.bool_] | None = None
+) -> Measure:
+    """Recognise a matrix between the members of two domains, shape (rows, columns), by its values.
+
+    `counts` marks the entries to look at, all unless given.
+    """
+    seen = np.ones(matrix.shape, dtype=np.bool_) if counts is None else counts
     if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
-        if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, 1.0 - np.eye(len(matrix))):
+        if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix[seen], (1.0 - np.eye(len(matrix)))[seen]):
             return Measure(matrix, "Hamming distance")
         return Measure(matrix)
     dimensions = rows.points.shape[1]
@@ -55,12 +61,12 @@ def measure(matrix: Floats, rows: Domain | None, columns: Domain | None) -> Meas
             ("Chebyshev distance", apart.max(axis=2)),
         )
         for name, values in known:
-            if np.allclose(matrix, values, rtol=_CLOSE, atol=0.0):
+            if np.allclose(matrix[seen], values[seen], rtol=_CLOSE, atol=0.0):
                 return Measure(matrix, name, clip(rows.unit))
     on_earth = rows.coordinates is not None and columns.coordinates is not None
-    if on_earth and np.allclose(matrix, distances.haversine(rows, columns), rtol=_CLOSE, atol=0.0):
+    if on_earth and np.allclose(matrix[seen], distances.haversine(rows, columns)[seen], rtol=_CLOSE, atol=0.0):
         return Measure(matrix, "great-circle distance", "km")
-    if np.array_equal(matrix, distances.hamming(rows, columns)):
+    if np.array_equal(matrix[seen], distances.hamming(rows, columns)[seen]):
         return Measure(matrix, "Hamming distance")
     return Measure(matrix)
 
@@ -76,8 +82,8 @@ def answers(problem: Problem) -> Domain | None:
 
 
 def cost_measure(problem: Problem) -> Measure:
-    """Say in what the cost of an answer is measured."""
-    return measure(problem.cost, problem.secrets, answers(problem))
+    """Say in what the cost of a permitted answer is measured."""
+    return measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:

@@ -101,9 +101,12 @@ def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> Cha
     """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games with the given privacy rows.
 
     Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
-    Unless it is `scaled`, which serves solvers, its objective is the cost itself.
+    Unless it is `scaled`, which serves solvers, its objective is the cost itself. Forbidden answers get the upper bound
+    0, for programs that leave the package; what is solved here has none (see `mechdesign.synthesis.parts`).
     """
     problem, observables = form.problem, form.observables
+    forbidden = np.isinf(problem.cost)
+    costs = np.where(forbidden, 0.0, problem.cost)
     worst = problem.objective == "worst"
     starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
     width = int(starts[-1]) + worst
@@ -112,11 +115,12 @@ def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> Cha
     column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
 
     scale = _scale(form) if scaled else 1.0
-    cost, lower = np.zeros(width), np.zeros(width)
+    cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
+    upper[column_blocks["p"]][form.gather(forbidden).ravel() > 0] = 0.0
     if worst:
         cost[-1] = 1.0
     else:
-        cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * problem.cost).ravel() * scale
+        cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
     # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
     lower[starts[1] : starts[-1]] = -np.inf
 
@@ -126,7 +130,7 @@ def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> Cha
     for i, factor in enumerate(floor_scales):
         blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
     if worst:
-        blocks.append(_worst(form, scale, width))
+        blocks.append(_worst(form, costs * scale, width))
     blocks.append(_privacy(form, triples, roots, width))
     stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
     program = LinearProgram(
@@ -135,7 +139,7 @@ def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> Cha
         row_lower=np.concatenate([block.lower for block in blocks]),
         row_upper=np.concatenate([block.upper for block in blocks]),
         lower=lower,
-        upper=np.full(width, np.inf),
+        upper=upper,
         row_blocks={block.name: slice(stops[i], stops[i + 1]) for i, block in enumerate(blocks)},
         column_blocks=column_blocks,
         name=problem.title or "channel",
@@ -198,9 +202,9 @@ def _floor(form: NormalForm, index: int, factor: float, start: int, width: int) 
     return _block(f"floor{index}", entries, lower, np.inf, width)
 
 
-def _worst(form: NormalForm, scale: float, width: int) -> _Block:
-    """θ − Σ_o scale·c(s, o) p(o|group of s) >= 0 for every secret."""
-    cost, observables = form.problem.cost * scale, form.observables
+def _worst(form: NormalForm, cost: Floats, width: int) -> _Block:
+    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
+    observables = form.observables
     secrets = np.arange(cost.shape[0])
     columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
     entries = [
