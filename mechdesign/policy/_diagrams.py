@@ -93,7 +93,8 @@ def line_diagram(sites: Floats, heights: Floats) -> tuple[Integers, Floats]:
             other = owners[-1]
             gap = position[site] - position[other]
             boundary = (position[site] + position[other]) / 2 + (height[site] - height[other]) / (2 * gap)
-            if len(owners) > 1 and boundary <= boundaries[-1]:
+            # A piece that is only a rounding long would have another mass from every place.
+            if len(owners) > 1 and boundary <= boundaries[-1] + ROUNDING * extent:
                 owners.pop()
                 boundaries.pop()
                 continue

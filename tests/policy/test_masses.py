@@ -16,11 +16,13 @@ from scipy.integrate import quad
 
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.graphs import from_edges
 from mechdesign.policy import masses as masses_module
 from mechdesign.policy._diagrams import all_pairs, line_diagram, nearest, plane_diagram, rectangles
 from mechdesign.policy._quadrant import _second_difference, clip, integrate, quadrants
 from mechdesign.policy.hull import SensitivityHull
 from mechdesign.policy.masses import cell_masses
+from mechdesign.policy.planar_isotropic import PlanarIsotropic
 
 Floats = NDArray[np.float64]
 
@@ -345,3 +347,13 @@ def test_wrong_neighbours_are_noticed_and_mended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(masses_module, "all_pairs", forgetful)
     with pytest.raises(CertificateError, match="and not to 1"):
         cell_masses(OBLIQUE, 1.0, sites, sites)
+
+
+def test_cells_that_a_line_only_touches_at_a_corner_get_no_mass() -> None:
+    # On a grid in degrees corners lie on the diagonal up to rounding only, and each place would round its own way.
+    domain = Domain.geographic_grid(10, 10, south=40.70, north=40.80, west=-74.02, east=-73.92)
+    channel = PlanarIsotropic(0.5, domain, from_edges(100, [(65, 92)]).subgraph([65, 92])).channel(domain)
+    crossed = {divmod(cell, 10) for cell in np.flatnonzero(channel.numerators.any(axis=0)).tolist()}
+    diagonal = {(11 - column, column) for column in range(2, 10)}
+    # Beyond the border the line crosses the unbounded cells of the last row and of the last column.
+    assert crossed == diagonal | {(9, 0), (9, 1), (0, 9), (1, 9)}
