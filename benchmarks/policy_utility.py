@@ -119,16 +119,18 @@ def picture(found: Errors, policies: dict[str, nx.Graph]) -> Figure:
                 panel.plot(
                     EPSILONS, values, color=colour, marker="o", ms=4, ls=":" if "block" in name else "-", label=name
                 )
-            panel.set_ylim(bottom=0)
             panel.set_xscale("log", base=2)
             panel.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
             panel.grid(axis="y")
             if row == 0:
                 panel.set_title(policy)
         axes[row][0].set_ylabel(label)
+        axes[row][0].set_ylim(0, 1.05 * max(errors[index] for errors in found.values()))
     for panel in axes[-1]:
         panel.set_xlabel("ε per edge")
-    axes[0][-1].legend(fontsize=8)
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MECHANISMS), fontsize=8.5
+    )
     headline(figure, "Under the same policy the LP channel errs least")
     return figure
 
