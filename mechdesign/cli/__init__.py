@@ -39,6 +39,7 @@ _COMMANDS: Mapping[str, str] = {
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Show what a policy graph says: exposed secrets, noise, repair.",
+    "release": "Release a trace, step by step, under a policy graph.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "info": "Show versions and solvers.",

@@ -1,4 +1,4 @@
-"""What `leakage` and `budget` share: matrices from files, and figures into files."""
+"""What commands share: matrices from files, and figures into files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
     from mechdesign.leakage.lines import Floats
 
-__all__ = ["check_figure", "loss_of", "read_transitions", "save_figure"]
+__all__ = ["check_figure", "figure_bytes", "loss_of", "read_transitions", "save_figure"]
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -99,6 +99,15 @@ def check_figure(path: Path | None) -> None:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
+    write_file(path, [figure_bytes(figure, path.suffix.lower().removeprefix("."))])
+
+
+def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
+    """Return a figure as the content of a file in the format `form`: the same bytes every time."""
+    import matplotlib
+
     content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=150)
-    write_file(path, [content.getvalue()])
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    with matplotlib.rc_context({"svg.hashsalt": "mechdesign"}):
+        figure.savefig(content, format=form, dpi=150, metadata=undated)
+    return content.getvalue()

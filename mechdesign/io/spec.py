@@ -67,7 +67,8 @@ import math
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -89,7 +90,7 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirements import Requirement
 
-__all__ = ["SolverSettings", "Specification", "default", "parse", "read"]
+__all__ = ["SolverSettings", "Specification", "default", "named", "parse", "read"]
 
 Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
@@ -263,6 +264,16 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
             "policy", "speaks of a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
+
+
+@contextmanager
+def named(keys: Mapping[str, str]) -> Iterator[None]:
+    """Turn an `InputError` about an argument of a function into a `SpecificationError` about the key it came from.
+
+    `keys` lists the arguments that have another name, or place, in a specification.
+    """
+    with at("", keys):
+        yield
 
 
 def default() -> Specification:

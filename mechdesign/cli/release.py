@@ -1,0 +1,248 @@
+"""``mechdesign release``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.cli.console import STOPPED, number, output, progress, say_note, say_warning, table
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.export.files import check_writable
+from mechdesign.io import spec
+from mechdesign.io.policy import ReleaseSettings
+from mechdesign.io.states import read_states
+from mechdesign.io.writing import write_file
+from mechdesign.model.requirements import GraphPrivacy
+from mechdesign.solvers.contract import Progress
+
+if TYPE_CHECKING:
+    from mechdesign.cli.releasing import Findings
+    from mechdesign.io.spec import Specification
+    from mechdesign.model.problem import Problem
+    from mechdesign.release.trace import Trace
+
+__all__ = ["release"]
+
+_FILE = click.Path(path_type=Path)
+# What the arguments of a trace are called in a specification.
+_KEYS = {
+    "g": "privacy",
+    "mechanism": "release.mechanism",
+    "transition": "release.transition",
+    "initial": "release.initial",
+    "snap": "release.snap",
+    "delta": "policy.delta",
+    "repair": "policy.repair",
+    "hull": "policy.hull",
+    "within": "policy.within",
+}
+_SEEDED = (
+    "these outputs come from a seed: whoever learns or guesses it can undo the noise and read the true states. They "
+    "are a rehearsal; never publish them"
+)
+_UNSNAPPED = (
+    "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
+    "certificate covers them. They are for simulations"
+)
+
+
+@click.command()
+@click.argument("specification", metavar="SPEC.toml", type=_FILE)
+@click.argument("trace", metavar="TRACE.csv", type=_FILE)
+@click.option(
+    "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
+    help="Folder for what may be published.",
+)  # fmt: skip
+@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TRACE.csv.")
+@click.option("--channels", is_flag=True, help="Write the channel of each step, too, for `mechdesign verify`.")
+@click.option(
+    "--truth", "private", metavar="DIR2", type=_FILE,
+    help="Write what shows the true states into another folder, for their owner only.",
+)  # fmt: skip
+@click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+def release(
+    specification: Path,
+    trace: Path,
+    directory: Path,
+    delimiter: str,
+    channels: bool,
+    private: Path | None,
+    seed: int | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
+
+    TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
+    longitude under a header. SPEC.toml says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what
+    is known of how states follow one another ([release]).
+
+    DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
+    without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
+    130. Publish one run of a trace: each further one adds its ε.
+    """
+    started = time.perf_counter()
+    given = spec.read(specification)
+    problem, settings = _problem(given), given.release
+    assert problem.secrets is not None
+    states = read_states(trace, problem.secrets, delimiter)
+    epsilons = _epsilons(given, len(states))
+    seed = settings.seed if seed is None else seed
+    # Imported late: wrong input is refused at once.
+    from mechdesign.release.files import check_release_target, manifest, write_release
+
+    check_release_target(directory, force)
+    if private is not None:
+        _check_private(private, directory)
+    prepared = _trace(given, problem, settings, seed)
+    for note in (*given.notes, *settings.notes):
+        say_note(note)
+    for said, warning in ((seed is not None, _SEEDED), (settings.snap is False, _UNSNAPPED)):
+        if said:
+            say_warning(warning, UserWarning, "", 0)
+    from mechdesign.cli.releasing import find, private_files, public_files, run
+
+    with progress() as live:
+        releases, stopped = run(prepared, states, epsilons, str(trace), live)
+        if not releases:
+            raise KeyboardInterrupt
+        if live is not None:
+            live(Progress("adding up and drawing", time.perf_counter() - started))
+        found = find(releases, settings.transition, settings.initial)
+        files = public_files(found)
+        designs = [released.stage.design for released in releases] if channels else []
+        described = manifest(given.title, settings.mechanism, found.composition, seed is not None, files)
+        write_release(directory, files, [each for each in designs if each], None if stopped else described)
+        if private is not None:
+            private.mkdir(parents=True, exist_ok=True)
+            for name, content in private_files(found, states).items():
+                write_file(private / name, [content])
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+    else:
+        _show(given.title, settings, found, time.perf_counter() - started)
+        output().print(
+            f"files     {directory}: {', '.join(sorted(entry.name for entry in directory.iterdir()))}", soft_wrap=True
+        )
+    if stopped:
+        say_note(
+            f"stopped after {len(releases)} of {len(states)} steps: {directory} holds them, and no manifest. Whoever "
+            "sees them and another run of the same trace learns from both"
+        )
+        click.get_current_context().exit(STOPPED)
+
+
+def _problem(given: Specification) -> Problem:
+    """Return the problem of a step; raise `SpecificationError` for what cannot be kept along a trace."""
+    if given.document.observables is not None:
+        raise SpecificationError(
+            "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
+        )
+    problem = next(given.problems())
+    for index, requirement in enumerate(problem.requirements):
+        if not isinstance(requirement, GraphPrivacy):
+            raise SpecificationError(
+                f"privacy[{index}].kind",
+                "cannot be kept along a trace",
+                value=requirement.kind,
+                bound='"graph"',
+                remedy="leave it out; instead of a threshold, join secrets by radius and distance",
+            )
+    if given.policy.settings.support is not None:
+        raise SpecificationError(
+            "policy.support",
+            "does not go with a trace: what is possible at a step follows from the transitions and from delta",
+            remedy="leave it out",
+        )
+    if problem.objective != "expected":
+        raise SpecificationError(
+            "cost.objective", "does not go with a trace", value=problem.objective, bound='"expected"'
+        )
+    return problem
+
+
+def _epsilons(given: Specification, steps: int) -> Sequence[Fraction | None]:
+    """Return the ε of each step: from the schedule where there is one; None stands for what the trace knows itself."""
+    if given.schedule is None:
+        return [None] * steps
+    known = given.schedule.epsilons
+    if len(known) < steps:
+        raise SpecificationError(
+            "privacy.epsilon.budgets",
+            "ends before the trace",
+            value=len(known),
+            bound=f"a budget for each of {steps} steps",
+        )
+    return known[:steps]
+
+
+def _check_private(private: Path, public: Path) -> None:
+    """Raise an error where what shows the truth would lie in the folder that may be published, or around it."""
+    here, there = private.resolve(), public.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise InputError(
+            "--truth",
+            "is, holds or lies in the folder that may be published",
+            value=str(private),
+            bound="a folder apart",
+        )
+    check_writable(private)
+
+
+def _trace(given: Specification, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
+    from mechdesign.release.trace import Trace
+
+    policy = given.policy
+    assert problem.secrets is not None
+    with spec.named(_KEYS):
+        return Trace(
+            problem.secrets,
+            policy.graph,
+            policy.epsilon,
+            settings.transition,
+            settings.initial,
+            settings.mechanism,
+            delta=policy.settings.delta,
+            repair=policy.settings.repair,
+            hull=policy.settings.hull,
+            within=policy.settings.within,
+            snap=settings.snap is not False,
+            cost=problem.cost,
+            tolerance=given.solver.tolerance,
+            rng=seed,
+        )
+
+
+def _show(title: str, settings: ReleaseSettings, found: Findings, seconds: float) -> None:
+    together = found.composition
+    console = output()
+    console.print(Text(title or "Released trace", "bold"))
+    count = together.releases
+    console.print(f"{count} step{'s' * (count != 1)} of {found.domain.size} states, {settings.mechanism}\n")
+    shown = table("all steps together", "")
+    shown.add_row("ε", exact_text(together.epsilon))
+    shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
+    levels = [together.level] if together.realised is None else [together.level, together.realised]
+    bound = min(levels)
+    shown.add_row(
+        "any two possible trajectories", f"at most {number(bound)} apart" if bound < float("inf") else "no bound"
+    )
+    unit = f" {found.domain.unit}" if found.domain.unit else ""
+    for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
+        error = found.beliefs.expected_error(found.lengths, which).mean()
+        shown.add_row(f"best guess, {name}, is off by", f"{error:.4g}{unit} on average")
+    proofs = [released.certificate for released in found.releases]
+    certified = all(proof is not None and proof.holds for proof in proofs)
+    shown.add_row("every step proved in exact arithmetic", Text("yes", "green") if certified else Text("no", "yellow"))
+    console.print(shown)
+    console.print(f"\ntime      {seconds:.1f} s")

@@ -1,0 +1,179 @@
+"""The files of a released trace: outputs, proofs and pictures, all of them public, and a manifest that comes last.
+
+Nothing in them depends on the true states but through the outputs. ``released.csv`` has a line for each step: ``step``
+(from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of the
+domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept, and
+holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of the
+channel. With the channels themselves there is an exported set for each step, for `mechdesign.verify`.
+``release.json``, the manifest, says what all steps guarantee together and holds the SHA-256 of the other files. It is
+removed first and written last: where it stands, the files that it names are whole and of one run.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mechdesign import __version__
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import ExportError
+from mechdesign.export.files import SET, check_writable
+from mechdesign.io.writing import write_file
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.release.adversary import Beliefs, expected_error
+from mechdesign.release.composition import Composition, stage_level
+from mechdesign.release.trace import Release
+from mechdesign.synthesis.design import Design
+
+__all__ = ["MANIFEST", "OUTPUTS", "SCHEMA", "STEPS", "check_release_target", "manifest", "outputs_csv", "steps_json",
+           "write_release"]  # fmt: skip
+
+OUTPUTS, STEPS, MANIFEST = "released.csv", "steps.json", "release.json"
+SCHEMA = "mechdesign-release/1"
+
+_PICTURES = ("map.svg", "over-time.svg")
+_CHANNELS = "channels"
+
+
+def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
+    """Return ``released.csv``; numbers have every digit."""
+    d = domain.points.shape[1]
+    places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
+    snapped = releases[0].output is not None
+    degrees = domain.coordinates if snapped else None
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    head = ["step", *(["state", "label"] if snapped else []), *places]
+    rows.writerow(head + (["latitude", "longitude"] if degrees is not None else []))
+    for step, release in enumerate(releases):
+        row: list[object] = [step]
+        if release.output is not None:
+            row += [release.output, domain.labels[release.output]]
+        row += map(repr, release.coordinates.tolist())
+        if degrees is not None:
+            row += map(repr, degrees[release.output].tolist())
+        rows.writerow(row)
+    return text.getvalue().encode()
+
+
+def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:
+    """Return ``steps.json``; nodes are indices of states, `beliefs` those of whoever knows what the designer knows."""
+    errors = {
+        "at_once": _errors(releases, beliefs, "posteriors"),
+        "from_the_whole_trace": _errors(releases, beliefs, "smoothed"),
+    }
+    steps = []
+    for step, release in enumerate(releases):
+        described = _described(release)
+        described["expected_error"] = {name: values[step] for name, values in errors.items()}
+        steps.append({"step": step, **described})
+    return json.dumps(steps, indent=1).encode()
+
+
+def manifest(
+    title: str, mechanism: str, composition: Composition, seeded: bool, files: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """Return the manifest of `files`; it says when a run was `seeded`, but never with which seed."""
+    return {
+        "schema": SCHEMA,
+        "mechdesign": __version__,
+        "title": title,
+        "mechanism": mechanism,
+        "steps": composition.releases,
+        "randomness": "a seed: a rehearsal, not to be published" if seeded else "the operating system",
+        "composition": {
+            "epsilon": exact_text(composition.epsilon),
+            "common_edges": composition.graph.number_of_edges(),
+            "level": _finite(composition.level),
+            "realised": None if composition.realised is None else _finite(composition.realised),
+            "meaning": str(composition),
+        },
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+    }
+
+
+def check_release_target(directory: Path, force: bool = False) -> None:
+    """Raise `ExportError` unless a released trace may and can be written into `directory`.
+
+    It may when the folder does not exist or is empty, or holds a released trace, whole or interrupted; with `force`
+    always: files of other names are never touched.
+    """
+    ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, _CHANNELS}
+    try:
+        if directory.exists() and not directory.is_dir():
+            raise ExportError(f"{directory} is not a folder; choose another one")
+        others = sorted({entry.name for entry in directory.iterdir()} - ours) if directory.is_dir() else []
+    except OSError as error:
+        raise ExportError(f"{directory} cannot be read: {error.strerror or error}") from error
+    if others and not force:
+        raise ExportError(
+            f"{directory} holds {others[0]}, which is no part of a released trace; choose another folder, or say "
+            "--force to write beside it"
+        )
+    check_writable(directory)
+
+
+def write_release(
+    directory: Path, files: Mapping[str, bytes], designs: Sequence[Design], described: Mapping[str, Any] | None
+) -> None:
+    """Write the files of a released trace and, last, its manifest; None for a run that did not finish.
+
+    `designs` are the channels of the steps, each of which becomes a set of its own, ``channels/step-0`` and so on. An
+    older run is removed first, its manifest before all else. Raises `ExportError` when that fails.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / MANIFEST).unlink(missing_ok=True)
+        for name in (OUTPUTS, STEPS, *_PICTURES):
+            (directory / name).unlink(missing_ok=True)
+        for path in (directory / _CHANNELS).glob("step-*/*"):
+            if path.name in SET:
+                path.unlink()
+    except OSError as error:
+        raise ExportError(f"{directory} cannot be written: {error.strerror or error}") from error
+    for step, design in enumerate(designs):
+        design.save(directory / _CHANNELS / f"step-{step}", report=False)
+    for name, content in files.items():
+        write_file(directory / name, [content])
+    if described is not None:
+        write_file(directory / MANIFEST, [json.dumps(described, indent=2).encode()])
+
+
+def _errors(releases: Sequence[Release], beliefs: Beliefs, which: str) -> list[float]:
+    """Return the error, in the unit of the domain, that the best estimate of each step is expected to have."""
+    lengths = distances.euclidean(releases[0].stage.domain)
+    found: list[float] = expected_error(getattr(beliefs, which), lengths)[0].tolist()
+    return found
+
+
+def _described(release: Release) -> dict[str, Any]:
+    stage = release.stage
+    everyone = len(stage.members) == stage.domain.size
+    degrees = stage.degrees[stage.members]
+    weights = stage.prior[stage.members]
+    return {
+        "epsilon": exact_text(stage.epsilon),
+        "possible": "all" if everyone else stage.members.tolist(),
+        "edges": stage.graph.number_of_edges(),
+        "added": [] if stage.repair is None else [list(edge) for edge in stage.repair.added],
+        "hull": {"dimension": stage.hull.dimension, "volume": stage.hull.volume},
+        "degree_of_protection": {
+            "least": int(degrees.min()),
+            "expected": float(weights @ degrees / weights.sum()),
+        },
+        "level": _finite(stage_level(stage)),
+        "realised": None if stage.realised is None else _finite(stage.realised),
+        "certificate": None if release.certificate is None else release.certificate.to_json(),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON has it: null means that there is no bound."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,162 @@
+"""The pictures of a released trace: where it went, and over time who protects whom and how far an adversary errs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.model.domain import Domain
+from mechdesign.report import maps
+from mechdesign.report.frame import borders, extent, frame, in_unit, round_ticks
+from mechdesign.report.scales import short
+from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
+from mechdesign.report.words import clip
+
+__all__ = ["over_time_picture", "trace_picture"]
+
+Floats = NDArray[np.float64]
+
+_WIDTH = 8.0
+# Told apart from the accent by readers with any colour vision.
+_TRUE = "#D55E00"
+_STYLES: tuple[tuple[str, str], ...] = ((ACCENT, "-"), (_TRUE, "--"), (INK, ":"))
+_MOST_DOTS = 60
+
+
+@drawn
+def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], title: str) -> Figure:
+    """Show series over the steps of a trace, a panel below the other, all from zero.
+
+    A panel is the name of its axis and up to three series by their names, each of shape (T,), T ≥ 1; infinite values
+    are left out. Above all stands `title`.
+    """
+    figure = new_figure(_WIDTH, 2.1 * len(panels) + 0.7)
+    for axes, (label, series) in zip(
+        figure.subplots(len(panels), 1, sharex=True, squeeze=False).flat, panels, strict=True
+    ):
+        _draw_series(axes, series)
+        axes.set_ylabel(label)
+    axes.set_xlabel("step")
+    headline(figure, title)
+    return figure
+
+
+@drawn
+def trace_picture(
+    domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, places: ArrayLike | None = None
+) -> Figure:
+    """Show a released trace on the map, and beside it the true one where it is given: then it is for its owner only.
+
+    `released` and `truth` are states, indices into `domain`, of shape (T,). Outputs that are no states have `places` of
+    shape (T, 2) instead. Domains without a map show states over the steps.
+    """
+    outputs = np.asarray(released, dtype=np.int64)
+    states = None if truth is None else np.asarray(truth, dtype=np.int64)
+    flat = maps.kind(domain) in ("grid", "points")
+    if places is not None and not flat:
+        raise InputError("places", "need a map", value=domain, bound="a domain in the plane")
+    count = len(outputs) if places is None else len(np.asarray(places))
+    if count == 0:
+        raise InputError("released", "holds no steps", bound="at least one")
+    if not flat:
+        return _over_states(domain, outputs, states)
+    where = domain.points[outputs] if places is None else np.asarray(places, dtype=np.float64)
+    width, height = maps.panel_size(domain, 6.4, 5.0)
+    figure = new_figure(max(width + 0.9, 4.6), height + 1.2)
+    axes = figure.subplots()
+    _ground(axes, domain)
+    # A state that comes again is moved a little, by as much on every machine, so that steps do not hide one another.
+    spread = _spread(domain, count) if places is None else np.zeros((count, 2))
+    if states is not None:
+        _path(axes, domain.points[states] - spread, _TRUE, "true", "o")
+    _path(axes, where + spread, ACCENT, "released", "s")
+    west, east, south, north = extent(domain)
+    if places is not None:
+        # Noise may lead beyond the map.
+        (left, low), (right, high) = where.min(axis=0), where.max(axis=0)
+        west, east, south, north = min(west, left), max(east, right), min(south, low), max(north, high)
+    frame(axes, domain, ticks=True)
+    axes.set_xlim(west, east)
+    axes.set_ylim(south, north)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
+    steps = f"{count} step{'s' * (count > 1)}"
+    headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
+    return figure
+
+
+def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
+    top = 0.0
+    for (name, values), (colour, dash) in zip(series.items(), _STYLES, strict=False):
+        numbers = np.asarray(values, dtype=np.float64)
+        shown = np.where(np.isfinite(numbers), numbers, np.nan)
+        marker = "o" if len(numbers) <= _MOST_DOTS else ""
+        axes.plot(shown, color=colour, linestyle=dash, marker=marker, markersize=3, linewidth=1.3, label=name)
+        top = max(top, float(np.max(numbers, where=np.isfinite(numbers), initial=0.0)))
+    axes.set_ylim(0, 1.08 * top or 1.0)
+    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    axes.yaxis.set_major_locator(round_ticks(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.grid(axis="y")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5, handlelength=2.2)
+
+
+def _ground(axes: Axes, domain: Domain) -> None:
+    if domain.cells is not None:
+        columns, rows = borders(domain.cells)
+        axes.vlines(columns, rows[0], rows[-1], color=RULE, linewidth=0.5, zorder=1)
+        axes.hlines(rows, columns[0], columns[-1], color=RULE, linewidth=0.5, zorder=1)
+        return
+    axes.scatter(
+        domain.points[:, 0], domain.points[:, 1], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=1
+    )
+
+
+def _spread(domain: Domain, count: int) -> Floats:
+    """Return a small offset for each step, around a circle by the golden angle."""
+    west, east, south, north = extent(domain)
+    reach = 0.012 * max(east - west, north - south)
+    if domain.cells is not None:
+        reach = 0.3 * min(domain.cells.width / domain.cells.columns, domain.cells.height / domain.cells.rows)
+    turn = np.arange(count) * np.pi * (3 - 5**0.5)
+    lengths = reach * np.sqrt((np.arange(count) + 0.5) / count)
+    found: Floats = np.column_stack((lengths * np.cos(turn), lengths * np.sin(turn)))
+    return found
+
+
+def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> None:
+    axes.plot(places[:, 0], places[:, 1], color=colour, linewidth=0.8, alpha=0.45, zorder=2)
+    axes.scatter(places[:, 0], places[:, 1], s=16, color=colour, marker=marker, linewidth=0, zorder=3, label=name)
+    x, y = places[0]
+    axes.scatter(x, y, s=90, facecolor="none", edgecolor=colour, linewidth=1.5, zorder=4, label=f"{name}, first step")
+
+
+def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.int64] | None) -> Figure:
+    """Show states over the steps: along the line where they have positions, else by name."""
+    along = maps.kind(domain) == "line"
+    heights = np.arange(domain.size, dtype=np.float64)
+    if along:
+        heights = domain.points[:, int(np.argmax(np.ptp(domain.points, axis=0)))]
+    figure = new_figure(_WIDTH, 3.6)
+    axes = figure.subplots()
+    if truth is not None:
+        axes.plot(heights[truth], color=_TRUE, marker="o", markersize=5, linewidth=1.0, label="true")
+    axes.plot(heights[outputs], color=ACCENT, marker="s", markersize=3, linewidth=0.8, alpha=0.8, label="released")
+    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    axes.set_xlabel("step")
+    if along:
+        axes.set_ylabel(f"position{in_unit(domain.unit)}")
+    elif domain.size <= 30:
+        axes.set_yticks(heights, [clip(label) for label in domain.labels])
+    else:
+        axes.set_ylabel("state")
+    axes.grid(axis="y")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5)
+    steps = f"{len(outputs)} step{'s' * (len(outputs) > 1)}"
+    headline(figure, f"{steps}, released and true: for their owner only" if truth is not None else f"{steps} released")
+    return figure

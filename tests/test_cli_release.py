@@ -1,0 +1,340 @@
+"""`mechdesign release`: what is published of a trace, what is not, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mechdesign import policy
+from mechdesign.cli import main
+from mechdesign.errors import ExportError
+from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.release import Trace, files
+from mechdesign.release.composition import compose
+from mechdesign.release.stage import Stage
+
+SPECIFICATION = """
+title = "A walk"
+[domain]
+grid = { columns = 4, rows = 4, width = 4, height = 4 }
+[prior]
+uniform = true
+[cost]
+distance = "euclidean"
+[[privacy]]
+kind = "graph"
+epsilon = 0.5
+blocks = 2
+[policy]
+hull = "graph"
+[release]
+transition = { neighbours = 8 }
+"""
+WALK = "0\n1\n6\n6\n11\n"
+PUBLIC = ["map.svg", "over-time.svg", "release.json", "released.csv", "steps.json"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text=SPECIFICATION, walk=WALK):
+    Path("s.toml").write_text(text, encoding="utf-8")
+    Path("t.csv").write_text(walk, encoding="utf-8")
+    return "s.toml", "t.csv"
+
+
+def outputs(folder="released"):
+    with (Path(folder) / "released.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def steps(folder="released"):
+    return json.loads((Path(folder) / "steps.json").read_text())
+
+
+def present(folder="released"):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+# --- what is published ---------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_released():
+    result = run("release", *write())
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    for words in ("A walk", "5 steps of 16 states, planar-isotropic", "2.5", "at most", "km on average", "yes"):
+        assert words in result.stdout
+    assert present() == PUBLIC
+    rows = outputs()
+    assert [row["step"] for row in rows] == ["0", "1", "2", "3", "4"]
+    domain = Domain.grid(4, 4, 4.0, 4.0)
+    for row in rows:
+        assert [float(row["x"]), float(row["y"])] == domain.points[int(row["state"])].tolist()
+    for step in steps():
+        assert (step["epsilon"], step["possible"], step["edges"], step["added"]) == ("0.5", "all", 24, [])
+        assert step["certificate"]["holds"]
+        assert step["certificate"]["requirements"][0]["nominal"] == "0.5"
+        assert step["degree_of_protection"]["least"] >= 4
+
+
+def test_the_manifest_names_every_file():
+    assert run("release", *write(), "--json").exit_code == 0
+    described = json.loads(Path("released/release.json").read_text())
+    assert described["schema"] == "mechdesign-release/1"
+    assert described["randomness"] == "the operating system"
+    assert sorted(described["files"]) == [name for name in PUBLIC if name != "release.json"]
+    for name, digest in described["files"].items():
+        assert hashlib.sha256(Path("released", name).read_bytes()).hexdigest() == digest
+    assert described["composition"]["epsilon"] == "2.5"
+    assert described["composition"]["common_edges"] == 24
+
+
+@pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace", "lp"])
+def test_the_command_does_what_the_library_does(mechanism):
+    text = SPECIFICATION + f'mechanism = "{mechanism}"\n'
+    result = run("release", *write(text), "--seed", 3, "--json")
+    assert result.exit_code == 0, result.output
+    domain = Domain.grid(4, 4, 4.0, 4.0)
+    chain = MarkovChain(_walk_matrix())
+    trace = Trace(domain, policy.blocks(domain, 2), "0.5", chain, np.full(16, 1 / 16), mechanism, hull="graph", rng=3)
+    expected = [trace.step(int(state)) for state in WALK.split()]
+    assert [int(row["state"]) for row in outputs()] == [release.output for release in expected]
+    described = json.loads(result.stdout)
+    together = compose(expected)
+    level = described["composition"]["level"]
+    assert level == (together.level if np.isfinite(together.level) else None)
+    assert described["composition"]["realised"] == (together.realised if np.isfinite(together.realised) else None)
+
+
+def _walk_matrix():
+    matrix = np.zeros((16, 16))
+    for i in range(16):
+        for j in range(16):
+            matrix[i, j] = max(abs(i // 4 - j // 4), abs(i % 4 - j % 4)) <= 1
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def test_nothing_public_depends_on_the_truth_but_through_the_outputs(monkeypatch):
+    """Two true traces with the same outputs give the same files, byte for byte, pictures included."""
+
+    def draw(stage, state, rng=None):
+        output = (3 * stage.time) % 16
+        return output, stage.domain.points[output]
+
+    monkeypatch.setattr(Stage, "draw", draw)
+    text = SPECIFICATION.replace('hull = "graph"', "delta = 0.3")
+    assert run("release", *write(text), "-o", "one").exit_code == 0
+    # Many of these states are outside the likeliest set, and released as another one.
+    assert run("release", *write(text, "15\n15\n0\n12\n3\n"), "-o", "other").exit_code == 0
+    assert present("one") == present("other") == PUBLIC
+    for name in PUBLIC:
+        assert Path("one", name).read_bytes() == Path("other", name).read_bytes(), name
+
+
+def test_the_truth_goes_elsewhere():
+    assert run("release", *write(), "--truth", "mine").exit_code == 0
+    assert present("mine") == ["true-map.svg", "true-over-time.svg", "true.csv"]
+    assert present() == PUBLIC
+    with Path("mine/true.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["state"] for row in rows] == WALK.split()
+    places = Domain.grid(4, 4, 4.0, 4.0).points
+    for row, released in zip(rows, outputs(), strict=True):
+        apart = np.hypot(*(places[int(row["state"])] - places[int(released["state"])]))
+        assert float(row["distance"]) == pytest.approx(apart)
+    for folder in ("released", "released/mine", "."):
+        result = run("release", "s.toml", "t.csv", "--truth", folder)
+        assert (result.exit_code, "--truth: is, holds or lies in" in result.stderr) == (2, True)
+
+
+def test_the_channels_of_all_steps_verify():
+    assert run("release", *write(SPECIFICATION + 'mechanism = "lp"\n'), "--channels").exit_code == 0
+    assert present("released/channels") == [f"step-{step}" for step in range(5)]
+    for step in range(5):
+        assert run("verify", f"released/channels/step-{step}").exit_code == 0
+    # A run without channels removes those of the run before, which would not belong to it.
+    assert run("release", "s.toml", "t.csv").exit_code == 0
+    assert not list(Path("released").rglob("certificate.json"))
+
+
+def test_seeds_are_for_rehearsals():
+    result = run("release", *write(), "--seed", 1, "-o", "one")
+    assert "never publish them" in result.stderr
+    assert run("release", *write(SPECIFICATION + "seed = 1\n"), "-o", "other").exit_code == 0
+    assert outputs("one") == outputs("other")
+    assert run("release", "s.toml", "t.csv", "--seed", 2, "-o", "third").exit_code == 0
+    everything = "".join(path.read_text() for path in Path("one").iterdir())
+    assert "a rehearsal, not to be published" in everything
+    assert '"seed"' not in everything
+
+
+def test_each_step_may_have_its_own_budget():
+    Path("b.csv").write_text("step,epsilon\n0,0.5\n1,0.25\n2,0.25\n3,1\n4,2\n5,9\n")
+    text = SPECIFICATION.replace("epsilon = 0.5", 'epsilon = { budgets = "b.csv" }')
+    result = run("release", *write(text), "--json")
+    assert result.exit_code == 0, result.output
+    assert [step["epsilon"] for step in steps()] == ["0.5", "0.25", "0.25", "1", "2"]
+    assert json.loads(result.stdout)["composition"]["epsilon"] == "4"
+    result = run("release", *write(text, WALK * 2))
+    assert result.exit_code == 2
+    assert "ends before the trace; found 6; must be a budget for each of 10 steps" in result.stderr
+
+
+def test_places_instead_of_states():
+    result = run("release", *write(SPECIFICATION + "snap = false\n"), "--truth", "mine")
+    assert result.exit_code == 0, result.output
+    assert "floating-point" in result.stderr
+    assert list(outputs()[0]) == ["step", "x", "y"]
+    assert steps()[0]["certificate"] is None
+    (proved,) = (line for line in result.stdout.splitlines() if "proved in exact arithmetic" in line)
+    assert proved.split()[-1] == "no"
+
+
+def test_a_line_of_places():
+    text = SPECIFICATION.replace("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "line = 5")
+    text = text.replace("blocks = 2", "line = true").replace("neighbours = 8", 'path = "p.csv"')
+    Path("p.csv").write_text("\n".join(",".join(["0.2"] * 5) for _ in range(5)))
+    assert run("release", *write(text, "state\n0\n4\n2\n")).exit_code == 0
+    assert list(outputs()[0]) == ["step", "state", "label", "x"]
+    assert present() == PUBLIC
+
+
+def test_a_real_trace(data_folder):
+    path = data_folder / "foursquare_nyc_marc/specific_train.csv"
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["label"] == "6"][:12]
+    walk = "lat,lon,day\n" + "".join(f"{row['lat']},{row['lon']},{row['day']}\n" for row in rows)
+    text = f"""
+    [domain]
+    grid = {{ columns = 12, rows = 9, south = 40.5, north = 41.0, west = -74.3, east = -73.6 }}
+    [prior]
+    checkins = {{ path = "{path}", user = "label", latitude = "lat", longitude = "lon" }}
+    smoothing = 0.01
+    [cost]
+    distance = "euclidean"
+    [[privacy]]
+    kind = "graph"
+    epsilon = 1
+    blocks = 3
+    [policy]
+    delta = 0.05
+    [release]
+    mechanism = "lp"
+    transition = {{ estimated = true, smoothing = 0.01 }}
+    """
+    result = run("release", *write(text, walk), "--json")
+    assert result.exit_code == 0, result.output
+    assert "user(s) counted" in result.stderr
+    assert json.loads(result.stdout)["steps"] == 12
+    assert all(step["certificate"]["holds"] for step in steps())
+    assert any(step["added"] for step in steps())
+    assert set(outputs()[0]) == {"step", "state", "label", "x", "y", "latitude", "longitude"}
+
+
+# --- what goes wrong -----------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_never_looks_finished(monkeypatch):
+    assert run("release", *write(), "--seed", 1).exit_code == 0
+    step = Trace.step
+
+    def stop(trace, state, **options):
+        if state == 11:
+            raise KeyboardInterrupt
+        return step(trace, state, **options)
+
+    monkeypatch.setattr(Trace, "step", stop)
+    result = run("release", "s.toml", "t.csv")
+    assert result.exit_code == 130
+    assert "stopped after 4 of 5 steps" in result.stderr
+    assert len(outputs()) == 4
+    assert present() == [name for name in PUBLIC if name != "release.json"]
+    result = run("release", *write(walk="11\n1\n"), "-o", "none")
+    assert result.exit_code == 130
+    assert not Path("none").exists()
+
+
+def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
+    assert run("release", *write()).exit_code == 0
+    whole = files.write_file
+
+    def full(path, parts):
+        if path.name == "steps.json":
+            raise ExportError(f"{path} could not be written: no space left")
+        whole(path, parts)
+
+    monkeypatch.setattr(files, "write_file", full)
+    result = run("release", "s.toml", "t.csv")
+    assert result.exit_code == 2
+    assert "no space left" in result.stderr
+    assert "release.json" not in present()
+
+
+def test_other_files_are_left_alone():
+    Path("released").mkdir()
+    Path("released/thesis.tex").write_text("mine")
+    result = run("release", *write())
+    assert result.exit_code == 2
+    assert "holds thesis.tex, which is no part of a released trace" in result.stderr
+    assert run("release", "s.toml", "t.csv", "--force").exit_code == 0
+    assert Path("released/thesis.tex").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "walk", "words"),
+    [
+        ("", "", "0\n16\n", "t.csv, line 2: is not a secret; found '16'"),
+        ("", "", "0\nhome\n", "t.csv, line 2: is not a secret; found 'home'"),
+        ("", "", "x,y\n1,1\n9,1\n", "t.csv, line 3: lies outside the grid; found (9.0, 1.0)"),
+        ("", "", "", "t.csv: is empty"),
+        # Who is at 0 cannot be at 15 in one step; smoothing or a δ would help.
+        ("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "0\n15\n",
+         "t.csv, step 1: cannot be the true one"),
+        ("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "1\n",
+         "t.csv, step 0: cannot be the true one"),
+        ("uniform = true", "counts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", WALK,
+         "prior.counts: are all zero"),
+        ("[release]\n", "[release]\nmechanism = 'lq'\n", WALK, "release.mechanism: is not known"),
+        ("transition = { neighbours = 8 }", "", WALK, "release.transition: is missing"),
+        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: does not go with a trace"),
+        ("blocks = 2", "blocks = 2\n[[privacy]]\nkind = \"distortion\"\nminimum = 0\ndistance = \"hamming\"", WALK,
+         "privacy[1].kind: cannot be kept along a trace; found 'distortion'"),
+        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: does not go with a trace"),
+        ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: does not"),
+        ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
+        ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
+    ],
+)  # fmt: skip
+def test_wrong_input(old, new, walk, words):
+    text = SPECIFICATION.replace(old, new, 1) if old else SPECIFICATION
+    if "labels" in new:
+        text = text.replace("blocks = 2", "complete = true").replace("euclidean", "hamming")
+        text = text.replace("neighbours = 8", 'path = "p.csv"')
+        Path("p.csv").write_text("0.5,0.5\n0.5,0.5\n")
+        walk = "a\nb\n"
+    result = run("release", *write(text, walk))
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+    assert "Traceback" not in result.output
+    assert not Path("released").exists()
+
+
+def test_two_files_are_needed():
+    assert run("release").exit_code == 2
+    assert run("release", *write(), "--seed", -1).exit_code == 2
+    assert run("release", "s.toml", "none.csv").exit_code == 2
+    assert run("release", "s.toml", "t.csv", "--delimiter", "ab").exit_code == 2
