@@ -1,0 +1,327 @@
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import least_cost
+
+import mechdesign as md
+from mechdesign.certify.certificate import certify
+from mechdesign.errors import CertificateError, InfeasibleError, InputError
+from mechdesign.export.sets import load_problem
+from mechdesign.model.graphs import blocks, from_edges
+from mechdesign.model.problem import largest_distortion
+from mechdesign.synthesis import assemble
+from mechdesign.synthesis import design as road
+from mechdesign.synthesis.mps import mps
+from mechdesign.synthesis.parts import split, undominated
+
+INF = math.inf
+
+
+def assert_least(problem, value=None):
+    """Design, and check the result against the whole program solved by SciPy; return the design."""
+    made = md.design(problem)
+    expected = least_cost(problem) if value is None else value
+    assert made.certificate.holds
+    assert made.certificate.cost == pytest.approx(expected, rel=1e-7, abs=1e-10)
+    assert made.certificate.lower_bound <= made.certificate.cost
+    assert made.certificate.relative_gap <= 1e-8
+    assert (made.channel.numerators[np.isinf(problem.cost)] == 0).all()
+    return made
+
+
+@st.composite
+def problems(draw):
+    """Draw problems of few parts: all kinds of requirements, forbidden answers, floors, priors with zeros."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, m = int(random.integers(2, 8)), int(random.integers(2, 6))
+    places = random.random((n, 2)) * 4
+    labels = random.integers(0, draw(st.integers(1, 4)), n)
+    graph = nx.empty_graph(n)
+    graph.add_edges_from((s, t) for s in range(n) for t in range(s) if labels[s] == labels[t] and random.random() < 0.7)
+    components = np.zeros(n, dtype=int)
+    for number, members in enumerate(nx.connected_components(graph)):
+        components[list(members)] = number
+    apart = components[:, None] != components
+    distance = np.array(md.distances.euclidean(places))
+    own = draw(st.sampled_from(["shared", "own", "some"]))
+    if own == "own":
+        # Answers are the secrets, and each component has its own.
+        cost = random.random((n, n)) * (1 - np.eye(n))
+        cost[apart] = INF
+    else:
+        cost = random.random((n, m))
+        if own == "some":
+            # Each component lacks some answers, but not all.
+            lacking = random.random((n, m)) < 0.4
+            lacking[np.arange(n), random.integers(0, m, n)] = False
+            cost[lacking[components]] = INF
+            cost[np.isinf(cost).all(axis=1)] = 1.0
+    epsilon = round(float(random.uniform(0.1, 3)), 3)
+    kind = draw(st.sampled_from(["graph", "metric", "threshold"]))
+    if kind == "graph":
+        requirements = [md.GraphPrivacy(epsilon, graph)]
+    else:
+        near = np.where(apart, INF, distance)
+        requirements = [
+            md.MetricPrivacy(epsilon, near) if kind == "metric" else md.ThresholdPrivacy(epsilon, near, radius=2)
+        ]
+    prior = random.random(n) * (random.random(n) > draw(st.sampled_from([0.0, 0.3])))
+    prior[0] += prior.sum() == 0
+    prior /= prior.sum()
+    objective = draw(st.sampled_from(["expected", "worst"]))
+    if own != "some" and (own == "shared" or objective == "expected"):
+        for error in (distance, 1 - np.eye(n))[: draw(st.integers(0, 2))]:
+            told = components if own == "own" else None
+            largest = float(largest_distortion(prior, error, told))
+            share = draw(st.sampled_from([0.3, 0.9, 0.999]))
+            requirements.append(md.DistortionPrivacy(f"{largest * share:.9f}", error))
+    return md.Problem(prior, cost, requirements, objective)
+
+
+@settings(max_examples=60)
+@given(problems())
+def test_parts_together_are_as_good_as_the_whole_program(problem):
+    assert_least(problem)
+
+
+def test_equal_parts_are_solved_once_and_never_change_the_result(monkeypatch):
+    solved = []
+    whole = road._whole
+    monkeypatch.setattr(road, "_whole", lambda problem, *rest: solved.append(problem) or whole(problem, *rest))
+    distance = md.distances.euclidean(np.array([[0.0, 0], [0, 1], [2, 1]]))
+    cost = np.full((9, 9), INF)
+    for start in range(0, 9, 3):
+        cost[start : start + 3, start : start + 3] = distance
+    graph = nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8)])
+    weights = np.array([1, 2, 3])
+    requirement = md.GraphPrivacy(1, graph)
+    # Proportional priors; the last part never occurs, and counts as uniform.
+    prior = np.concatenate([weights, 5 * weights, 0 * weights]) / 36
+    made = assert_least(md.Problem(prior, cost, [requirement]))
+    assert len(solved) == 2
+    assert made.certificate.provenance["parts"] == 3
+    assert made.certificate.provenance["programs"] == 2
+    assert np.array_equal(made.channel.matrix[:3, :3], made.channel.matrix[3:6, 3:6])
+    alone = md.design(md.Problem(weights / 6, distance, [md.GraphPrivacy(1, nx.path_graph(3))]))
+    assert made.certificate.cost == pytest.approx(alone.certificate.cost, rel=1e-13)
+    solved.clear()
+    assert_least(md.Problem(prior[[0, 1, 2, 3, 5, 4, 6, 7, 8]], cost, [requirement]))
+    assert len(solved) == 3
+    solved.clear()
+    # A cost that differs by more than rounding, in one part.
+    cost[4, 3] *= 1 + 1e-9
+    assert_least(md.Problem(np.full(9, 1 / 9), cost, [requirement]))
+    assert len(solved) == 2
+
+
+def test_bounds_must_agree_to_the_bit_before_an_answer_is_used_again():
+    """The second part is closer together by one unit in the last place, which a channel for the first would break."""
+    distance = np.full((4, 4), INF)
+    distance[:2, :2] = distance[2:, 2:] = 1 - np.eye(2)
+    distance[2, 3] = distance[3, 2] = np.nextafter(1, 0)
+    cost = np.array([[0, 1, INF, INF], [1, 0, INF, INF], [INF, INF, 0, 1], [INF, INF, 1, 0]])
+    made = assert_least(md.Problem(np.full(4, 0.25), cost, [md.MetricPrivacy(1, distance)]))
+    assert made.certificate.provenance["programs"] == 2
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "1"])
+def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypatch):
+    """Nobody needs the cells of other blocks; but without multipliers for the near ones the bound would be too low."""
+    domain = md.Domain.grid(columns=12, rows=3, width=12.0, height=3.0)
+    cost = md.distances.euclidean(domain)
+    graph = blocks(domain, 3)
+    problem = md.Problem(np.full(36, 1 / 36), cost, [md.GraphPrivacy(epsilon, graph)])
+    made = md.design(problem)
+    assert made.certificate.relative_gap < 1e-13
+    assert made.certificate.provenance["programs"] == 1
+    own = np.isin(np.arange(36) % 12, range(3))
+    assert (made.channel.numerators[own][:, ~own] == 0).all()
+    proved = made.multipliers.requirements[0]
+    mine = own[proved.sources]
+    # The nearest column of the next block, and none of the far end.
+    assert 3 in proved.observables[mine] % 12
+    assert 11 not in proved.observables[mine] % 12
+    monkeypatch.setattr(assemble, "_copies", lambda *found: [np.array([column]) for column in found[2].tolist()])
+    assert md.design(problem).certificate.relative_gap > 0.05
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 10**9))
+def test_undominated_columns_against_all_pairs(seed):
+    random = np.random.default_rng(seed)
+    cost = random.integers(0, 4, (random.integers(1, 4), random.integers(1, 9))).astype(float)
+    kept, replaced = undominated(cost)
+    assert (cost[:, replaced] <= cost).all()
+    assert np.array_equal(np.unique(replaced), kept)
+    assert np.array_equal(replaced[kept], kept)
+    for column in kept:
+        better = (cost[:, kept] <= cost[:, [column]]).all(axis=0)
+        assert better.sum() == 1
+
+
+def test_secrets_alone_get_their_cheapest_answer():
+    cost = np.array([[3.0, 1, 2], [INF, 5, 4], [0, INF, INF]])
+    for objective, value in (("expected", 0.2 * 1 + 0.3 * 4), ("worst", 4.0)):
+        made = assert_least(md.Problem([0.2, 0.3, 0.5], cost, [], objective), value)
+        assert (made.channel.matrix == np.eye(3)[[1, 2, 0]]).all()
+        assert made.certificate.relative_gap <= 1e-15
+        assert made.status == "optimal"
+
+
+def test_the_costliest_part_decides_the_worst_cost():
+    cost = np.full((4, 4), INF)
+    cost[:2, :2], cost[2:, 2:] = 1 - np.eye(2), 3 * (1 - np.eye(2))
+    graph = nx.Graph([(0, 1), (2, 3)])
+    made = assert_least(md.Problem([0.4, 0.5, 0.1, 0], cost, [md.GraphPrivacy(1, graph)], "worst"))
+    assert made.certificate.cost == pytest.approx(3 / (1 + math.e))
+    # The cheaper part is as good as it can be, too.
+    assert made.channel.matrix[0, 1] == pytest.approx(1 / (1 + math.e))
+    assert made.multipliers.weights[:2].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("share", ["1e-6", "0.5", "0.999999", "1"])
+def test_a_floor_over_parts_is_met_exactly(share):
+    """Three pairs of different distances; Hamming cost, so that what the adversary misses is not what is paid."""
+    places = np.array([[0.0], [1], [10], [13], [20], [22]])
+    error = np.array(md.distances.euclidean(places))
+    told = np.repeat(np.arange(3), 2)
+    cost = np.where(told[:, None] == told, 1 - np.eye(6), INF)
+    prior = np.array([0.3, 0.2, 0.1, 0.15, 0.05, 0.2])
+    floor = largest_distortion(prior, error, told) * Fraction(share)
+    graph = nx.Graph([(0, 1), (2, 3), (4, 5)])
+    problem = md.Problem(prior, cost, [md.DistortionPrivacy(floor, error), md.GraphPrivacy(4, graph)])
+    made = md.design(problem)
+    found = made.certificate
+    assert found.holds
+    assert Fraction(repr(found.distortion[0])) >= floor * (1 - Fraction(1, 10**15))
+    assert found.cost == pytest.approx(least_cost(problem), rel=1e-7)
+    assert found.relative_gap < 1e-7
+
+
+def test_a_floor_above_the_largest_is_named():
+    cost = np.where(np.repeat([0, 1], 2)[:, None] == np.repeat([0, 1], 2), 1 - np.eye(4), INF)
+    with pytest.raises(InfeasibleError, match=r"2 sets .* the secret is in, is 0\.4\."):
+        md.Problem([0.3, 0.2, 0.3, 0.2], cost, [md.DistortionPrivacy("0.401", 1 - np.eye(4))])
+
+
+def test_what_no_solver_here_takes_is_refused():
+    error = 1 - np.eye(4)
+    told = np.repeat([0, 1], 2)
+    own = np.where(told[:, None] == told, 1 - np.eye(4), INF)
+    floor = md.DistortionPrivacy("0.1", error)
+    graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3)]))
+    with pytest.raises(InputError, match="objective"):
+        md.design(md.Problem(np.full(4, 0.25), own, [graph, floor], "worst"))
+    with pytest.raises(InputError, match="solver"):
+        md.design(md.Problem(np.full(4, 0.25), own, [graph, floor]), solver="block")
+    with pytest.raises(InputError, match="rows"):
+        md.design(md.Problem(np.full(4, 0.25), own, [graph, floor]), rows="lazy")
+    shared_in_part = own.copy()
+    shared_in_part[2:, 1] = 1
+    with pytest.raises(InputError, match=r"cost\[2\].*share an answer"):
+        md.design(md.Problem(np.full(4, 0.25), shared_in_part, [graph, floor]))
+    with pytest.raises(InputError, match="is not known"):
+        md.design(md.Problem(np.full(4, 0.25), own, []), solver="abacus")
+
+
+def test_a_bound_in_one_direction_with_other_answers_is_refused():
+    distance = np.array([[0, 1], [INF, 0.0]])
+    with pytest.warns(md.errors.MetricWarning):
+        requirement = md.MetricPrivacy(1, distance)
+    problem = md.Problem([0.5, 0.5], [[INF, 0], [0, 0]], [requirement])
+    with pytest.raises(InputError, match=r"cost\[1\].*one direction"):
+        md.design(problem)
+
+
+def test_parts_join_where_requirements_or_floors_do():
+    graph = md.GraphPrivacy(1, from_edges(5, [(0, 2), (1, 3)]))
+    near = np.full((5, 5), INF)
+    near[3, 4] = near[4, 3] = 1
+    np.fill_diagonal(near, 0)
+    metric = md.MetricPrivacy(1, near)
+    cost = np.ones((5, 5))
+    prior = np.full(5, 0.2)
+
+    def sets(problem):
+        return [part.secrets.tolist() for part in split(problem)]
+
+    assert sets(md.Problem(prior, cost, [graph])) == [[0, 2], [1, 3], [4]]
+    assert sets(md.Problem(prior, cost, [graph, metric])) == [[0, 2], [1, 3, 4]]
+    floor = md.DistortionPrivacy("0.1", 1 - np.eye(5))
+    assert sets(md.Problem(prior, cost, [graph, floor])) == [[0, 1, 2, 3, 4]]
+    assert sets(md.Problem(prior, cost, [graph, md.DistortionPrivacy(0, 1 - np.eye(5))])) == [[0, 2], [1, 3], [4]]
+
+
+def test_time_is_shared_and_something_certified_comes_of_any():
+    points = np.random.default_rng(0).random((60, 2))
+    told = np.arange(60) // 20
+    cost = np.where(told[:, None] == told, md.distances.euclidean(points), INF)
+    graph = nx.Graph([(s, t) for s in range(60) for t in range(s) if told[s] == told[t]])
+    for requirements in ([], [md.DistortionPrivacy("0.05", md.distances.euclidean(points))]):
+        problem = md.Problem(np.full(60, 1 / 60), cost, [md.GraphPrivacy(1, graph), *requirements])
+        made = md.design(problem, time_limit=1e-9)
+        assert made.certificate.holds
+        assert made.status != "optimal"
+
+
+def test_progress_names_the_parts():
+    told = np.repeat([0, 1, 2], 2)
+    cost = np.where(told[:, None] == told, 1 - np.eye(6), INF)
+    cost[0, 1] = 2
+    cost[2, 3] = 3
+    graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)]))
+    heard = []
+    md.design(md.Problem(np.full(6, 1 / 6), cost, [graph]), report=heard.append)
+    assert {moment.stage.partition(":")[0] for moment in heard} >= {"part 1 of 3", "part 2 of 3", "certifying"}
+    heard.clear()
+    md.design(
+        md.Problem(np.full(6, 1 / 6), cost, [graph, md.DistortionPrivacy("0.4", 1 - np.eye(6))]), report=heard.append
+    )
+    rounds = [moment for moment in heard if moment.stage.startswith("round")]
+    assert rounds
+    assert all(moment.lower <= moment.upper * (1 + 1e-9) for moment in rounds)
+
+
+def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_path):
+    told = np.repeat([0, 1], 3)
+    domain = md.Domain.grid(columns=6, rows=1, width=6.0, height=1.0)
+    cost = np.where(told[:, None] == told, md.distances.euclidean(domain), INF)
+    graph = nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)])
+    problem = md.Problem(np.arange(1.0, 7) / 21, cost, [md.GraphPrivacy(1, graph)], secrets=domain, observables=domain)
+    made = md.design(problem)
+    assert made.certificate.forbidden == 18
+    made.save(tmp_path)
+    found = md.verify(tmp_path)
+    assert found.differences(made.certificate) == ()
+    page = (tmp_path / "report.html").read_text()
+    assert "18 of 36" in page
+    assert "For each secret only 3 of them are permitted" in page
+    assert "Euclidean distance from the truth" in page
+    assert np.array_equal(load_problem(tmp_path).cost, problem.cost)
+
+    moved = made.channel.numerators.copy()
+    moved[0, 3] += 1
+    moved[0, 1] -= 1
+    evidence = replace(made.evidence(), numerators=moved)
+    with pytest.raises(CertificateError, match="secret 0 gives observable 3 and secret 1 never does") as caught:
+        certify(evidence).require()
+    assert caught.value.pair == (0, 1)
+    moved[1:3] += moved[0] - made.channel.numerators[0]
+    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which is forbidden"):
+        certify(replace(evidence, numerators=moved)).require()
+
+
+def test_the_program_of_forbidden_answers_fixes_them_at_zero():
+    cost = np.array([[0, 1, INF], [1, 0, INF], [INF, 1, 2]])
+    lines = list(mps(md.Problem(np.full(3, 1 / 3), cost, [md.GraphPrivacy(1, from_edges(3, [(0, 1)]))])))
+    text = "".join(lines)
+    fixed = re.findall(r"^ (\w+) bound (\S+) 0\b", text, re.MULTILINE)
+    assert {name for _, name in fixed} == {"p_2", "p_5", "p_6"}
+    assert "inf" not in text.lower()
