@@ -136,7 +136,8 @@ class KNormMechanism(ABC):
         is the probability, 1 at the node's place and 0 elsewhere.
         """
         row = self._row(node)
-        return self._density(self._coordinates(z) - self.points[self.nodes[row]], self.hull(node))
+        noise = self._coordinates(z) - self.points[self.nodes[row]]
+        return np.asarray(np.exp(self._log_density(noise, self.hull(node))))
 
     def likelihood(self, z: ArrayLike) -> Floats:
         """Return what coordinates z, shape (…, d), say about the node: shape (…, nodes), in the order of `nodes`.
@@ -144,15 +145,19 @@ class KNormMechanism(ABC):
         These are the numbers Pr(z | s) of Bayes' rule up to a common factor: the densities, except that those of noise
         of a higher dimension vanish where noise of a lower one can give z, since an exact hit there is no coincidence.
         """
+        return np.asarray(np.exp(self.log_likelihood(z)))
+
+    def log_likelihood(self, z: ArrayLike) -> Floats:
+        """Return the natural logarithm of `likelihood`, finite also where that is too small for a float."""
         coordinates = self._coordinates(z)
-        densities = np.empty((*coordinates.shape[:-1], len(self.nodes)))
+        logarithms = np.empty((*coordinates.shape[:-1], len(self.nodes)))
         dimensions = np.empty(len(self.nodes))
         for rows in self._alike(lambda body, _: id(body)):
             body = self._hulls[self._member[rows[0]]]
             dimensions[rows] = body.dimension
-            densities[..., rows] = self._density(coordinates[..., None, :] - self.points[self.nodes[rows]], body)
-        least = np.where(densities > 0, dimensions, np.inf).min(axis=-1, keepdims=True)
-        return np.where(dimensions <= least, densities, 0.0)
+            logarithms[..., rows] = self._log_density(coordinates[..., None, :] - self.points[self.nodes[rows]], body)
+        least = np.where(logarithms > -np.inf, dimensions, np.inf).min(axis=-1, keepdims=True)
+        return np.where(dimensions <= least, logarithms, -np.inf)
 
     def probabilities(self, observables: Domain | ArrayLike) -> Floats:
         """Return Pr(o | s) when what is released is snapped to the nearest observable, as floats: shape (nodes, m).
@@ -183,11 +188,11 @@ class KNormMechanism(ABC):
         noise: Floats = radius[..., None] * body.sample(shape, generator)
         return noise
 
-    def _density(self, noise: Floats, body: SensitivityHull) -> Floats:
+    def _log_density(self, noise: Floats, body: SensitivityHull) -> Floats:
         k = body.dimension
         # A point has the volume 1 in the measure that counts.
-        scale = 1.0 if k == 0 else float(self.epsilon) ** k / (math.factorial(k) * body.volume)
-        return np.asarray(scale * np.exp(-float(self.epsilon) * body.norm(noise)))
+        scale = k * math.log(self.epsilon) - math.lgamma(k + 1) - math.log(body.volume) if k else 0.0
+        return np.asarray(scale - float(self.epsilon) * body.norm(noise))
 
     def _masses(self, rate: float, sites: Floats) -> Floats:
         """Return the masses of the cells; those of rows with the same hull are computed together."""

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import networkx as nx
-import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact, exact_text, float_up, printed
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import as_indices
 from mechdesign.model.domain import Domain
@@ -72,9 +71,11 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
     """
     stages = [item if isinstance(item, Stage) else item.stage for item in releases]
     epsilon, graph = compose_graphs([stage.epsilon for stage in stages], [stage.graph for stage in stages])
-    realised: float | None = 0.0
-    for stage in stages:
-        realised = None if realised is None or stage.realised is None else _up(realised + stage.realised)
+    levels = [stage.realised for stage in stages]
+    known = [level for level in levels if level is not None]
+    realised = None
+    if len(known) == len(stages):
+        realised = math.inf if math.inf in known else float_up(sum(map(printed, known), Fraction(0)))
     return Composition(epsilon, graph, sum(map(stage_level, stages)), realised, len(stages))
 
 
@@ -131,8 +132,3 @@ def stage_level(stage: Stage) -> float:
     if not nx.is_connected(stage.graph):
         return math.inf
     return float(stage.epsilon) * int(nx.diameter(stage.graph))
-
-
-def _up(total: float) -> float:
-    """Round a sum of two floats up; a sum with zero is exact."""
-    return math.nextafter(total, math.inf) if np.isfinite(total) else total

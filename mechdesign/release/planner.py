@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.model import distances
-from mechdesign.model._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_number, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph
 from mechdesign.model.requirements import Number
@@ -47,8 +47,10 @@ _CHOICES = {
     "within": ("component", "map"),
 }
 
-# Mechanisms kept for constrained domains that come again; each may hold a channel of all pairs of states.
-_KEPT = 16
+# What is fitted is kept for constrained domains that come again, up to about this many bytes.
+_KEPT_BYTES = 2**27
+# An edge of a networkx graph takes this many.
+_EDGE_BYTES = 300
 
 
 class Planner:
@@ -87,6 +89,8 @@ class Planner:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if mechanism == "lp" and not snap:
             raise InputError("snap", "is off, but an optimal channel releases states", value=snap, bound="True")
+        if as_number(tolerance, "tolerance") <= 0:
+            raise InputError("tolerance", "is not positive", value=tolerance, bound="> 0")
         self.domain = domain
         self.graph: nx.Graph = nx.freeze(nx.Graph(g))
         self.mechanism = mechanism
@@ -123,8 +127,10 @@ class Planner:
         found = self._kept.get(key) or self._fit(members, surrogates, prior, epsilon)
         self._kept[key] = found
         self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT:
+        sizes = [_size(kept) for kept in self._kept.values()]
+        while len(sizes) > 1 and sum(sizes) > _KEPT_BYTES:
             self._kept.popitem(last=False)
+            sizes.pop(0)
         return found
 
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
@@ -164,6 +170,12 @@ class Planner:
             pairs = protected_pairs(self.domain, graph, "graph")
             graph.add_edges_from(pairs[np.isin(pairs, alone).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
+
+
+def _size(fitted: Fitted) -> int:
+    """Return about how many bytes it takes; a mechanism has a graph of its own."""
+    channel = 0 if fitted.channel is None else fitted.channel.numerators.nbytes
+    return channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph))
 
 
 def _check_distinct(places: Floats) -> None:

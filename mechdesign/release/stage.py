@@ -153,13 +153,13 @@ class Stage:
         """Return ln Pr(output | s) for every state s, shape (n,): the row of its surrogate for a state outside C.
 
         These are the true probabilities of the channel; densities of the `coordinates` where outputs are not snapped,
-        see `KNormMechanism.likelihood`. Raises `InputError` for an output that the channel does not know.
+        see `KNormMechanism.log_likelihood`. Raises `InputError` for an output that the channel does not know.
         """
         if self.channel is None:
             assert isinstance(self.fitted.mechanism, KNormMechanism)
             if coordinates is None:
                 raise InputError("coordinates", "are missing: these outputs are not snapped", bound="of shape (d,)")
-            of_members = logarithm(self.fitted.mechanism.likelihood(coordinates))
+            of_members = self.fitted.mechanism.log_likelihood(coordinates)
         else:
             index = as_integer(output, "output", 0)
             column = int(np.searchsorted(self.fitted.observables, index))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_integer, read_only
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
@@ -246,6 +246,22 @@ class Trace:
         read_only(posterior)
         self._time, self._log_posterior = time, log_posterior
         return Release(output, coordinates, posterior, log_likelihood, stage)
+
+    def observe(self, log_likelihood: ArrayLike) -> None:
+        """Take into account what else becomes public about the present state: ln Pr(it | s) for every state, (n,).
+
+        Such as the answer to another query at the same time, by a trace over the answers of that query: two traces that
+        step with the same states and then observe each other's `Release.log_likelihood` believe the same, and `compose`
+        adds up their budgets (DPHMM, Theorem 7.1). Before the first release, the present state is the first one. Raises
+        `InputError`, and changes nothing, for what no possible state explains.
+        """
+        seen = as_floats(log_likelihood, "log_likelihood", "(n,)")
+        if len(seen) != self.domain.size:
+            raise InputError(
+                "log_likelihood", "differs in number of states", value=len(seen), bound=f"{self.domain.size} states"
+            )
+        require(seen < np.inf, seen, "log_likelihood", "a number, or -inf where a state excludes it")
+        self._log_posterior, _ = update(self._log_posterior, seen, "log_likelihood")
 
     def table(self, steps: int) -> tuple[Stage, ...]:
         """Settle the next `steps` times without releasing anything: a table of channels, to be used offline.

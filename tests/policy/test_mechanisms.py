@@ -178,6 +178,13 @@ def test_likelihood_is_density_and_knows_that_exact_hits_are_no_coincidence() ->
     assert mechanism.likelihood([0.0, 4.0]).tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
 
 
+def test_the_logarithm_of_the_likelihood_does_not_underflow() -> None:
+    mechanism = md.policy.PlanarIsotropic(1, [[0.0], [1.0]], md.policy.complete(2))
+    found = mechanism.log_likelihood([[0.5], [2000.0]])
+    assert found == pytest.approx(-math.log(2) - np.array([[0.5, 0.5], [2000, 1999]]))
+    assert mechanism.likelihood([2000.0]).tolist() == [0, 0]
+
+
 def test_samples_of_a_pair_are_recognised_as_on_their_line() -> None:
     points = np.array([[1000.1, 2000.7], [1000.4, 2001.9], [999.0, 2000.0]])
     mechanism = md.policy.PlanarIsotropic(1, points, md.policy.from_edges(3, [(0, 1)]))

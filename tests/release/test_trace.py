@@ -318,6 +318,49 @@ def test_several_releases_at_one_time() -> None:
         trace.restart().step(0, same_time=True)
 
 
+def test_several_queries_at_one_time() -> None:
+    # The state is asked for its place, and for its temperature.
+    places, temperatures = strip(3), md.Domain.from_points([[20.0], [25.0], [18.0]], unit="°C")
+    place = Trace(places, md.policy.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
+    temperature = Trace(temperatures, md.policy.complete(3), "0.5", ring(3), [0.5, 0.3, 0.2], rng=11)
+    releases = []
+    for state in (1, 2):
+        one, other = place.step(state), temperature.step(state)
+        place.observe(other.log_likelihood)
+        temperature.observe(one.log_likelihood)
+        np.testing.assert_allclose(place.belief, temperature.belief)
+        releases += [one, other]
+    beliefs = md.release.Adversary(ring(3), [0.5, 0.3, 0.2]).watch(releases)
+    np.testing.assert_allclose(beliefs.posteriors[1], place.belief)
+    total = md.release.compose(releases)
+    assert total.epsilon == 3
+    assert set(total.graph.edges) == {(0, 1), (1, 2)}
+    belief = place.belief
+    for wrong in ([-np.inf] * 3, [0.0, np.nan, 0.0], [0.0, 0.0]):
+        with pytest.raises(InputError, match="log_likelihood"):
+            place.observe(wrong)
+    np.testing.assert_array_equal(place.belief, belief)
+
+
+def test_coordinates_far_away_rule_nothing_out() -> None:
+    domain = md.Domain.from_points([[0.0], [1.0], [900.0]])
+    g = md.policy.from_edges(3, [(0, 1)])
+    trace = Trace(domain, g, 2, ring(3), [0.4, 0.4, 0.2], hull="graph", repair=None, snap=False, rng=1)
+    assert trace.step(0).posterior[2] == 0
+    assert trace.table(1)[0].members.tolist() == [0, 1, 2]
+
+
+def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = Trace(strip(4), md.policy.line(4), 1, ring(4), np.full(4, 0.25))
+    one, other = trace.table(2)
+    assert one.fitted is other.fitted
+    assert trace.restart().table(1)[0].fitted is one.fitted
+    monkeypatch.setattr("mechdesign.release.planner._KEPT_BYTES", 1)
+    by_prior = Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0])
+    # Four constrained domains, the last one twice; when they come again only that one is still there, until it is not.
+    assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8
+
+
 def test_a_table_of_channels() -> None:
     trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), [0, 0, 1, 0, 0], "lp")
     stages = trace.table(4)
@@ -400,6 +443,7 @@ DOMAIN = strip(3)
         ({"hull": "convex"}, "hull"),
         ({"within": "town"}, "within"),
         ({"mechanism": "lp", "snap": False}, "snap"),
+        ({"tolerance": 0}, "tolerance"),
         ({"cost": np.zeros((2, 2))}, "cost"),
         ({"cost": np.full((3, 3), -1.0)}, "cost[0,0]"),
     ],
