@@ -175,7 +175,7 @@ class Planner:
 def _size(fitted: Fitted) -> int:
     """Return about how many bytes it takes; a mechanism has a graph of its own."""
     channel = 0 if fitted.channel is None else fitted.channel.numerators.nbytes
-    return channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph))
+    return int(channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph)))
 
 
 def _check_distinct(places: Floats) -> None:

@@ -357,7 +357,7 @@ def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trace.restart().table(1)[0].fitted is one.fitted
     monkeypatch.setattr("mechdesign.release.planner._KEPT_BYTES", 1)
     by_prior = Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0])
-    # Four constrained domains, the last one twice; when they come again only that one is still there, until it is not.
+    # Four constrained domains, the last one at two times; only the latest is kept.
     assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8
 
 
