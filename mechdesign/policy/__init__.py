@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mechdesign.model.graphs import threshold as threshold
     from mechdesign.model.graphs import transitions as transitions
     from mechdesign.model.graphs import union as union
+    from mechdesign.policy import metrics as metrics
     from mechdesign.policy.constraint import components as components
     from mechdesign.policy.constraint import constrain as constrain
     from mechdesign.policy.constraint import delta_set as delta_set
@@ -74,10 +75,12 @@ _VALUES = {
     "union": "mechdesign.model.graphs",
 }
 
-__all__ = [*_VALUES]
+__all__ = ["metrics", *_VALUES]
 
 
 def __getattr__(name: str) -> object:
+    if name == "metrics":
+        return importlib.import_module("mechdesign.policy.metrics")
     if name not in _VALUES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module(_VALUES[name]), name)

@@ -33,7 +33,9 @@ __all__ = ["Release", "Trace"]
 class Release:
     """What was released at one time, and what the adversary makes of it. All of it may be public.
 
-    Nothing here depends on the true state but through the output: whether a surrogate was released is not recorded.
+    Nothing here depends on the true state but through the output: whether a surrogate was released is not recorded. A
+    release holds on to the channel of its stage, 8 bytes for each member and observable; stages of the same constrained
+    domain share it.
 
     Attributes:
         output: the released state, an index into the domain; None where outputs are not snapped.
