@@ -58,6 +58,9 @@ def design(
     in the folder is replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the
     exit code is 130.
 
+    Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an
+    edge are refused, unless the [policy] table says otherwise; `mechdesign policy` shows the graph.
+
     Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
     """
@@ -85,7 +88,7 @@ def design(
     problem = given.problem()
     for note in given.notes:
         say_note(note)
-    made = solve(problem, settings)
+    made = solve(problem, settings, given.policy_settings)
     certified = time.perf_counter()
     stopped = made.status == Status.INTERRUPTED.value
     if stopped and (Path(directory) / CERTIFICATE).exists():

@@ -16,6 +16,7 @@ from rich.text import Text
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import output, progress, say_note, table
 from mechdesign.cli.correlations import check_figure, save_figure
+from mechdesign.cli.solving import possible
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.io import spec
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mechdesign.policy.hull import SensitivityHull
     from mechdesign.policy.overview import Geometry, Overview
 
-__all__ = ["picture", "policy", "possible"]
+__all__ = ["policy"]
 
 FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
@@ -80,11 +81,11 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, as_js
         if live is not None:
             live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
         settings = asked.settings
-        support = possible(asked, problem.prior)
+        support = possible(settings, problem.prior)
         found = overview(asked.graph, problem.secrets, support, settings.hull, settings.repair)
         if live is not None and (plot or directory):
             live(Progress("drawing", time.perf_counter() - started))
-        drawn = picture(problem.secrets, found) if can_draw(problem.secrets) and (plot or directory) else None
+        drawn = _picture(problem.secrets, found) if can_draw(problem.secrets) and (plot or directory) else None
     facts = {"title": given.title, "epsilon": exact_text(asked.epsilon), **found.to_json()}
     if plot is not None and drawn is not None:
         save_figure(drawn, plot)
@@ -99,17 +100,7 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, as_js
             output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
 
 
-def possible(asked: Policy, prior: Any) -> list[int] | None:
-    """Return the secrets that the specification calls possible, or None for all of them."""
-    from mechdesign.policy.constraint import delta_set
-
-    settings = asked.settings
-    if settings.delta is not None:
-        return [int(node) for node in delta_set(prior, settings.delta)]
-    return None if settings.support is None else list(settings.support)
-
-
-def picture(domain: Domain, found: Overview) -> Figure:
+def _picture(domain: Domain, found: Overview) -> Figure:
     """Return the picture of a policy graph on the map of its secrets."""
     from mechdesign.model.graphs import edge_array
     from mechdesign.report.policy import Shown, policy_picture

@@ -56,7 +56,7 @@ def design_schedule(
         if not certificates:
             for note in given.notes:
                 say_note(note)
-        made = solve(problem, settings, f"{len(certificates) + 1} of {count}")
+        made = solve(problem, settings, given.policy_settings, f"{len(certificates) + 1} of {count}")
         if made.status == Status.INTERRUPTED.value:
             raise SolverInterruptedError(f"stopped in design {len(certificates) + 1} of {count}; those before it stand")
         if not certificates:

@@ -84,7 +84,7 @@ from mechdesign.io._domains import build_domain
 from mechdesign.io._measures import Measures
 from mechdesign.io._priors import build_prior
 from mechdesign.io._tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
-from mechdesign.io.policy import Policy, ReleaseSettings, build_policy, build_release, build_settings
+from mechdesign.io.policy import Policy, PolicySettings, ReleaseSettings, build_policy, build_release, build_settings
 from mechdesign.io.schedule import Schedule, read_schedule, scheduled
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
@@ -178,8 +178,12 @@ class Specification:
 
         With a schedule ε is the first. Raises `SpecificationError` where there is no graph or where their ε differ.
         """
-        problem = self._first
-        return build_policy(problem.requirements, build_settings(self.document.policy, self._data.measures.graphs))
+        return build_policy(self._first.requirements, self.policy_settings)
+
+    @functools.cached_property
+    def policy_settings(self) -> PolicySettings:
+        """What ``[policy]`` says: how policy graphs are to be kept, if there are any."""
+        return build_settings(self.document.policy, self._data.measures.graphs)
 
     @functools.cached_property
     def release(self) -> ReleaseSettings:

@@ -29,6 +29,7 @@ from mechdesign.policy.repairs import repair
 from mechdesign.solvers import Report
 from mechdesign.synthesis.design import Design
 from mechdesign.synthesis.design import design as solve
+from mechdesign.synthesis.plan import Rows
 
 __all__ = ["Isolated", "Within", "design"]
 
@@ -47,9 +48,11 @@ def design(
     requirements: Sequence[Requirement] = (),
     isolated: Isolated = "refuse",
     objective: str = "expected",
+    observables: Domain | None = None,
     solver: str = "auto",
     tolerance: float = 1e-9,
     time_limit: float | None = None,
+    rows: Rows = "auto",
     options: Mapping[str, object] | None = None,
     threads: int | None = None,
     report: Report | None = None,
@@ -67,7 +70,8 @@ def design(
     - "component": the members of the secret's own component. Answers then tell the component, as PGLP's mechanisms do;
       the other answers have an infinite cost in the `problem` of the design, and its lower bound is one for channels
       that never give them. The columns of the channel are the nodes.
-    - "map": every member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m).
+    - "map": every member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m), and by
+      their domain `observables` where they have one.
 
     Further `requirements` are about the nodes, in their order. Requirements on pairs may join components, which then
     count as one; distortion floors are met by all components together. The largest floor is one where answers tell the
@@ -92,7 +96,10 @@ def design(
     secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
     costs = _costs(cost, everyone, nodes, secrets, permitted, within)
-    observables = permitted if costs.shape[1] == permitted.size else None
+    if observables is not None and within == "component":
+        raise InputError("observables", "are others than the secrets", remedy='leave them out, or use within="map"')
+    if observables is None and costs.shape[1] == permitted.size:
+        observables = permitted
     graph = nx.relabel_nodes(g, {node: index for index, node in enumerate(nodes.tolist())})
     joined = _joined(graph, epsilon, requirements, isolated, secrets, nodes)
     # Last, so that errors about the others count them as the caller does.
@@ -101,7 +108,7 @@ def design(
         labels = _tied(asked, len(nodes))
         costs = np.where(labels[:, None] == labels, costs, np.inf)
     problem = Problem(_prior(prior, everyone, nodes), costs, asked, objective, secrets, observables, title)
-    made = solve(problem, solver, tolerance, time_limit, options=options, threads=threads, report=report)
+    made = solve(problem, solver, tolerance, time_limit, rows=rows, options=options, threads=threads, report=report)
     added = joined.number_of_edges() - graph.number_of_edges()
     facts = {**made.certificate.provenance, "within": within, "isolated": isolated, "edges_added": added}
     return replace(made, certificate=replace(made.certificate, provenance=facts))

@@ -17,8 +17,10 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError
 from mechdesign.games import attack
 from mechdesign.model.channel import Channel
+from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
-from mechdesign.report import dots, plot
+from mechdesign.model.requirements import GraphPrivacy
+from mechdesign.report import dots, plot, policy
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
 from mechdesign.report.sentences import met, requirement_name, summary
@@ -42,6 +44,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *_policy_graph(problem, certificate),
         _costs(problem, certificate),
         *_pictures(problem, channel),
         _provenance(channel, certificate),
@@ -124,6 +127,41 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
         "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
     return _section("Requirements", table, note, picture)
+
+
+def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
+    """Yield what policy graphs say, and their picture where secrets have places; nothing where there are none."""
+    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    if not graphs:
+        return
+    labels = tied(len(problem.prior), problem.claims)
+    alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
+    sentences = [
+        "Two secrets joined by an edge cannot be told apart by more than ε. Over k edges they cannot be by more than "
+        "kε, and where no path leads from one to the other nothing is required."
+    ]
+    if certificate.forbidden:
+        sentences.append(
+            "Answers of infinite cost are forbidden, and never given. So an answer tells to which secrets it is "
+            "permitted; where these are a connected component, the policy leaves that open. Components that are to "
+            "stay hidden from one another need edges between them."
+        )
+    if alone.size and alone.size < len(labels):
+        sentences.append(
+            f"{alone.size} of {len(labels)} secrets are tied to no other: an answer may tell exactly which one it is."
+        )
+    parts = [f"<p>{' '.join(sentences)}</p>"]
+    if problem.secrets is not None and policy.can_draw(problem.secrets):
+        edges = np.unique(np.concatenate([each.edges for each in graphs]), axis=0)
+        parts.append(
+            _figure(
+                policy.policy_picture(problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
+                "graph",
+                "The policy graph",
+                "Each line joins two secrets that must not be told apart by more than ε.",
+            )
+        )
+    yield _section("Policy graph", *parts)
 
 
 def _costs(problem: Problem, certificate: Certificate) -> str:

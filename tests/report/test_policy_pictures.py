@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
+from report_examples import certificate, channel
 
 from mechdesign import policy
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.problem import Problem
+from mechdesign.model.requirements import GraphPrivacy, MetricPrivacy
+from mechdesign.report.page import html
 from mechdesign.report.policy import Shown, can_draw, policy_picture
 from mechdesign.report.svg import inline_svg
+from mechdesign.report.traces import over_time_picture, trace_picture
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)
 LINE = Domain.from_points(np.arange(5.0)[:, None])
@@ -148,3 +153,85 @@ def test_pictures_are_the_same_every_time():
         inline_svg(policy_picture(GRID, [[0, 1], [4, 9]], Shown(hull=SQUARE)), "graph", "A graph.") for _ in range(2)
     )
     assert first == second
+
+
+# --- in the report ---------------------------------------------------------------------------------------------------
+
+
+def page(domain, graph, cost=None, more=()):
+    n = graph.number_of_nodes()
+    problem = Problem(
+        np.full(n, 1 / n), 1.0 - np.eye(n) if cost is None else cost, [GraphPrivacy(1, graph), *more], secrets=domain
+    )
+    made = channel(np.where(np.isfinite(problem.cost), 1.0, 0.0))
+    return html(problem, made, certificate(problem, made))
+
+
+def test_a_report_shows_the_policy_graph():
+    text = page(GRID, policy.blocks(GRID, 2))
+    assert "<h2>Policy graph</h2>" in text
+    assert '<figure id="graph">' in text
+    assert "forbidden, and never given" not in text
+    assert "tied to no other" not in text
+
+
+def test_a_report_says_what_forbidden_answers_tell():
+    graph = policy.from_edges(12, [[0, 1], [2, 3]])
+    cost = np.full((12, 12), np.inf)
+    for nodes in policy.components(graph):
+        cost[np.ix_(nodes, nodes)] = 1
+    text = page(GRID, graph, cost)
+    assert "Answers of infinite cost are forbidden, and never given" in text
+    assert "8 of 12 secrets are tied to no other" in text
+    assert "8 of 12 secrets are exposed" in text
+    # Other requirements tie them together.
+    tied = page(GRID, graph, more=[MetricPrivacy(1, 1 - np.eye(12))])
+    assert "tied to no other" not in tied
+    assert "2 edges between 12 secrets, none of them exposed" in tied
+
+
+def test_a_report_on_labels_has_no_picture_of_the_graph():
+    text = page(Domain.from_labels(["a", "b", "c"]), policy.complete(3))
+    assert "<h2>Policy graph</h2>" in text
+    assert '<figure id="graph">' not in text
+    assert "<h2>Policy graph</h2>" in page(None, policy.complete(3))
+    assert '<figure id="graph">' not in page(None, policy.complete(3))
+
+
+# --- traces ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_on_a_map():
+    figure = trace_picture(GRID, [0, 1, 1, 6])
+    assert figure.get_suptitle() == "4 steps released"
+    (released,) = (c for c in figure.axes[0].collections if c.get_label() == "released")
+    # Moved a little, but never out of the cell.
+    apart = np.abs(released.get_offsets() - GRID.points[[0, 1, 1, 6]])
+    assert apart.max() < 0.5
+    assert len(np.unique(released.get_offsets(), axis=0)) == 4
+    owner = trace_picture(GRID, [0, 1], [4, 5])
+    assert "for their owner only" in owner.get_suptitle()
+    assert "true" in key(owner)
+    assert "true" not in key(figure)
+
+
+def test_places_beyond_the_map_are_shown():
+    figure = trace_picture(GRID, [], [0, 1], np.array([[-3.0, 1.0], [9.0, 2.5]]))
+    assert figure.axes[0].get_xlim() == (-3.0, 9.0)
+    with pytest.raises(InputError, match="need a map"):
+        trace_picture(LINE, [], places=np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("domain", [LINE, Domain.from_labels([f"p{i}" for i in range(5)]), Domain.grid(5, 1, 5.0, 1.0)])
+def test_traces_without_a_map(domain):
+    assert trace_picture(domain, [0, 4, 2], [1, 1, 1]).axes[0].get_xlabel() == "step"
+    with pytest.raises(InputError, match="holds no steps"):
+        trace_picture(domain, [])
+
+
+def test_series_over_time():
+    panels = [("degree", {"least": [1, 2, 3]}), ("error", {"one": [0.0, np.inf, 2.0], "other": [1, 1, 1]})]
+    figure = over_time_picture(panels, "Three")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["degree", "error"]
+    assert figure.axes[1].get_ylim()[1] == pytest.approx(2.16)
+    assert [line.get_label() for line in figure.axes[1].lines] == ["one", "other"]
