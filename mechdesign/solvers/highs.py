@@ -41,6 +41,7 @@ _SMALLEST_TOLERANCE = 1e-10
 _INTERIOR_TOLERANCE = 1e-12
 _SMALLEST_COEFFICIENT = 1e-12
 _DEVEX = 1
+_PRIMAL = 4
 
 # Methods that never ask whether the user wants to stop: they run in a process of their own, which can be ended.
 _DEAF = ("pdlp", "hipdlp")
@@ -69,6 +70,12 @@ def back_end(method: str) -> BackEnd:
         if start is not None:
             highs.setBasis(_extend(start, program))
         interrupted = _run(highs, options)
+        dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
+        if dual and not interrupted and highs.getModelStatus() not in _STATUS:
+            # The dual simplex method may fail where costs are huge and the optimum is zero; the primal one does not.
+            highs = _configure(settings | {"simplex_strategy": _PRIMAL}, options)
+            highs.passModel(_model(program))
+            interrupted = _run(highs, options)
         return _answer(highs, method, interrupted)
 
     return solve

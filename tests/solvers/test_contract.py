@@ -426,6 +426,20 @@ def test_data_that_highs_cannot_take() -> None:
     assert "refuses" in solution.message
 
 
+@pytest.mark.parametrize("solver", ["highs", "highs-simplex"])
+def test_where_the_dual_simplex_method_gives_up(solver: str) -> None:
+    # Two secrets at e^0.5, the second of which never occurs, with costs scaled as if the optimum were not 0. HiGHS
+    # itself ends with "Dual simplex ratio test failed due to excessive dual values".
+    small, large = math.exp(-0.25), math.exp(0.25)
+    privacy = np.vstack((np.kron([-small, large], np.eye(3)), np.kron([large, -small], np.eye(3))))
+    rows = np.vstack((np.kron(np.eye(2), np.ones(3)), privacy))
+    costs = [float.fromhex("0x1.6d944fbd98d6dp+27"), 0, 2e8, 0, 0, 0]
+    bounds = ([1, 1] + [0] * 6, [1, 1] + [INF] * 6)
+    found = solve(program(costs, rows, *bounds, [0] * 6, [INF] * 6), solver)
+    assert found.status is Status.OPTIMAL
+    assert found.residuals.objective == pytest.approx(0, abs=1e-3)
+
+
 def test_small_coefficients_are_not_dropped() -> None:
     assert solve(program([1], [[1e-11]], [1], [INF], [0], [INF]), "highs").residuals.objective == pytest.approx(1e11)
 
