@@ -14,6 +14,7 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
 from mechdesign.solvers.block import solve_block
 from mechdesign.solvers.block.directions import direction
+from mechdesign.solvers.block.kernel_numpy import NumpyKernel
 from mechdesign.solvers.block.layout import lay_out
 from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.parallel import Workers
@@ -139,7 +140,7 @@ def test_points_too_close_are_solved_or_stall_with_a_valid_bound():
 
 def _iterator(program):
     layout = lay_out(program)
-    return Iterator(layout, Workers(1, layout.blocks, 4))
+    return Iterator(layout, Workers(1, layout.blocks, 4), NumpyKernel(layout, 1))
 
 
 @pytest.mark.parametrize(

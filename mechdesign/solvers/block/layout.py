@@ -42,8 +42,8 @@ class Layout:
     without a bound (None if there is none). `cost` (B, n).
     `kept` (B,): the columns that are blocks; `counts` (B,): how many columns each stands for. `errors`: one (k_f, n)
     per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost. `images` (G, L): the linking
-    rows under each element of the symmetry group, the identity first. `stabilisers`: the blocks that some elements map
-    to themselves, with what those do to a block's variables (g, N).
+    rows under each element of the symmetry group, the identity first. `stabilisers`: for each g > 1 the blocks (k,)
+    that g elements map to themselves, with what those do to each block's variables (k, g, N).
     """
 
     program: BlockProgram
@@ -59,7 +59,7 @@ class Layout:
     member_cost: Array
     member_row: Integers
     images: Integers
-    stabilisers: tuple[tuple[int, Integers], ...]
+    stabilisers: tuple[tuple[Integers, Integers], ...]
 
     @property
     def rows(self) -> int:
@@ -118,8 +118,18 @@ class Layout:
 
         In exact arithmetic they are symmetric already; rounding along nearly flat directions is not.
         """
-        for block, moved in self.stabilisers:
-            steps[block] = steps[block][moved].mean(axis=0)
+        for blocks, moved in self.stabilisers:
+            steps[blocks] = steps[blocks[:, None, None], moved].mean(axis=1)
+
+    @property
+    def linked(self) -> Integers:
+        """Variable of a block that each linking row holds (L,)."""
+        return np.concatenate([np.arange(self.width), self.member_row])
+
+    def scale(self, points: Array) -> Array:
+        """Return e (B, L): what the linking rows change by for relative steps of the variables that they hold."""
+        members = -self.member_cost.T * points[:, self.member_row]
+        return np.hstack([points, members]) if self.members else points
 
     def sums(self, steps: Array) -> Array:
         """Return Σ_o E_o ξ_o (L,) for `steps` (B, N): the blocks' part of the linking rows, averaged over the group."""
@@ -159,7 +169,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     member_cost, member_row = (worst.cost[:, kept], worst.row) if worst is not None else empty
     width = n + len(program.floors)
     fixed = symmetry.columns[:, kept] == kept
-    blocks_fixed = [(block, np.flatnonzero(fixed[:, block])) for block in range(kept.size)]
+    orders = fixed.sum(axis=0)
     images = np.hstack(
         [
             symmetry.rows,
@@ -181,5 +191,8 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
         images=images,
-        stabilisers=tuple((block, images[stays, :width]) for block, stays in blocks_fixed if stays.size > 1),
+        stabilisers=tuple(
+            (blocks, np.array([images[fixed[:, block], :width] for block in blocks]))
+            for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
+        ),
     )

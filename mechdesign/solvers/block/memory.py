@@ -10,18 +10,16 @@ __all__ = ["available", "needed"]
 
 # Interpreter, libraries, buffers and the many small arrays.
 _BASE = 120_000_000
-# y, ρ, two target arrays and the factors are of shape (B, n, n).
-_LARGE_ARRAYS = 5
 
 
-def needed(layout: Layout, workers: int) -> int:
-    """Estimate the peak in bytes."""
+def needed(layout: Layout, workers: int, entry_bytes: int) -> int:
+    """Estimate the peak in bytes, for a kernel that keeps `entry_bytes` for each ratio row."""
     entry = 8
-    blocks = _LARGE_ARRAYS * layout.blocks * layout.width**2
+    blocks = entry_bytes * layout.blocks * layout.width**2
     links = (4 + 2 * workers) * layout.links**2
     constants = 6 * layout.rows**2 + 8 * layout.rows * layout.program.columns
     unfolded = 4 * 4 * layout.rows * layout.program.columns
-    return _BASE + entry * (blocks + links + constants + unfolded)
+    return _BASE + blocks + entry * (links + constants + unfolded)
 
 
 def available() -> int | None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from mechdesign.solvers.block.bound import bound
 from mechdesign.solvers.block.directions import Direction, Point, direction, link_residuals
+from mechdesign.solvers.block.kernel import Kernel
 from mechdesign.solvers.block.layout import Layout
 from mechdesign.solvers.block.parallel import Workers
 from mechdesign.solvers.block.rows import PairRows, recentred
@@ -31,10 +32,10 @@ _LAST_STEP = 0.99
 class Iterator:
     """The iterate with all its arrays, and one step at a time."""
 
-    def __init__(self, layout: Layout, workers: Workers) -> None:
+    def __init__(self, layout: Layout, workers: Workers, kernel: Kernel) -> None:
         self.layout, self.workers = layout, workers
         self.small = SmallRows(layout)
-        self.pairs = PairRows(layout, workers)
+        self.pairs = PairRows(layout, workers, kernel)
         self.blocks = Blocks(layout, workers, self.pairs, self.small)
         self.weight = total_weight(layout, self.small)
         self.point, mu = first_point(layout, self.small)
@@ -65,23 +66,24 @@ class Iterator:
     def keep(self) -> None:
         """Remember this iterate, in the memory that corrections would use: there are none after this."""
         self._kept = self.point
-        np.copyto(self.pairs.spare, self.pairs.y)
+        self.pairs.keep()
 
     def restore(self) -> None:
         """Return to the iterate that was kept last, if one was."""
         if self._kept is not None:
             self.point, self._kept = self._kept, None
-            self.pairs.y, self.pairs.spare = self.pairs.spare, self.pairs.y
+            self.pairs.restore()
 
     def step(self, *, corrections: bool = True) -> tuple[float, float, int]:
         """Move to the next iterate; return both step lengths and the number of corrections kept."""
         small, pairs, point = self.small, self.pairs, self.point
-        x = self.x
         system = LinkSystem(self.blocks, point.z, point.y)
-        predictor = direction(self.layout, small, self.blocks, system, point, np.zeros_like(x), np.zeros(small.size))
+        predictor = direction(
+            self.layout, small, self.blocks, system, point, np.zeros_like(pairs.x), np.zeros(small.size)
+        )
         centre = self._centre(predictor)
         f = centre * small.weights / point.z - predictor.q * predictor.dy
-        pulled = pairs.aim(x, np.ascontiguousarray(predictor.u[:, : x.shape[1]]), centre)
+        pulled = pairs.aim(self._rows_of(predictor), centre)
         found = direction(self.layout, small, self.blocks, system, point, pulled, f)
         steps = self._lengths(found)
         kept = 0
@@ -89,8 +91,7 @@ class Iterator:
             if min(steps) >= _LONG_ENOUGH:
                 break
             primal, dual = (min(1.0, 1.8 * step + 0.3) for step in steps)
-            u = self._rows_of(found)
-            pulled = pairs.recentre(x, u, primal, dual, centre)
+            pulled = pairs.recentre(self._rows_of(found), primal, dual, centre)
             product = (point.z * (1 + primal * found.q)) * (point.y + dual * found.dy)
             changed = f + recentred(product, centre * small.weights) / point.z
             other = direction(self.layout, small, self.blocks, system, point, pulled, changed)

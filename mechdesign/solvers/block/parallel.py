@@ -7,7 +7,6 @@ import ctypes
 import functools
 import importlib
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -25,33 +24,40 @@ _SUFFIXES = ("", "64_", "_64")
 class Workers:
     """A few threads that share the blocks, a batch of consecutive ones at a time, whoever is free taking the next.
 
-    NumPy's loops and the LAPACK calls of `kernel` release the interpreter's lock, so plain threads are enough.
+    The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
     """
 
-    def __init__(self, threads: int | None, blocks: int, batch: int) -> None:
+    def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
-        self.count = max(1, min(threads or os.cpu_count() or 1, len(self.batches)))
-        self._pool = ThreadPoolExecutor(self.count) if self.count > 1 else None
+        others = min(threads, len(self.batches)) - 1
+        self._pool = ThreadPoolExecutor(others) if others > 0 else None
+        self._others = range(1, 1 + others)
 
-    def run(self, task: Callable[[int, Iterator[slice]], Result]) -> list[Result]:
-        """Call ``task(worker, batches)`` in every worker, all drawing on one iterator; return the results in order.
+    def run(self, task: Callable[[int, slice], Result]) -> list[Result]:
+        """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
 
         An interruption is passed on only when all workers are done, so that nothing changes behind the caller's back.
         """
-        batches = iter(self.batches)
         if self._pool is None:
-            return [task(0, batches)]
-        futures = [self._pool.submit(task, worker, batches) for worker in range(self.count)]
+            return [task(0, batch) for batch in self.batches]
+        batches = iter(self.batches)
+        futures = [self._pool.submit(_drain, task, worker, batches) for worker in self._others]
         try:
-            return [future.result() for future in futures]
-        except BaseException:
+            results = _drain(task, 0, batches)
+            for future in futures:
+                results += future.result()
+            return results
+        finally:
             wait(futures)
-            raise
 
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:
             self._pool.shutdown(wait=True)
+
+
+def _drain(task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice]) -> list[Result]:
+    return [task(worker, batch) for batch in batches]
 
 
 @contextlib.contextmanager

@@ -9,16 +9,13 @@ column r, the block's inverse Hessian is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from mechdesign.solvers.block.kernel import Lapack
 from mechdesign.solvers.block.layout import Layout
 from mechdesign.solvers.block.parallel import Workers
-from mechdesign.solvers.block.rows import PairRows, Piece
+from mechdesign.solvers.block.rows import PairRows
 from mechdesign.solvers.block.small import SmallRows
 from mechdesign.solvers.block.stall import StallError
 
@@ -36,19 +33,13 @@ class Blocks:
 
     def __init__(self, layout: Layout, workers: Workers, pairs: PairRows, small: SmallRows) -> None:
         self.layout, self.workers, self.pairs, self.small = layout, workers, pairs, small
-        width, blocks = layout.width, layout.blocks
-        self.factors = np.empty((blocks, width, width))
-        self.pulled = np.empty((blocks, width))
-        self.products = np.empty(blocks)
+        self.kernel = pairs.kernel
+        self.points = np.empty((layout.blocks, layout.width))
+        self.pulled = np.empty((layout.blocks, layout.width))
+        self.products = np.empty(layout.blocks)
+        self.roots = np.zeros(layout.blocks, dtype=np.int64)
         self.schur = np.empty((layout.links, layout.links))
         self.raised = 0.0
-        self.points = np.empty((blocks, width))
-        self._diagonal = np.empty((blocks, layout.rows))
-        self._ones = np.ones(layout.rows)
-        self._inverse_ratios = 1 / layout.ratios
-        self.roots = np.zeros(blocks, dtype=np.int64)
-        self._lapack = [Lapack(width) for _ in range(workers.count)]
-        self._inverse = [np.empty((width, width)) for _ in range(workers.count)]
 
     def assemble(self, points: Array, z: Array, y: Array) -> None:
         """Build and factor all blocks at ξ = `points` (B, N) with slacks `z` and multipliers `y` of the small rows."""
@@ -57,137 +48,58 @@ class Blocks:
         if not (z > 0).all():
             raise StallError("rounding has left a slack that is not positive")
         self.points = points
-        self.roots = points[:, :n].argmax(axis=1)
-        self.pulled[:] = 0.0
-        small.pull(y, self.pulled)
-        products = y * z
-        self.products[:] = small.part(products).sum(axis=1)
+        self.pairs.x = x = np.ascontiguousarray(points[:, :n])
+        self.roots = x.argmax(axis=1)
+        pulled, products = np.zeros(x.shape), np.zeros(layout.blocks)
+        others, work = np.zeros(points.shape), y * z
+        small.pull(y, others)
+        self.products = small.part(work).sum(axis=1)
         for index in range(layout.floors):
-            self.products += small.floor(products, index).sum(axis=1)
-        x = np.ascontiguousarray(points[:, :n])
+            self.products += small.floor(work, index).sum(axis=1)
+        ratio = y / z
+        scale, columns, edges = layout.scale(points), np.empty(points.shape), np.empty(points.shape)
 
-        def task(worker: int, batches: Iterator[slice]) -> tuple[Array, float]:
-            schur = np.zeros((layout.links, layout.links))
-            raised = 0.0
-            for piece in self.pairs.pieces(worker, batches):
-                if not self._add_pairs(piece, x):
-                    raised = np.inf
-                if not np.isfinite(raised):
-                    continue
-                if piece.rows.stop < n:
-                    continue
-                for block in range(piece.blocks.start, piece.blocks.stop):
-                    self._complete(block, z, y)
-                    raised = max(raised, self._lapack[worker].factor(self.factors[block]))
-                    if np.isfinite(raised):
-                        self._accumulate(worker, block, schur)
-            return schur, raised
+        def task(worker: int, blocks: slice) -> float:
+            kernel = self.kernel
+            if not kernel.assemble(worker, blocks, x, pulled, products):
+                return np.inf
+            for index in range(layout.floors):
+                own = small.part(ratio)[:, index]
+                kernel.add_floor(worker, blocks, index, points, small.floor(ratio, index), own)
+            self.pulled[blocks] = others[blocks]
+            self.pulled[blocks, :n] += pulled[blocks]
+            self.products[blocks] += products[blocks]
+            edges[blocks] = points[blocks] * self.pulled[blocks]
+            raised = kernel.factor(worker, blocks, self.roots, edges, self.products)
+            if np.isfinite(raised):
+                kernel.accumulate(worker, blocks, self.roots, scale, layout.counts, columns)
+            return raised
 
-        parts = self.workers.run(task)
-        total = parts[0][0]
-        for part, _ in parts[1:]:
-            total += part
-        self.raised = max(raised for _, raised in parts)
-        # LAPACK fills one triangle only.
-        np.copyto(total, np.triu(total) + np.triu(total, 1).T)
-        self.schur = layout.average_matrix(total)
+        self.raised = max(self.workers.run(task))
+        total = self.kernel.schur()
+        if np.isfinite(self.raised):
+            total += self._around_rays(scale, columns)
+        # Kernels fill one triangle only.
+        self.schur = layout.average_matrix(np.triu(total) + np.triu(total, 1).T)
 
-    def _add_pairs(self, piece: Piece, x: Array) -> bool:
-        """Write the part of H that comes from a piece of the ratio rows, not yet symmetric; add to Bᵀy and Σ y z.
-
-        Return False, and write nothing, when rounding has left a slack that is not positive.
-
-        H_st = −g x_s x_t W_st and its transpose, H_uu = x_u² (Σ_t W_ut + Σ_s W_su g_su²) less the cross term of the
-        diagonal row, with W = y/z.
-        """
-        n = self.layout.rows
-        blocks, rows = piece.whole
-        grown = self.pairs.measure(piece, x)
-        if grown is None:
-            return False
-        y = self.pairs.y[piece.whole]
-        z, other = piece.buffers[1:3]
-        np.multiply(y, z, out=other)
-        self.products[blocks] += (other @ self._ones).sum(axis=1)
-        self.pairs.pull(piece, y, self.pulled[:, :n])
-        # W g x_t = y ρ.
-        weighted = piece.buffers[1]
-        np.multiply(y, self.pairs.rho[piece.whole], out=weighted)
-        hessian = self.factors[blocks, rows, :n]
-        np.multiply(weighted, x[blocks, rows, None], out=hessian)
-        if rows.start == 0:
-            self._diagonal[blocks] = 0.0
-        np.multiply(weighted, self._inverse_ratios[rows], out=other)
-        own = (other @ (1 / x[blocks])[:, :, None])[:, :, 0]
-        self._diagonal[blocks, rows] += x[blocks, rows] ** 2 * own
-        weighted *= grown
-        self._diagonal[blocks] += self._ones[: weighted.shape[1]] @ weighted
-        return True
-
-    def _complete(self, block: int, z: Array, y: Array) -> None:
-        """Make the Hessian of a block symmetric, add its floors, and change to the basis of its ray."""
-        layout, small = self.layout, self.small
-        n = layout.rows
-        matrix = self.factors[block]
-        point = self.points[block]
-        pairs = matrix[:n, :n]
-        diagonal = self._diagonal[block] - 2 * pairs.diagonal()
-        np.copyto(pairs, -(pairs + pairs.T))
-        np.fill_diagonal(pairs, diagonal)
-        matrix[n:, :] = 0.0
-        matrix[:, n:] = 0.0
-        for index, error in enumerate(layout.errors):
-            ratio = small.floor(y, index)[block] / small.floor(z, index)[block]
-            rows = error * point[:n]
-            weighted = rows * ratio[:, None]
-            pairs += rows.T @ weighted
-            part = n + index
-            matrix[part, :n] = matrix[:n, part] = -point[part] * weighted.sum(axis=0)
-            own = small.part(y)[block, index] / small.part(z)[block, index]
-            matrix[part, part] = point[part] ** 2 * (ratio.sum() + own)
-        root = self.roots[block]
-        matrix[root, :] = matrix[:, root] = point * self.pulled[block]
-        matrix[root, root] = self.products[block]
-
-    def _accumulate(self, worker: int, block: int, schur: Array) -> None:
-        """Add count · E Ξ Q Ξ Eᵀ of a block to the upper triangle of `schur`."""
-        layout, inverse = self.layout, self._inverse[worker]
-        width, root, point = layout.width, self.roots[block], self.points[block]
-        self._lapack[worker].invert(self.factors[block], inverse)
-        if layout.members:
-            np.copyto(inverse, np.triu(inverse) + np.triu(inverse, 1).T)
-        p = np.concatenate([inverse[:root, root], [0.0], inverse[root, root + 1 :]])
-        corner = inverse[root, root]
-        inverse[root, :] = inverse[:, root] = 0.0
-        inverse += (p + corner)[:, None]
-        inverse += p
-        inverse *= (layout.counts[block] * point)[:, None]
-        inverse *= point
-        schur[:width, :width] += inverse
-        if layout.members:
-            cost, row = layout.member_cost[:, block], layout.member_row
-            schur[:width, width:] -= inverse[:, row] * cost
-            schur[width:, width:] += inverse[np.ix_(row, row)] * cost[:, None] * cost
+    def _around_rays(self, scale: Array, columns: Array) -> Array:
+        """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ), one product of rank 2B, from the columns P[:, r] (B, N)."""
+        index = np.arange(self.layout.blocks)
+        corners = columns[index, self.roots, None] / 2
+        columns[index, self.roots] = 0.0
+        product: Array = scale.T @ (self.layout.counts[:, None] * scale * (columns[:, self.layout.linked] + corners))
+        return product + product.T
 
     def solve(self, right: Array) -> Array:
         """Return u (B, N) with H u = ξ∘right for every block."""
-        layout = self.layout
+        index = np.arange(self.layout.blocks)
         steps = self.points * right
-        totals = steps.sum(axis=1)
-        index = np.arange(layout.blocks)
-        steps[index, self.roots] = totals
-
-        def task(worker: int, batches: Iterator[slice]) -> None:
-            lapack = self._lapack[worker]
-            for batch in batches:
-                for block in range(batch.start, batch.stop):
-                    lapack.solve(self.factors[block], steps[block])
-
-        self.workers.run(task)
+        steps[index, self.roots] = steps.sum(axis=1)
+        self.workers.run(lambda worker, blocks: self.kernel.solve(worker, blocks, steps))
         shift = steps[index, self.roots]
         steps += shift[:, None]
         steps[index, self.roots] = shift
-        layout.symmetrise(steps)
+        self.layout.symmetrise(steps)
         return steps
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective, repaired
+from mechdesign.solvers.block.kernel import Kernel, choose
 from mechdesign.solvers.block.layout import Layout, lay_out
 from mechdesign.solvers.block.memory import available, needed
 from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.multipliers import sparsify, unfold
 from mechdesign.solvers.block.parallel import Workers, single_threaded_blas
-from mechdesign.solvers.block.rows import batch_size
 from mechdesign.solvers.block.stall import StallError
 from mechdesign.solvers.block.symmetry import Symmetry
 from mechdesign.solvers.contract import Options, Progress, Status
@@ -24,6 +25,7 @@ __all__ = ["BlockSolution", "Iteration", "solve_block"]
 
 Array = npt.NDArray[np.float64]
 
+_EXTRA = {"arrays", "device", "memory"}
 _LARGEST_ITERATION = 200
 # What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
 _LINKED = 1e-8
@@ -92,29 +94,36 @@ def solve_block(
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
-    Time limit, threads and reports are those of `options`. After Ctrl-C the best so far is returned.
+    Time limit, threads and reports are those of `options`; `options.extra` may hold "memory", the most bytes to take,
+    "arrays", the library that does the work ("numpy", "numba" or "torch"), and "device", where torch does it ("cpu",
+    "cuda"). After Ctrl-C the best so far is returned.
     Raises SolverError before anything is done when the estimated memory exceeds what there is.
     """
     options = options or Options()
-    unknown = set(options.extra) - {"memory"}
+    unknown = set(options.extra) - _EXTRA
     if unknown:
-        raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound="memory (bytes)")
+        bound = "memory (bytes), arrays (numpy, numba or torch) or device"
+        raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
     clock = time.perf_counter()
     constant = _constant(program, clock)
     if constant is not None:
         return constant
     layout = lay_out(program, symmetry)
-    memory = _check_memory(layout, options)
+    arrays, device = options.extra.get("arrays"), options.extra.get("device")
+    chosen = choose(arrays, device, layout.blocks * layout.rows**2)
+    threads = min(options.threads or os.cpu_count() or 1, layout.blocks)
+    memory = _check_memory(layout, options, threads, chosen)
     with single_threaded_blas():
-        workers = Workers(options.threads, layout.blocks, batch_size(layout.rows))
+        kernel = chosen(layout, threads, device)
+        workers = Workers(kernel.threads, layout.blocks, kernel.batch)
         try:
-            return _iterate(layout, workers, options, gap, clock, memory)
+            return _iterate(Iterator(layout, workers, kernel), options, gap, clock, memory)
         finally:
             workers.close()
 
 
-def _check_memory(layout: Layout, options: Options) -> int:
-    estimate = needed(layout, options.threads or 2)
+def _check_memory(layout: Layout, options: Options, threads: int, kernel: type[Kernel]) -> int:
+    estimate = needed(layout, threads, kernel.ENTRY_BYTES)
     limit = options.extra.get("memory", available())
     if isinstance(limit, int | float) and estimate > limit:
         raise SolverError(
@@ -128,11 +137,9 @@ def _check_memory(layout: Layout, options: Options) -> int:
     return estimate
 
 
-def _iterate(
-    layout: Layout, workers: Workers, options: Options, gap: float, clock: float, memory: int
-) -> BlockSolution:
+def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory: int) -> BlockSolution:
+    layout = state.layout
     program = layout.program
-    state = Iterator(layout, workers)
     history: list[Iteration] = []
     best_lower, best_gap, since = -np.inf, np.inf, 0
     status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"

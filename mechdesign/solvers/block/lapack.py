@@ -1,0 +1,126 @@
+"""Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
+
+SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
+ctypes, do not, so that threads run side by side. Matrices are symmetric float64 arrays in C order, named by their
+address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+
+__all__ = ["Lapack", "address"]
+
+Array = npt.NDArray[np.float64]
+
+# The diagonal is raised by 1 + _RAISE · 30^k, k = 0, 1, …, until the factorisation succeeds.
+_RAISE = 1e-15
+_RAISE_GROWTH = 30.0
+_RAISE_LIMIT = 1e-2
+
+# Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
+_LEAF = 48
+
+
+def _pointer(module: Any, name: str, arguments: int) -> Any:
+    capsule = module.__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)
+    return prototype(get_pointer(capsule, get_name(capsule)))
+
+
+_POTRF = _pointer(scipy.linalg.cython_lapack, "dpotrf", 5)
+_TRTRI = _pointer(scipy.linalg.cython_lapack, "dtrtri", 6)
+_LAUUM = _pointer(scipy.linalg.cython_lapack, "dlauum", 5)
+_TRMM = _pointer(scipy.linalg.cython_blas, "dtrmm", 11)
+_TRSV = _pointer(scipy.linalg.cython_blas, "dtrsv", 8)
+
+
+def address(array: Array) -> int:
+    """Return where an array starts in memory."""
+    return int(array.ctypes.data)
+
+
+class Lapack:
+    """LAPACK on matrices of one size; one object per thread, because `info` is its own."""
+
+    def __init__(self, size: int) -> None:
+        self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
+        self._cells |= {1.0: ctypes.c_double(1.0), -1.0: ctypes.c_double(-1.0)}
+        self._info = ctypes.c_int(0)
+        self._info_at = ctypes.addressof(self._info)
+        self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
+        self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
+        self._inversion: list[Callable[[int], None]] = []
+        self._plan_inversion(0, size)
+
+    def _at(self, cell: object) -> int:
+        return ctypes.addressof(self._cells[cell])
+
+    def _integer(self, value: int) -> int:
+        return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
+
+    def factor(self, matrix: Array) -> float:
+        """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return how far it was raised.
+
+        The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
+        raised by a factor 1 + δ, the least of 1e-15 · 30^k that works; infinity means that none up to 1e-2 did.
+        """
+        at = address(matrix)
+        diagonal = matrix.diagonal().copy()
+        raised = 0.0
+        while True:
+            _POTRF(self._lower, self._size_at, at, self._size_at, self._info_at)
+            if self._info.value == 0:
+                return raised
+            raised = raised * _RAISE_GROWTH if raised else _RAISE
+            if not raised <= _RAISE_LIMIT:
+                return np.inf
+            np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
+            np.fill_diagonal(matrix, diagonal * (1 + raised))
+
+    def invert(self, factor: int) -> None:
+        """Replace the factor by the upper triangle of the inverse of the factored matrix."""
+        for step in self._inversion:
+            step(factor)
+        _LAUUM(self._lower, self._size_at, factor, self._size_at, self._info_at)
+
+    def _plan_inversion(self, start: int, size: int) -> None:
+        """List the calls that invert the triangle of `size` rows at the offset `start`.
+
+        [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
+        """
+        lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
+        if size <= _LEAF:
+            length = self._integer(size)
+            self._inversion.append(lambda at: _TRTRI(lower, plain, length, at + start, stride, info))
+            return
+        first = (size // 2 + 7) // 8 * 8
+        corner, second = start + 8 * first, start + 8 * first * (1 + self._size)
+        self._plan_inversion(start, first)
+        self._plan_inversion(second, size - first)
+        shape = self._integer(size - first), self._integer(first)
+        for side, triangle, factor in ((self._right, start, self._at(-1.0)), (lower, second, self._at(1.0))):
+            self._inversion.append(
+                functools.partial(self._multiply, (side, lower, plain, plain, *shape, factor), triangle, corner)
+            )
+
+    def _multiply(self, fixed: tuple[int, ...], triangle: int, corner: int, at: int) -> None:
+        _TRMM(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
+
+    def solve(self, factor: int, right: int) -> None:
+        """Replace the contiguous vector (size,) at `right` by the solution of the factored system."""
+        size, one = self._size_at, self._one_at
+        _TRSV(self._lower, self._plain, self._plain, size, factor, size, right, one)
+        _TRSV(self._lower, self._transposed, self._plain, size, factor, size, right, one)

@@ -1,0 +1,257 @@
+"""The contract of the block solver's kernels: each against plain formulas, and all of them against one another."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from block_cases import grid, violation
+
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.programs.block import BlockProgram
+from mechdesign.solvers.block import find_symmetry, kernel_numpy, solve_block
+from mechdesign.solvers.block.kernel import choose
+from mechdesign.solvers.block.layout import lay_out
+from mechdesign.solvers.block.method import Iterator
+from mechdesign.solvers.block.parallel import Workers
+from mechdesign.solvers.block.schur import Blocks
+from mechdesign.solvers.contract import Options, Status
+
+
+def _installed(name):
+    missing = name != "numpy" and importlib.util.find_spec(name) is None
+    return pytest.param(name, marks=pytest.mark.skipif(missing, reason=f"{name} is an extra and not installed"))
+
+
+KERNELS = [_installed(name) for name in ("numpy", "numba", "torch")]
+PROGRAMS = {
+    "metric": grid(4, 3),
+    "few-columns": BlockProgram(np.ascontiguousarray(grid(4, 3).cost[:, :2]), grid(4, 3).exponents),
+    "one-row": BlockProgram(np.array([[1.0, 2.0, 0.5]]), np.array([[np.inf]])),
+    "joint": grid(3, 3, floor=0.8),
+    "worst-joint": grid(3, 3, floor=0.8, worst=True),
+    "threshold": grid(4, 3, masked=lambda distance: distance > 1.5),
+}
+
+
+class Case:
+    """A kernel after a few iterations, steps u to try, and the plain (B, n, n) arrays that belong to them."""
+
+    def __init__(self, name, program):
+        self.layout = layout = lay_out(program)
+        self.kernel = choose(name, None, 0)(layout, 1, None)
+        self.workers = Workers(1, layout.blocks, 4)
+        self.state = Iterator(layout, self.workers, self.kernel)
+        for _ in range(3):
+            self.state.measure()
+            self.state.step()
+        self.state.measure()
+        rng = np.random.default_rng(5)
+        self.u = 0.3 * rng.standard_normal((layout.blocks, layout.rows))
+        self.y = self.kernel.multipliers().copy()
+        x = self.state.x
+        self.z = layout.ratios * x[:, None, :] - x[:, :, None]
+        dx = x * self.u
+        self.q = (layout.ratios * dx[:, None, :] - dx[:, :, None]) / self.z
+        self.bound = np.ones(layout.ratios.shape, dtype=bool) if layout.free is None else ~layout.free
+
+    def pull(self, values):
+        return (self.layout.ratios * values).sum(axis=1) - values.sum(axis=2)
+
+    def targets(self):
+        """Recover φ from how y advances, and return to the y before."""
+        before = self.kernel.multipliers().copy()
+        self.state.pairs.advance(self.u, 0.5)
+        after = self.kernel.multipliers().copy()
+        rest = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+        phi = (rest - 0.5) / 0.5 + self.q
+        self.kernel.multipliers()[:] = before
+        return phi
+
+
+@pytest.fixture(params=KERNELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(params=PROGRAMS)
+def case(name, request, monkeypatch):
+    # Tiles of one row and more exercise the seams between them.
+    monkeypatch.setattr(kernel_numpy, "_TILE", 30)
+    return Case(name, PROGRAMS[request.param])
+
+
+def test_start(case):
+    pairs, layout = case.state.pairs, case.layout
+    pairs.start(case.state.x, 0.5)
+    assert np.allclose(case.kernel.multipliers(), 0.5 * layout.weights / case.z, rtol=1e-12, atol=0)
+
+
+def test_predict(case):
+    low, high = case.state.pairs.predict(case.u)
+    assert low == pytest.approx(-case.q.min(), rel=1e-5)
+    assert high == pytest.approx(1 + case.q.max(), rel=1e-5)
+
+
+def test_targets_and_what_is_pulled_belong_together(case):
+    """Whatever rounding does to the targets, steps and pulled sums use the same ones, to double precision."""
+    pairs, layout = case.state.pairs, case.layout
+    centre = 0.1 * case.state.mu
+    pulled = pairs.aim(case.u, centre)
+    phi = case.targets()
+    scale = np.abs(case.pull(case.y * np.abs(phi))).max()
+    assert np.abs(pulled - case.pull(case.y * phi)).max() <= 1e-12 * scale
+    with np.errstate(invalid="ignore"):
+        kappa = centre * layout.weights / (case.y * case.z)
+    expected = kappa + case.q * (1 + case.q)
+    assert np.allclose(phi[:, case.bound], expected[:, case.bound], rtol=3e-6, atol=1e-6)
+
+    primal, dual = pairs.ratios(case.u)
+    change = (phi - 1 - case.q)[:, case.bound]
+    assert primal == pytest.approx(-case.q.min(), rel=1e-5)
+    assert dual == pytest.approx(-change.min(), rel=1e-5, abs=1e-5)
+
+    pulled = pairs.recentre(case.u, 0.7, 0.4, centre)
+    assert np.array_equal(case.targets(), phi)
+    pairs.accept()
+    corrected = case.targets()
+    assert np.abs(pulled - case.pull(case.y * corrected)).max() <= 1e-12 * scale
+    product = (1 + 0.7 * case.q) * (1 + 0.4 * (phi - 1 - case.q))
+    wanted = phi + np.maximum(np.clip(product, 0.1 * kappa, 10 * kappa) - product, -10 * kappa)
+    size = np.abs(kappa) + np.abs(product) + np.abs(phi)
+    assert (np.abs(corrected - wanted) <= 1e-5 * size)[:, case.bound].all()
+
+
+def test_free_pairs_never_move(case):
+    case.state.pairs.aim(case.u, case.state.mu)
+    case.state.pairs.advance(case.u, 0.9)
+    assert (case.kernel.multipliers()[:, ~case.bound] == 0).all()
+    assert (case.kernel.multipliers()[:, case.bound] != 0).all()
+
+
+def test_keep_and_restore(case):
+    case.kernel.keep()
+    case.state.pairs.aim(case.u, case.state.mu)
+    case.state.pairs.ratios(case.u)
+    case.state.pairs.advance(case.u, 0.1)
+    assert not np.array_equal(case.kernel.multipliers(), case.y)
+    case.kernel.restore()
+    assert np.array_equal(case.kernel.multipliers(), case.y)
+
+
+def _plain_hessians(case):
+    """Return each block's Hessian in relative steps, from the rows themselves."""
+    layout, small, point = case.layout, case.state.small, case.state.point
+    n = layout.rows
+    for block in range(layout.blocks):
+        x = point.points[block]
+        rows, weights = [], []
+        for s in range(n):
+            for t in range(n):
+                row = np.zeros(layout.width)
+                row[t] += layout.ratios[s, t] * x[t]
+                row[s] -= x[s]
+                rows.append(row)
+                weights.append(case.y[block, s, t] / case.z[block, s, t])
+        for index, error in enumerate(layout.errors):
+            for h in range(error.shape[0]):
+                row = np.concatenate([error[h] * x[:n], np.zeros(layout.floors)])
+                row[n + index] = -x[n + index]
+                rows.append(row)
+                weights.append((small.floor(point.y, index) / small.floor(point.z, index))[block, h])
+            own = np.zeros(layout.width)
+            own[n + index] = x[n + index]
+            rows.append(own)
+            weights.append((small.part(point.y) / small.part(point.z))[block, index])
+        matrix = np.array(rows)
+        yield matrix.T @ (np.array(weights)[:, None] * matrix)
+
+
+def test_hessians_solves_and_schur_complement(case):
+    layout, blocks, points = case.layout, case.state.blocks, case.state.point.points
+    right = np.random.default_rng(1).random((layout.blocks, layout.width))
+    u = blocks.solve(right)
+    total = np.zeros((layout.links, layout.links))
+    scale = layout.scale(points)
+    for block, hessian in enumerate(_plain_hessians(case)):
+        assert np.allclose(hessian @ u[block], points[block] * right[block], rtol=1e-7, atol=1e-11)
+        inverse = np.linalg.inv(hessian)[np.ix_(layout.linked, layout.linked)]
+        total += layout.counts[block] * inverse * scale[block][:, None] * scale[block]
+    assert np.allclose(blocks.schur, total, rtol=1e-6, atol=1e-9 * np.abs(total).max())
+    assert np.allclose(blocks.pulled[:, : layout.rows], _all_pulled(case), rtol=1e-10, atol=1e-13)
+
+
+def _all_pulled(case):
+    layout, small = case.layout, case.state.small
+    out = np.zeros((layout.blocks, layout.width))
+    out[:, : layout.rows] = case.pull(case.y)
+    small.pull(case.state.point.y, out)
+    return out[:, : layout.rows]
+
+
+def test_a_slack_that_is_not_positive_is_noticed(case):
+    if case.layout.rows == 1:
+        pytest.skip("a single row has no ratios")
+    points = case.state.point.points.copy()
+    points[0, 0] = 1e6
+    assert isinstance(case.state.blocks, Blocks)
+    case.state.blocks.assemble(points, case.state.point.z, case.state.point.y)
+    assert case.state.blocks.raised == np.inf
+
+
+def test_hessians_that_rounding_made_indefinite_are_raised(name):
+    case = Case(name, PROGRAMS["metric"])
+    layout, kernel = case.layout, case.kernel
+    whole, roots = slice(0, layout.blocks), np.zeros(layout.blocks, dtype=np.int64)
+    x, edges, corners = case.state.x, np.zeros((layout.blocks, layout.width)), np.ones(layout.blocks)
+
+    def factor():
+        pulled, products = np.zeros(x.shape), np.zeros(layout.blocks)
+        assert kernel.assemble(0, whole, x, pulled, products)
+        return kernel.factor(0, whole, roots, edges, corners)
+
+    assert factor() == 0.0
+    edges[0, 1:] = np.sqrt(case.state.blocks.products.max())
+    corners[0] = -1.0
+    assert factor() == np.inf
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        grid(6, 5),
+        grid(6, 5, 20.0),
+        grid(5, 5, 0.6, "hamming", floor=0.7),
+        grid(4, 4, 0.6, "hamming", floor=0.5, worst=True),
+        grid(6, 5, masked=lambda distance: distance > 1.5),
+    ],
+    ids=["metric", "huge", "joint", "worst-joint", "threshold"],
+)
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_all_kernels_solve_alike(name, program, symmetric):
+    symmetry = find_symmetry(program) if symmetric else None
+    expected = solve_block(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
+    found = solve_block(program, Options(extra={"arrays": name}), symmetry=symmetry)
+    assert found.status is expected.status is Status.OPTIMAL
+    assert abs(found.iterations - expected.iterations) <= 2
+    assert found.upper == pytest.approx(expected.upper, rel=6e-7)
+    assert found.lower <= expected.upper
+    assert violation(program, found.x) <= 1e-8
+
+
+def test_kernels_reach_a_tight_tolerance(name):
+    found = solve_block(grid(7, 7), Options(extra={"arrays": name}), gap=1e-9)
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= 1.2e-9 * found.upper
+
+
+def test_choices_that_cannot_be_had_are_refused(monkeypatch):
+    with pytest.raises(InputError, match=r"options\.extra\.arrays.*found 'fortran'; must be numpy, numba, torch"):
+        solve_block(grid(2, 2), Options(extra={"arrays": "fortran"}))
+    with pytest.raises(InputError, match=r"options\.extra\.device.*found 'cuda'; must be cpu"):
+        solve_block(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
+        solve_block(grid(2, 2), Options(extra={"device": "cuda"}))
+    assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
