@@ -16,6 +16,7 @@ from mechdesign.errors import CertificateError, InfeasibleError, InputError
 from mechdesign.export.sets import load_problem
 from mechdesign.model.graphs import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
+from mechdesign.solvers import Status
 from mechdesign.synthesis import assemble
 from mechdesign.synthesis import design as road
 from mechdesign.synthesis.mps import mps
@@ -325,3 +326,24 @@ def test_the_program_of_forbidden_answers_fixes_them_at_zero():
     fixed = re.findall(r"^ (\w+) bound (\S+) 0\b", text, re.MULTILINE)
     assert {name for _, name in fixed} == {"p_2", "p_5", "p_6"}
     assert "inf" not in text.lower()
+
+
+def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch):
+    limits = []
+    whole = road._whole
+
+    def interrupted(problem, solver, tolerance, rows, settings):
+        limits.append(settings.time_limit)
+        made = whole(problem, solver, tolerance, rows, settings)
+        return replace(made, status=Status.INTERRUPTED.value) if len(limits) == 2 else made
+
+    monkeypatch.setattr(road, "_whole", interrupted)
+    cost = np.full((8, 8), INF)
+    for part in range(4):
+        cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
+    graph = nx.Graph([(0, 1), (2, 3), (4, 5), (6, 7)])
+    made = md.design(md.Problem(np.full(8, 1 / 8), cost, [md.GraphPrivacy(1, graph)]))
+    assert limits[:2] == [None, None]
+    assert all(limit is not None and limit < 0.01 for limit in limits[2:])
+    assert made.status == Status.INTERRUPTED.value
+    assert made.certificate.holds
