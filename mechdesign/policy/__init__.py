@@ -75,7 +75,7 @@ _VALUES = {
     "union": "mechdesign.model.graphs",
 }
 
-__all__ = ["metrics", *_VALUES]
+__all__ = [*_VALUES]
 
 
 def __getattr__(name: str) -> object:
@@ -89,4 +89,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "metrics"])

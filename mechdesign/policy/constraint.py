@@ -33,7 +33,9 @@ def constrain(g: nx.Graph, support: ArrayLike) -> nx.Graph:
     kept = _support(g, support)
     result = nx.Graph()
     result.add_nodes_from(kept.tolist())
-    result.add_edges_from(g.subgraph(kept.tolist()).edges())
+    inside = set(kept.tolist())
+    # Faster than the edges of g.subgraph, which asks a filter about each of them.
+    result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(g.adj[s]) if s < t)
     return result
 
 

@@ -87,7 +87,7 @@ class KNormMechanism(ABC):
         values = {
             "epsilon": value,
             "points": places,
-            "graph": nx.freeze(nx.Graph(g)),
+            "graph": g if nx.is_frozen(g) else nx.freeze(nx.Graph(g)),
             "nodes": nodes,
             "_hulls": tuple(self._bodies(places, g, hull)),
             "_member": member,

@@ -135,7 +135,6 @@ class Planner:
 
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         graph, repaired = self._protected(members)
-        hull = sensitivity_hull(self.domain, graph) if repaired is None else repaired.hull_after
         everywhere = np.arange(self.domain.size)
         if self.mechanism == "lp":
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
@@ -150,25 +149,26 @@ class Planner:
                 isolated="release",
                 tolerance=self.tolerance,
             )
-            return Fitted(
-                graph, repaired, hull, made, made.channel, members if self.within == "component" else everywhere
-            )
+            answers = members if self.within == "component" else everywhere
+            return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = _KNORM[self.mechanism](epsilon, self.domain, graph, self.hull)
         channel = mechanism.channel(self.domain) if self.snap else None
+        shared = self.mechanism == "planar-isotropic" and self.hull == "graph"
+        hull = mechanism.hull(int(members[0])) if shared else sensitivity_hull(self.domain, graph)
         return Fitted(graph, repaired, hull, mechanism, channel, everywhere)
 
     def _protected(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
         """Return the policy graph on the members, such that the mechanism protects every one, if there are several."""
         graph = constrain(self.graph, members)
         repaired = None
-        if self.repair is not None and len(members) > 1 and exposed(self.domain, graph, self.hull).size:
+        alone = len(members) > 1 and isolated(graph).size > 0
+        if self.repair is not None and alone and exposed(self.domain, graph, self.hull).size:
             repaired = repair(self.domain, graph, self.repair, self.hull)
             graph = nx.Graph(repaired.graph)
         if self.mechanism == "lp" and self.hull == "graph":
             # An optimal channel has no hull, and protects only along edges.
-            alone = isolated(graph)
             pairs = protected_pairs(self.domain, graph, "graph")
-            graph.add_edges_from(pairs[np.isin(pairs, alone).any(axis=1)].tolist())
+            graph.add_edges_from(pairs[np.isin(pairs, isolated(graph)).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
 
 

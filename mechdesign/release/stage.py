@@ -194,7 +194,8 @@ class Stage:
                 assert isinstance(found, dict)
                 counts |= found
         elif isinstance(mechanism, KNormMechanism):
-            found = degree_of_protection(self.domain.points, self.graph, hull=self.hull_choice)
+            whole = self.hull_choice == "graph"
+            found = degree_of_protection(self.domain.points, self.graph, hull=self.hull if whole else "component")
             assert isinstance(found, dict)
             counts = found
         else:
