@@ -87,7 +87,7 @@ class KNormMechanism(ABC):
         values = {
             "epsilon": value,
             "points": places,
-            "graph": g if nx.is_frozen(g) else nx.freeze(nx.Graph(g)),
+            "graph": _own(g),
             "nodes": nodes,
             "_hulls": tuple(self._bodies(places, g, hull)),
             "_member": member,
@@ -234,6 +234,12 @@ class KNormMechanism(ABC):
         if not np.isfinite(coordinates).all():
             raise InputError("z", "holds numbers that are not finite", bound="finite coordinates")
         return coordinates
+
+
+def _own(g: nx.Graph) -> nx.Graph:
+    """Return a frozen graph that nobody can change: a copy, unless it is one already."""
+    # Views are frozen, too, and change with the graph behind them.
+    return g if nx.is_frozen(g) and not hasattr(g, "_graph") else nx.freeze(nx.Graph(g))
 
 
 def _observables(observables: Domain | ArrayLike, d: int) -> Floats:

@@ -178,6 +178,17 @@ def test_likelihood_is_density_and_knows_that_exact_hits_are_no_coincidence() ->
     assert mechanism.likelihood([0.0, 4.0]).tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
 
 
+def test_nobody_changes_the_graph_of_a_mechanism() -> None:
+    points, g = [[0.0], [1.0], [2.0]], nx.path_graph(3)
+    for given in (g, g.subgraph([0, 1, 2])):
+        mechanism = md.policy.Laplace(1, points, given)
+        g.remove_edge(1, 2)
+        assert mechanism.graph.has_edge(1, 2)
+        g.add_edge(1, 2)
+    frozen = nx.freeze(nx.path_graph(3))
+    assert md.policy.Laplace(1, points, frozen).graph is frozen
+
+
 def test_the_logarithm_of_the_likelihood_does_not_underflow() -> None:
     mechanism = md.policy.PlanarIsotropic(1, [[0.0], [1.0]], md.policy.complete(2))
     found = mechanism.log_likelihood([[0.5], [2000.0]])
