@@ -7,6 +7,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from trace_examples import released, ring, strip
 
@@ -465,3 +467,52 @@ def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None
     stage = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.2, 0.3, 0.5]).table(1)[0]
     for output in range(3):
         np.testing.assert_allclose(stage.log_likelihood(output), logarithm(stage.channel.matrix[:, output]), rtol=1e-14)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 6))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    # Few coordinates: collinear places, ties and degenerate hulls.
+    grid = np.array(list(itertools.product(range(4), range(3))), dtype=np.float64)
+    domain = md.Domain.from_points(grid[rng.choice(12, n, replace=False)])
+    g = nx.gnp_random_graph(n, data.draw(st.sampled_from([0.0, 0.3, 0.7])), seed=int(rng.integers(2**31)))
+    matrix = rng.dirichlet(np.ones(n), size=n) * (rng.random((n, n)) < 0.7) + 0.1 * np.eye(n)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    initial = rng.dirichlet(np.full(n, 0.3))
+    mechanism: Any = data.draw(st.sampled_from(MECHANISMS))
+    trace = Trace(
+        domain,
+        g,
+        data.draw(st.sampled_from(["0.01", 1, 20])),
+        matrix,
+        initial,
+        mechanism,
+        delta=data.draw(st.sampled_from([None, 0, 0.3])),
+        repair=data.draw(st.sampled_from(["area", "nearest", None])),
+        hull=data.draw(st.sampled_from(["component", "graph"])),
+        within=data.draw(st.sampled_from(["component", "map"])),
+        snap=mechanism == "lp" or data.draw(st.booleans()),
+        tolerance=1e-3,
+        rng=rng,
+    )
+    state = int(rng.choice(n, p=initial))
+    releases = []
+    for _ in range(3):
+        release = trace.step(state)
+        releases.append(release)
+        assert release.certificate is None or release.certificate.holds
+        assert release.posterior[state] > 0
+        joint = release.prior * np.exp(release.log_likelihood - release.log_likelihood.max())
+        np.testing.assert_allclose(release.posterior, joint / joint.sum(), rtol=1e-9, atol=1e-300)
+        if trace._planner.repair is not None and len(release.members) > 1:
+            assert release.stage.degrees[release.members].min() > 1
+        for edge in release.graph.edges:
+            pair = release.log_likelihood[list(edge)]
+            assert pair.max() == -np.inf or np.ptp(pair) <= float(release.epsilon) + 1e-6
+        state = int(rng.choice(n, p=matrix[state]))
+    np.testing.assert_allclose(
+        md.release.Adversary(matrix, initial).watch(releases).posteriors, [r.posterior for r in releases], rtol=1e-9
+    )
+    assert md.release.compose(releases).epsilon == 3 * release.epsilon
