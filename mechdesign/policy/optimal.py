@@ -67,7 +67,7 @@ def design(
 
     `within` says which answers are permitted:
 
-    - "component": the members of the secret's own component. Answers then tell the component, as PGLP's mechanisms do;
+    - "component": the members of the secret's own component. Answers then tell the component, which the policy allows;
       the other answers have an infinite cost in the `problem` of the design, and its lower bound is one for channels
       that never give them. The columns of the channel are the nodes.
     - "map": every member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m), and by
