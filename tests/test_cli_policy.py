@@ -132,6 +132,18 @@ def test_a_single_possible_secret_cannot_be_repaired():
     assert "the origin alone: no noise" in result.stdout
 
 
+def test_a_repair_need_not_be_looked_for():
+    result = run("policy", write(SPECIFICATION), "--no-repair", "--json")
+    assert json.loads(result.stdout)["repair"] is None
+    assert json.loads(result.stdout)["exposed"]["component"] == [5]
+    assert "repaired" not in run("policy", "s.toml", "--no-repair").stdout
+
+
+def test_budgets_are_no_matter_of_the_graph():
+    Path("b.csv").write_text("step,epsilon\n0,0.5\n1,0.25\n")
+    assert facts(LABELS.replace("epsilon = 1.1", 'epsilon = { budgets = "b.csv" }'))["epsilon"] == "0.5"
+
+
 def test_files_of_a_policy():
     assert run("policy", write(SPECIFICATION), "-o", "out", "--plot", "p.png").exit_code == 0
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json", "policy.svg"]

@@ -48,8 +48,9 @@ _MOST_NAMES = 12
     help=f"Write {FACTS}, {EDGES} (the repaired graph, for edges_csv) and {PICTURE} into a folder.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
+@click.option("--repair/--no-repair", default=True, help="Find the edges that protect whom nothing hides, or do not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def policy(specification: Path, directory: Path | None, plot: Path | None, as_json: bool) -> None:
+def policy(specification: Path, directory: Path | None, plot: Path | None, repair: bool, as_json: bool) -> None:
     """Show what a policy graph says: who is exposed, which noise it needs, and which edges would repair it.
 
     The graph is that of all [[privacy]] tables of kind "graph". The [policy] table says which secrets are possible,
@@ -60,7 +61,7 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, as_js
         if folder is not None:
             check_writable(folder)
     given = spec.read(specification)
-    problem, asked = given.problem(), given.policy
+    problem, asked = next(given.problems()), given.policy
     assert problem.secrets is not None
     for note in given.notes:
         say_note(note)
@@ -82,7 +83,8 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, as_js
             live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
         settings = asked.settings
         support = possible(settings, problem.prior)
-        found = overview(asked.graph, problem.secrets, support, settings.hull, settings.repair)
+        method = settings.repair if repair else None
+        found = overview(asked.graph, problem.secrets, support, settings.hull, method)
         if live is not None and (plot or directory):
             live(Progress("drawing", time.perf_counter() - started))
         drawn = _picture(problem.secrets, found) if can_draw(problem.secrets) and (plot or directory) else None
@@ -177,7 +179,7 @@ def _add_geometry(add: Any, domain: Domain, shape: Geometry) -> None:
         edges = _listed(f"{domain.labels[i]} – {domain.labels[j]}" for i, j in made.added)
         add(f"repaired ({made.method})", f"{len(made.added)} edge{'s' * (len(made.added) != 1)}: {edges}")
         add("hull of the repaired graph", _sized(made.hull_after, domain.unit))
-    elif shape.exposed[shape.judged].size:
+    elif shape.exposed[shape.judged].size and len(shape.degrees) == 1:
         add("repaired", "cannot be: a single secret is possible")
 
 

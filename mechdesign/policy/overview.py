@@ -32,7 +32,8 @@ class Geometry:
         exposed: for each hull, "component" and "graph", the nodes that a mechanism fitted to it exposes, sorted.
         degrees: for each node of the graph its degree of protection, in ascending order of the nodes.
         judged: the hull, "component" or "graph", by which degrees and repair were judged.
-        repair: the edges that protect the exposed nodes; None where none is exposed, or a single node is possible.
+        repair: the edges that protect the exposed nodes; None where none is exposed, where a single node is possible,
+            and where it was not asked for.
     """
 
     body: SensitivityHull
@@ -88,13 +89,13 @@ def overview(
     points: Domain | ArrayLike | None = None,
     support: Sequence[int] | Integers | None = None,
     hull: Literal["component", "graph"] = "component",
-    method: Method = "area",
+    method: Method | None = "area",
 ) -> Overview:
     """Return what a policy graph says, of the secrets in `support` where not all are possible.
 
     `points` holds the places f(s) of the secrets, a domain or an array (n, d); without them nothing is said of hulls.
-    `hull` is the one that the noise is fitted to, and `method` how exposed nodes are to be protected; see `exposed` and
-    `repair`. Raises `InputError` as these do.
+    `hull` is the one that the noise is fitted to, and `method` how exposed nodes are to be protected, None not at all;
+    see `exposed` and `repair`. Raises `InputError` as these do.
     """
     check_graph(g)
     possible = np.array(sorted(g), dtype=np.int64) if support is None else np.asarray(support, dtype=np.int64)
@@ -112,11 +113,11 @@ def overview(
     )
 
 
-def _geometry(g: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method) -> Geometry:
+def _geometry(g: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method | None) -> Geometry:
     found = {"component": exposed(places, g, "component"), "graph": exposed(places, g, "graph")}
     degrees = degree_of_protection(places, g, hull=hull)
     assert isinstance(degrees, dict)
-    repaired = repair(places, g, method, hull) if found[hull].size and len(g) > 1 else None
+    repaired = repair(places, g, method, hull) if method is not None and found[hull].size and len(g) > 1 else None
     return Geometry(sensitivity_hull(places, g), found, degrees, hull, repaired)
 
 
