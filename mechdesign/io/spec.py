@@ -24,10 +24,10 @@ A specification has a ``title`` and these tables; file names are relative to its
     ``within = "component" | "map"`` (where the answers of an optimal channel may lie: in the connected component of
     the secret, or anywhere); ``isolated = "refuse" | "repair" | "hull" | "release"`` (secrets without an edge, which
     such a channel would tell: refuse the policy, add edges that protect them, add those pairs that the hull protects
-    already, or tell them); ``repair = "area" | "nearest" | "best" | "exhaustive"`` (which edges are added); ``hull =
-    "component" | "graph"`` (whose sensitivity hull noise is fitted to, and who counts as exposed); and what is
-    possible, if not every secret: ``support = ["a", …]`` (indices or labels), or ``delta`` (the fewest secrets of
-    probability 1 − δ; of the prior, or, along a trace, of what is believed before each step).
+    already, or tell them; traces are always repaired); ``repair = "area" | "nearest" | "best" | "exhaustive"`` (which
+    edges are added); ``hull = "component" | "graph"`` (whose sensitivity hull noise is fitted to, and who counts as
+    exposed); and what is possible, if not every secret: ``support = ["a", …]`` (indices or labels), or ``delta`` (the
+    fewest secrets of probability 1 − δ; of the prior, or, along a trace, of what is believed before each step).
 ``[release]``, for `mechdesign release`:
     ``mechanism = "planar-isotropic" | "laplace" | "lp"``; ``transition``: exactly one of ``{ path, delimiter }`` (a
     matrix, row: the state now, column: the next one), ``{ estimated = true, smoothing }`` (from the check-ins or
