@@ -37,7 +37,7 @@ from rich.table import Table
 import mechdesign as md
 from mechdesign.policy import metrics
 
-EPSILONS = (0.5, 1.0, 1.5, 2.0)
+EPSILONS = (0.5, 1.0, 2.0)
 BLOCKS = (3, 4, 5)
 MECHANISMS = {"P-LM": "laplace", "P-PIM": "planar-isotropic", "LP": "lp"}
 SIZES = (10, 20, 30, 40, 50)

@@ -141,7 +141,11 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
     `values` holds one record per secret, all of the same number of attributes: an array of shape (n, a), or a list of
     tuples. Equal records differ in none, and are not joined.
     """
-    records = [tuple(_hashable(record, f"values[{index}]")) for index, record in enumerate(values)]
+    try:
+        given = list(values)
+    except TypeError as error:
+        raise InputError("values", "are not a list of records", value=values) from error
+    records = [tuple(_hashable(record, f"values[{index}]")) for index, record in enumerate(given)]
     if not records:
         raise InputError("values", "are empty", bound="at least one record")
     width = len(records[0])

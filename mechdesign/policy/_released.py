@@ -77,12 +77,15 @@ class Released:
         costs = np.zeros((len(others), d + 2))
         costs[:, d + 1] = np.sqrt((vectors**2).sum(axis=1))
         owners = self.member[others]
-        for owner in np.unique(owners):
-            rows = np.flatnonzero(owners == owner)
-            body, size = self.hulls[owner], self.sizes[owner]
+        sizes = self.sizes[owners]
+        # Components may share a hull; all nodes without an edge do.
+        shared = np.array([id(body) for body in self.hulls])[owners]
+        for one in np.unique(shared):
+            rows = np.flatnonzero(shared == one)
+            body = self.hulls[owners[rows[0]]]
             dimensions, volumes = body.grown(vectors[rows])
-            costs[rows, d - body.dimension] -= size * body.volume
-            costs[rows, d - dimensions] += (size + self.separate) * volumes
+            costs[rows, d - body.dimension] -= sizes[rows] * body.volume
+            costs[rows, d - dimensions] += (sizes[rows] + self.separate) * volumes
         # The column of dimension 0 says nothing.
         return others, np.delete(costs, d, axis=1)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
 from mechdesign.policy._body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
@@ -106,9 +106,7 @@ class SensitivityHull:
         volume, then a point of it by exponential spacings. `rng` is a NumPy generator or a seed; without it the
         operating system seeds one.
         """
-        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
-        if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in shape):
-            raise InputError("size", "is no size", value=size, bound="whole numbers >= 0")
+        shape = tuple(as_integer(one, "size", 0) for one in (size if isinstance(size, tuple) else (size,)))
         generator = np.random.default_rng(rng)
         count, r = math.prod(shape), self.dimension
         points = np.zeros((count, self.basis.shape[1]))
@@ -142,7 +140,10 @@ class SensitivityHull:
 
     def _vectors(self, v: ArrayLike) -> Floats:
         try:
-            vectors = np.asarray(v, dtype=np.float64)
+            raw = np.asarray(v)
+            if raw.dtype.kind == "c":
+                raise TypeError(f"an array of {raw.dtype} was given")
+            vectors = raw.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputError("v", f"is not an array of real numbers ({error})") from error
         d = self.basis.shape[1]

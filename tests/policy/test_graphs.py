@@ -261,6 +261,7 @@ def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
         lambda: policy.attribute([]),
         lambda: policy.attribute([(1, 2), (1,)]),
         lambda: policy.attribute([1, 2]),
+        lambda: policy.attribute(None),
         lambda: policy.union(),
         lambda: policy.union(policy.line(2), nx.DiGraph([(0, 1)])),
         lambda: policy.from_edges(3, [[0, 3]]),
