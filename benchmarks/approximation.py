@@ -114,7 +114,7 @@ def main() -> None:
     kept = certificate.distortion[0]
     values = f"{EPSILON}", f"{kept:.4f}", f"{certificate.expected_cost:.4f}", f"{certificate.relative_gap:.0e}", "yes"
     table.add_row("all", f"{n * n * (n - 1) + n * n + n + 1:,}", f"{seconds:.1f}", *values)
-    Console().print(table)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

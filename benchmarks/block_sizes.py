@@ -119,9 +119,7 @@ def main() -> None:
     if not arguments.no_symmetry:
         lines["symmetry"] = [*grids, *(["32x32"] if arguments.long else [])]
     heads = ("cells", "blocks", "steps", "seconds", "each", "grows", "peak GB", "told GB", "gap")
-    table = Table(
-        *heads, caption="each: seconds per step; grows: its exponent, 4 in theory"
-    )
+    table = Table(*heads, caption="each: seconds per step; grows: its exponent, 4 in theory")
     found: dict[str, dict[int, dict[str, float]]] = {}
     for name, sizes in lines.items():
         found[name] = {}
@@ -144,7 +142,7 @@ def main() -> None:
                 f"{facts['estimate'] / 1e9:.2f}",
                 f"{facts['gap']:.0e}",
             )
-    Console().print(table)
+    Console(width=100).print(table)
     if arguments.plot:
         title = f"{arguments.kind.capitalize()} privacy, {arguments.cost} cost, all pairs: how the block method grows"
         growth(found, title).savefig(arguments.plot, dpi=150)
