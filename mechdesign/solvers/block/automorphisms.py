@@ -2,8 +2,9 @@
 
 An automorphism is fixed by where it sends a *base*: rows b1, b2, … such that no two rows have the same relations to all
 of them (three points on a grid). Every consistent choice of images of the base is tried, completed to a permutation of
-the rows by matching relations, and accepted only after the whole program has been compared, to a relative tolerance of
-1e-9. What such differences do to a solution is smaller than that, and bounds are recomputed without symmetry anyway.
+the rows by matching relations, and accepted only after the whole program has been compared, row by row, to a relative
+tolerance of 1e-9: rows of little weight count as much as others. What such differences do to a solution is smaller than
+that, and bounds are recomputed without symmetry anyway.
 """
 
 from __future__ import annotations
@@ -53,16 +54,19 @@ def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
     identity = trivial(program)
     n = program.rows
     rows = np.unique(np.vstack([np.arange(n)[None, :], rows]), axis=0)
-    cost = program.cost if program.worst is None else program.worst.cost
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(n)):
         return identity
+    sizes, cost = _scaled(program.cost if program.worst is None else program.worst.cost)
+    errors = [_scaled(floor.error.T) for floor in program.floors]
     kept: list[tuple[Integers, Integers, list[Integers]]] = []
     for element in rows:
         # Not for an infinite difference: both sides are infinite there.
         if not _alike(program.exponents[np.ix_(element, element)], program.exponents):
             continue
+        if not all(_close(scales[element], scales) for scales in (sizes, *(scales for scales, _ in errors))):
+            continue
         columns = _match(cost.T, cost[element].T)
-        estimates = [_match(floor.error, floor.error[:, element]) for floor in program.floors]
+        estimates = [_match(error.T, error[element].T) for _, error in errors]
         if columns is not None and all(found is not None for found in estimates):
             kept.append((element, columns, [found for found in estimates if found is not None]))
     members = [element if program.worst is not None else element[:0] for element, _, _ in kept]
@@ -193,6 +197,17 @@ def _match(first: Array, second: Array) -> Integers | None:
 def _clusters_together(first: Array, second: Array) -> tuple[Integers, Integers]:
     labels = _clusters(np.concatenate([first, second]))
     return labels[: first.size], labels[first.size :]
+
+
+def _scaled(matrix: Array) -> tuple[Array, Array]:
+    """Return the largest entry of each row, and the matrix with its rows divided by these."""
+    sizes = np.abs(matrix).max(axis=1, initial=0.0)
+    return sizes, matrix / np.where(sizes > 0, sizes, 1.0)[:, None]
+
+
+def _close(first: Array, second: Array) -> bool:
+    """Tell whether two vectors agree to the tolerance, entry by entry."""
+    return bool((np.abs(first - second) <= _TOLERANCE * np.maximum(first, second)).all())
 
 
 def _alike(first: Array, second: Array) -> bool:

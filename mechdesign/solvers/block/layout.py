@@ -44,6 +44,9 @@ class Layout:
     per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost. `images` (G, L): the linking
     rows under each element of the symmetry group, the identity first. `stabilisers`: for each g > 1 the blocks (k,)
     that g elements map to themselves, with what those do to each block's variables (k, g, N).
+
+    `ratios` are symmetric to the bit, and so are the steps that `symmetrise` returns: all that kernels compute entry by
+    entry then is, too. Otherwise the multipliers would drift apart where symmetric steps cannot correct them.
     """
 
     program: BlockProgram
@@ -116,10 +119,12 @@ class Layout:
     def symmetrise(self, steps: Array) -> None:
         """Average the steps (B, N) of each block over the elements that map it to itself, in place.
 
-        In exact arithmetic they are symmetric already; rounding along nearly flat directions is not.
+        In exact arithmetic they are symmetric already; rounding along nearly flat directions is not. Entries of one
+        orbit come out equal to the bit.
         """
         for blocks, moved in self.stabilisers:
-            steps[blocks] = steps[blocks[:, None, None], moved].mean(axis=1)
+            average = steps[blocks[:, None, None], moved].mean(axis=1)
+            steps[blocks] = np.take_along_axis(average, moved.min(axis=1), axis=1)
 
     @property
     def linked(self) -> Integers:
@@ -155,6 +160,8 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     n, m = program.rows, program.columns
     symmetry = symmetry if symmetry is not None else trivial(program)
     exponents = program.exponents
+    for rows in symmetry.rows[1:]:
+        exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
     bounded = exponents <= LARGEST_EXPONENT
     ratios = np.where(bounded, np.exp(np.where(bounded, exponents, 0.0)), _FREE)
     least = float(exponents[bounded].min()) if bounded.any() else 1.0

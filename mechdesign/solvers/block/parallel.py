@@ -38,9 +38,9 @@ class Workers:
 
         An interruption is passed on only when all workers are done, so that nothing changes behind the caller's back.
         """
-        if self._pool is None:
-            return [task(0, batch) for batch in self.batches]
         batches = iter(self.batches)
+        if self._pool is None:
+            return _drain(task, 0, batches)
         futures = [self._pool.submit(_drain, task, worker, batches) for worker in self._others]
         try:
             results = _drain(task, 0, batches)
@@ -57,7 +57,9 @@ class Workers:
 
 
 def _drain(task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice]) -> list[Result]:
-    return [task(worker, batch) for batch in batches]
+    # What overflows at the end of the range is noticed where it matters: a step that is not finite ends the iteration.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return [task(worker, batch) for batch in batches]
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective, repaired
+from mechdesign.solvers.block.bound import bound
+from mechdesign.solvers.block.directions import Point
 from mechdesign.solvers.block.kernel import Kernel, choose
 from mechdesign.solvers.block.layout import Layout, lay_out
 from mechdesign.solvers.block.memory import available, needed
@@ -39,6 +41,9 @@ _NEAR = 1e-4
 _PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
 _PROGRESS = 0.9
 _SHORT = 1e-4
+# Up to so many ratio rows the multipliers of the best bound are copied; beyond, they are kept once the gap is small.
+_COPIED = 4_000_000
+_PRICE = 4.0
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
 
@@ -113,7 +118,7 @@ def solve_block(
     chosen = choose(arrays, device, layout.blocks * layout.rows**2)
     threads = min(options.threads or os.cpu_count() or 1, layout.blocks)
     memory = _check_memory(layout, options, threads, chosen)
-    with single_threaded_blas():
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         kernel = chosen(layout, threads, device)
         workers = Workers(kernel.threads, layout.blocks, kernel.batch)
         try:
@@ -141,13 +146,22 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
     layout = state.layout
     program = layout.program
     history: list[Iteration] = []
-    best_lower, best_gap, since = -np.inf, np.inf, 0
+    # The best x and the best multipliers need not be those of one iterate.
+    best: tuple[float, Array] | None = None
+    proof: tuple[Point, Array] | None = None
+    copied = layout.blocks * layout.rows**2 <= _COPIED
+    best_lower, best_gap, least, since = -np.inf, np.inf, np.inf, 0
     status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
     unit = _UNIT * _largest_cost(program)
     steps = (1.0, 1.0, 0)
     try:
         for iteration in range(_LARGEST_ITERATION):
             lower, lacking = state.measure()
+            if copied:
+                # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
+                pulled = state.blocks.pulled.copy()
+                pulled[:, : layout.rows] -= state.pairs.y.diagonal(axis1=1, axis2=2)
+                lower = bound(layout, state.small, state.point, pulled)
             upper = objective(program, unfold(layout, state.x))
             best_lower = max(best_lower, lower)
             seconds = time.perf_counter() - clock
@@ -160,17 +174,23 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
                         "block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None
                     )
                 )
-            # What this iterate proves by itself: its multipliers are those that are kept, and repair has its price.
+            if lower >= best_lower and copied:
+                proof = state.point, state.pairs.y.copy()
             if linked and upper - lower <= _NEAR * max(abs(upper), unit):
-                upper = objective(program, repaired(program, unfold(layout, state.x)))
-            relative = abs(upper - lower) / max(abs(upper), unit)
-            if linked and relative <= min(best_gap, _ACCEPTABLE):
+                candidate = repaired(program, unfold(layout, state.x))
+                # What rows still lack is paid for in the end.
+                worth = objective(program, candidate) * (1 + _PRICE * lacking)
+                best = (worth, candidate) if best is None or worth < best[0] else best
+                upper = objective(program, best[1])
+            relative = abs(upper - best_lower) / max(abs(upper), unit)
+            if linked and relative <= _ACCEPTABLE and lower >= best_lower and not copied:
                 state.keep()
             if linked and relative <= gap:
                 status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
                 break
-            since = 0 if relative < _PROGRESS * best_gap else since + 1
-            best_gap = min(best_gap, relative)
+            progress = relative < _PROGRESS * best_gap or upper - lower < _PROGRESS * least
+            since = 0 if progress else since + 1
+            best_gap, least = min(best_gap, relative), min(least, upper - lower)
             patience = next(count for level, count in _PATIENCE if best_gap > level)
             if since >= patience or max(steps[:2]) < _SHORT:
                 status, message = Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
@@ -183,12 +203,12 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
         status, message = Status.STALLED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
         status, message = Status.INTERRUPTED, "stopped by the user"
-    if status is not Status.OPTIMAL:
-        state.restore()
-    x = repaired(program, unfold(layout, state.x))
+    x = repaired(program, unfold(layout, state.x)) if best is None else best[1]
     upper = objective(program, x)
     allowance = _DROPPED * gap * max(upper, unit)
-    multipliers = sparsify(layout, state.small, state.point, state.pairs.y, allowance)
+    state.restore()
+    point, y = (state.point, state.pairs.y) if proof is None else proof
+    multipliers = sparsify(layout, state.small, point, y, allowance)
     lower = lower_bound(program, multipliers)
     reached = (upper - lower) / max(abs(upper), unit)
     if status in (Status.STALLED, Status.OPTIMAL):

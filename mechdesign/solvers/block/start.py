@@ -30,7 +30,7 @@ def first_point(layout: Layout, small: SmallRows) -> tuple[Point, float]:
     program, n = layout.program, layout.rows
     channel = _spread(program)
     points, slack = _meeting(layout, channel)
-    if (slack[: layout.floors] <= 0).any() or not _interior(program, channel):
+    if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)
         points, slack = _meeting(layout, channel)
         lacking = slack[: layout.floors] <= 0
@@ -57,6 +57,8 @@ def _meeting(layout: Layout, channel: Array) -> tuple[Array, Array]:
     n = layout.rows
     points = np.empty((layout.blocks, layout.width))
     points[:, :n] = channel[:, layout.kept].T
+    points[:, n:] = 0.0
+    layout.symmetrise(points)
     slack = np.ones(layout.floors + layout.members)
     for index, error in enumerate(layout.errors):
         least = (points[:, :n] @ error.T).min(axis=1)
@@ -85,6 +87,12 @@ def _spread(program: BlockProgram) -> Array:
     channel = np.exp(-_SPREAD * exponents[:, best])
     spread: Array = channel / channel.sum(axis=1, keepdims=True)
     return spread
+
+
+def _invariant(layout: Layout, channel: Array) -> bool:
+    """Tell whether the symmetries leave a channel as it is: blocks that stand for several columns must be equal."""
+    pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
+    return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
 
 def _interior(program: BlockProgram, channel: Array) -> bool:
