@@ -102,7 +102,10 @@ def as_smoothing(value: object, path: str) -> float:
 
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
     """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` naming the first other entry."""
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise InputError(path, f"is not an array ({error})", bound="an array of shape (k,)") from error
     if raw.ndim != 1:
         raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound="an array of shape (k,)")
     if raw.size == 0:
@@ -111,3 +114,17 @@ def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
         raise InputError(path, f"holds {raw.dtype}", bound="an array of integers", remedy="convert it with astype(int)")
     require((raw >= 0) & (raw < n), raw, path, f"an index between 0 and {n - 1}")
     return raw.astype(np.int64)
+
+
+def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:
+    """Return a NumPy generator: `rng` itself, one from a seed, or without it one that the operating system seeds."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise InputError(path, "is no generator", value=rng, bound="a numpy.random.Generator or a seed >= 0") from error
+
+
+def renamed(error: InputError, path: str, own: str) -> InputError:
+    """Return an error about `path` that was found under another name, `own`, further down."""
+    place = path + error.path.removeprefix(own)
+    return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)

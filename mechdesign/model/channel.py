@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.model._arrays import as_integer, read_only
+from mechdesign.model._arrays import as_generator, as_integer, read_only
 
 __all__ = ["EXPONENT", "Channel"]
 
@@ -163,6 +163,5 @@ def _uniform(count: int, rng: np.random.Generator | int | None) -> Integers:
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:
-        generator = np.random.default_rng(rng)
-        words = np.frombuffer(generator.bytes(8 * count), dtype=np.uint64)
+        words = np.frombuffer(as_generator(rng).bytes(8 * count), dtype=np.uint64)
     return (words >> np.uint64(64 - EXPONENT)).astype(np.int64)

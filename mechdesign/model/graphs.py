@@ -9,6 +9,7 @@ self-loops; a constrained graph keeps a part of the nodes and their numbers.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -20,7 +21,7 @@ from scipy import sparse
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.model import distances
-from mechdesign.model._arrays import Integers, as_integer
+from mechdesign.model._arrays import Integers, as_integer, renamed
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.requirements import Number
@@ -107,10 +108,10 @@ def threshold(domain: Domain | ArrayLike, r: Number) -> nx.Graph:
     pairs for which `distances.euclidean(domain)` is at most the float64 nearest to r, as in `ThresholdPrivacy`. Where
     the sides of the cells of a grid are no float64, give r some room: three cells may measure 3.0000000000000004 sides.
     """
-    radius = exact(r, "r")
-    if radius <= 0:
-        raise InputError("r", "is not positive", value=r, bound="> 0")
-    pairs = distances.pairs_within(domain, nearest(radius))
+    radius = nearest(exact(r, "r"))
+    if not 0 < radius < math.inf:
+        raise InputError("r", "is out of range", value=r, bound="> 0 and finite")
+    pairs = distances.pairs_within(domain, radius)
     return from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
 
 
@@ -118,7 +119,8 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
     """Join every two states that one state reaches both in one step (DPHMM, G_trs; m_ij > 0 and m_ik > 0 for some i).
 
     `P` is a Markov chain, an array of shape (n, n) with Pr(next = j | now = i) at (i, j), or a SciPy sparse matrix of
-    that shape. Who knows the state before still cannot tell the joined states apart.
+    that shape, of probabilities or counts: only where it is positive matters. Who knows the state before still cannot
+    tell the joined states apart.
     """
     if sparse.issparse(P):
         steps = sparse.csr_array(P, dtype=np.float64)
@@ -127,7 +129,10 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
         if not (np.isfinite(steps.data) & (steps.data >= 0)).all():
             raise InputError("P", "holds entries that are no probabilities", bound="finite numbers >= 0")
     else:
-        steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(np.asarray(P))).matrix)
+        try:
+            steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(np.asarray(P))).matrix)
+        except InputError as error:
+            raise renamed(error, "P", "matrix") from error
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
     # Counts of common predecessors; above the diagonal each pair stands once.
@@ -266,7 +271,8 @@ def _joined(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
 def _cells(domain: Domain | Grid) -> Grid:
     cells = domain if isinstance(domain, Grid) else getattr(domain, "cells", None)
     if cells is None:
-        raise InputError("domain", "is not a grid", value=domain, remedy="build it with Domain.grid or geographic_grid")
+        found = domain if isinstance(domain, Domain) else type(domain).__name__
+        raise InputError("domain", "is not a grid", value=found, remedy="build it with Domain.grid or geographic_grid")
     return cells
 
 

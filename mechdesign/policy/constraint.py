@@ -7,6 +7,7 @@ secrets is called the support here; the papers say constraint or constrained dom
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import networkx as nx
@@ -23,7 +24,7 @@ from mechdesign.model.requirements import Number
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated"]
 
 
-def constrain(g: nx.Graph, support: ArrayLike) -> nx.Graph:
+def constrain(g: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
     """Return the part of a policy graph on the nodes in `support`, with all edges between them (PGLP, Definition 12).
 
     `support` holds node numbers, in any order; they are kept. Raises `InputError` for a node that g does not have, and
@@ -63,13 +64,13 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     raise AssertionError("the sum of all probabilities is at least any share of itself")
 
 
-def excluded(g: nx.Graph, support: ArrayLike) -> Integers:
+def excluded(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes that the support leaves out, sorted (PGLP, Definition 10): nothing can protect them."""
     check_graph(g)
     return np.setdiff1d(_nodes(g), _support(g, support))
 
 
-def disconnected(g: nx.Graph, support: ArrayLike) -> Integers:
+def disconnected(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support that have neighbours in g, all of them left out, sorted (PGLP, Definition 11).
 
     Whether such a node is *exposed* depends on the mechanism: see `exposed`.
@@ -125,16 +126,23 @@ def _node(g: nx.Graph, node: int, path: str) -> int:
     return number
 
 
-def _support(g: nx.Graph, support: ArrayLike) -> Integers:
+def _support(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support, sorted and without repetition."""
-    found = np.asarray(sorted(support) if isinstance(support, set | frozenset) else support)
+    bound = "at least one node, of shape (k,)"
+    try:
+        # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
+        plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
+        found = np.asarray(list(support) if plain else support)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError("support", "is no list of nodes", value=support, bound=bound) from error
     if found.ndim != 1 or found.size == 0:
-        raise InputError("support", "is no list of nodes", value=found.shape, bound="at least one node, of shape (k,)")
+        raise InputError("support", "is no list of nodes", value=found.shape, bound=bound)
     if found.dtype.kind not in "iu":
-        raise InputError(
-            "support", f"holds {found.dtype}", bound="node numbers", remedy="use numpy.flatnonzero on a mask"
-        )
+        remedy = "use numpy.flatnonzero on a mask" if found.dtype.kind == "b" else ""
+        raise InputError("support", f"holds {found.dtype}", bound="node numbers", remedy=remedy)
     for index, node in enumerate(found.tolist()):
         if node not in g:
-            raise InputError(f"support[{index}]", "is not a node of the graph", value=node)
+            raise InputError(
+                f"support[{index}]", "is not a node of the graph", value=node, bound=f"one of its {len(g)} nodes"
+            )
     return np.unique(found).astype(np.int64)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, read_only, require
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
 from mechdesign.policy._body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
@@ -107,7 +107,7 @@ class SensitivityHull:
         operating system seeds one.
         """
         shape = tuple(as_integer(one, "size", 0) for one in (size if isinstance(size, tuple) else (size,)))
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         count, r = math.prod(shape), self.dimension
         points = np.zeros((count, self.basis.shape[1]))
         if r > 0:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import as_integer
+from mechdesign.model._arrays import as_generator, as_integer
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
@@ -123,7 +123,7 @@ class KNormMechanism(ABC):
         draw from `channel`, whose guarantee is exact.
         """
         place = self.points[self.nodes[self._row(node)]]
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         sizes = size if isinstance(size, tuple) else (size,)
         shape = tuple(as_integer(one, "size", 0) for one in sizes)
         return np.asarray(place + self._noise(self.hull(node), shape, generator))

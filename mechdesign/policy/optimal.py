@@ -101,6 +101,8 @@ def design(
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     graph = nx.relabel_nodes(g, {node: index for index, node in enumerate(nodes.tolist())})
+    if not isinstance(requirements, Sequence):
+        raise InputError("requirements", "are no list", value=requirements, bound="a list of requirements on the nodes")
     joined = _joined(graph, epsilon, requirements, isolated, secrets, nodes)
     # Last, so that errors about the others count them as the caller does.
     asked = [*requirements, GraphPrivacy(epsilon, joined)]

@@ -171,12 +171,12 @@ def _search(state: Released, visits: list[int]) -> list[tuple[int, int]]:
     In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
     not change that hull. So it is enough to try all edges from the first node still exposed.
     """
-    count = (len(state.places) - 1) ** len(visits)
-    if count > LARGEST_SEARCH:
+    others = len(state.places) - 1
+    if others ** min(len(visits), LARGEST_SEARCH.bit_length()) > LARGEST_SEARCH:
         raise InputError(
             "method",
             f"is too costly: {len(visits)} of {len(state.places)} nodes are exposed",
-            value=f"exhaustive, {count} graphs",
+            value=f"exhaustive, {others}**{len(visits)} graphs",
             bound=f"at most {LARGEST_SEARCH} graphs",
             remedy='use "best" or "area"',
         )

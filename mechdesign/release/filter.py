@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, as_floats, read_only, require
+from mechdesign.model._arrays import Floats, as_floats, read_only, renamed, require
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 
@@ -129,7 +129,7 @@ def as_chain(transition: MarkovChain | ArrayLike, path: str = "transition") -> M
     try:
         return MarkovChain(np.asarray(transition))
     except InputError as error:
-        raise _renamed(error, path, "matrix") from error
+        raise renamed(error, path, "matrix") from error
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
@@ -137,7 +137,7 @@ def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Pri
     try:
         prior = initial if isinstance(initial, Prior) else Prior(np.asarray(initial))
     except InputError as error:
-        raise _renamed(error, path, "prior") from error
+        raise renamed(error, path, "prior") from error
     if len(prior) != n:
         raise InputError(path, "differs in number of states", value=len(prior), bound=f"{n} states")
     return prior
@@ -157,8 +157,3 @@ def _log_sum(logarithms: Floats) -> float:
     if largest == -np.inf:
         return largest
     return largest + float(np.log(np.exp(logarithms - largest).sum()))
-
-
-def _renamed(error: InputError, path: str, own: str) -> InputError:
-    place = path + error.path.removeprefix(own)
-    return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)

@@ -232,7 +232,29 @@ def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
     assert all(sum(chosen) < enough for chosen in smaller)
 
 
+def test_a_support_may_be_any_collection() -> None:
+    for support in ({0, 3}, (node for node in (0, 3)), dict.fromkeys((0, 3)), range(0, 6, 3), np.array([3, 0])):
+        assert list(policy.constrain(POLICY, support)) == [0, 3]
+
+
 # Wrong input
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (
+            lambda: policy.constrain(POLICY, [0, 6]),
+            r"^support\[1\]: is not a node of the graph; found 6; must be one of",
+        ),
+        (lambda: policy.threshold([[0.0], [1.0]], 0), "^r: is out of range; found 0; must be > 0"),
+        (lambda: policy.transitions([[0.5, 0.4], [0, 1]]), r"^P\[0\]: does not sum to 1"),
+        (lambda: policy.blocks(np.zeros((3, 2)), 1), "^domain: is not a grid; found 'ndarray'"),
+    ],
+)
+def test_errors_name_the_argument(build, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build()
 
 
 @pytest.mark.parametrize(
@@ -274,6 +296,9 @@ def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
         lambda: policy.constrain(POLICY, [0, 6]),
         lambda: policy.constrain(POLICY, [True] * 6),
         lambda: policy.constrain(POLICY, "s1"),
+        lambda: policy.constrain(POLICY, [0, [1, 2]]),
+        lambda: policy.constrain(POLICY, {0, "s2"}),
+        lambda: policy.threshold([[0.0], [1.0]], 10**400),
         lambda: policy.delta_set([0.5, 0.5], 1),
         lambda: policy.delta_set([0.5, 0.5], -0.1),
         lambda: policy.delta_set([0.5, 0.5], math.nan),

@@ -315,6 +315,8 @@ def test_sampling_is_reproducible() -> None:
         lambda: SensitivityHull.of(np.eye(2)).grown([np.inf, 0.0]),
         lambda: SensitivityHull.of(np.eye(2)).sample(-1),
         lambda: SensitivityHull.of(np.eye(2)).sample((2, 1.5)),
+        lambda: SensitivityHull.of(np.eye(2)).sample(2, "seed"),
+        lambda: SensitivityHull.of(np.eye(2)).sample(2, -1),
         lambda: SensitivityHull.of(np.eye(2)).sample(1.0),
         lambda: SensitivityHull.of(np.eye(2)).norm([1.0, 1j]),
     ],

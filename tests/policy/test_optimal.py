@@ -331,6 +331,8 @@ def test_a_changed_channel_fails():
         ({"within": "block"}, "within: is not known"),
         ({"isolated": "ignore"}, "isolated: is not known"),
         ({"requirements": ["privacy"]}, r"requirements\[0\]: is not a requirement"),
+        ({"requirements": None}, "requirements: are no list"),
+        ({"requirements": md.GraphPrivacy(1, nx.path_graph(4))}, "requirements: are no list"),
         ({"requirements": [md.GraphPrivacy(1, nx.path_graph(3))]}, r"requirements\[0\]: speaks of another number"),
         ({"objective": "median"}, "objective: is not known"),
         ({"solver": "abacus"}, "solver: is not known"),

@@ -226,6 +226,7 @@ def test_a_large_map_is_repaired_quickly() -> None:
         (lambda: policy.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
         (lambda: policy.repair(ANSWERS, under(3, 4), order=[2]), "leaves out"),
         (lambda: policy.repair(ANSWERS, under(3, 4), order=[7]), "order"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
         (lambda: policy.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),
         (lambda: policy.repair(ANSWERS, policy.line(7)), "unknown node"),
         (lambda: policy.repair([[0.0], [np.nan]], policy.line(2)), "points"),
@@ -246,3 +247,6 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
     assert policy.protectable(points, two.graph)
     with pytest.raises(InputError, match="costly"):
         policy.repair(points, policy.from_edges(101, joined), "exhaustive")
+    # A number of graphs too long to be printed.
+    with pytest.raises(InputError, match=r"costly: 1600 of 1600 nodes are exposed; found 'exhaustive, 1599\*\*1600"):
+        policy.repair(np.arange(1600.0)[:, None], policy.from_edges(1600, []), "exhaustive")
