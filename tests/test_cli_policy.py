@@ -318,10 +318,13 @@ def test_secrets_without_an_edge_are_refused():
     assert result.exit_code == 2
     assert "privacy: has nodes without an edge" in result.stderr
     assert "found [5]" in result.stderr
-    assert '[policy] isolated = "repair" or "hull"' in result.stderr
+    assert 'by [policy] isolated = "hull" or [policy] isolated = "repair"' in result.stderr
+    assert "`mechdesign policy` shows them" in result.stderr
     assert not Path("mechanism").exists()
     result = run("design", write(SPECIFICATION + '[policy]\nisolated = "hull"\n'))
     assert (result.exit_code, "no other node within the sensitivity hull" in result.stderr) == (2, True)
+    assert '[policy] isolated = "repair"' in result.stderr
+    assert 'isolated = "hull"' not in result.stderr
     result = run("design", write(LABELS + 'policy.isolated = "repair"\n'))
     assert (result.exit_code, "domain: hold no place" in result.stderr) == (2, True)
 

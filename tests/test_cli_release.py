@@ -166,9 +166,12 @@ def test_the_channels_of_all_steps_verify():
     assert present("released/channels") == [f"step-{step}" for step in range(5)]
     for step in range(5):
         assert run("verify", f"released/channels/step-{step}").exit_code == 0
-    # A run without channels removes those of the run before, which would not belong to it.
+    # A shorter run leaves nothing of the one before; nor does one without channels, to which they would not belong.
+    assert run("release", *write(SPECIFICATION + 'mechanism = "lp"\n', "0\n1\n"), "--channels").exit_code == 0
+    assert present("released/channels") == ["step-0", "step-1"]
+    Path("released/channels/step-0/notes.txt").write_text("mine")
     assert run("release", "s.toml", "t.csv").exit_code == 0
-    assert not list(Path("released").rglob("certificate.json"))
+    assert [path.name for path in Path("released/channels").rglob("*")] == ["step-0", "notes.txt"]
 
 
 def test_seeds_are_for_rehearsals():
@@ -258,11 +261,19 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
         return step(trace, state, **options)
 
     monkeypatch.setattr(Trace, "step", stop)
-    result = run("release", "s.toml", "t.csv")
+    whole = {name: (Path("released") / name).read_bytes() for name in PUBLIC}
+    result = run("release", "s.toml", "t.csv", "--truth", "mine")
     assert result.exit_code == 130
-    assert "stopped after 4 of 5 steps" in result.stderr
-    assert len(outputs()) == 4
-    assert present() == [name for name in PUBLIC if name != "release.json"]
+    assert "stopped after 4 of 5 steps: released-interrupted holds them" in result.stderr
+    # A finished run is kept.
+    assert {name: (Path("released") / name).read_bytes() for name in PUBLIC} == whole
+    assert len(outputs("released-interrupted")) == 4
+    assert present("released-interrupted") == [name for name in PUBLIC if name != "release.json"]
+    assert not Path("mine").exists()
+    assert len(present("mine-interrupted")) == 3
+    assert run("release", "s.toml", "t.csv", "-o", "other").exit_code == 130
+    assert len(outputs("other")) == 4
+    assert not Path("other/release.json").exists()
     result = run("release", *write(walk="11\n1\n"), "-o", "none")
     assert result.exit_code == 130
     assert not Path("none").exists()
@@ -317,6 +328,9 @@ def test_other_files_are_left_alone():
         ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: does not"),
         ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
         ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
+        ("epsilon = 0.5", "epsilon = 1e-15", WALK, "privacy.epsilon: is too small for a channel"),
+        ("[release]\n", "[solver]\nname = \"abacus\"\n[release]\nmechanism = \"lp\"\n", WALK,
+         "solver.name: is not known; found 'abacus'"),
     ],
 )  # fmt: skip
 def test_wrong_input(old, new, walk, words):
@@ -331,6 +345,11 @@ def test_wrong_input(old, new, walk, words):
     assert words in result.stderr
     assert "Traceback" not in result.output
     assert not Path("released").exists()
+
+
+def test_a_file_is_no_folder():
+    result = run("release", *write(), "-o", "s.toml")
+    assert (result.exit_code, result.stderr) == (2, "error: s.toml is not a folder; choose another one\n")
 
 
 def test_two_files_are_needed():

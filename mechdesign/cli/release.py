@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import STOPPED, number, output, progress, say_note, say_warning, table
+from mechdesign.certify.exact import exact_text, printed, text_up
+from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, table
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import check_writable
 from mechdesign.io import spec
@@ -89,7 +90,8 @@ def release(
 
     DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
     without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
-    130. Publish one run of a trace: each further one adds its ε.
+    130; where a finished run stands in DIR they go to DIR-interrupted. Publish one run of a trace: each further one
+    adds its ε.
     """
     started = time.perf_counter()
     given = spec.read(specification)
@@ -99,7 +101,7 @@ def release(
     epsilons = _epsilons(given, len(states))
     seed = settings.seed if seed is None else seed
     # Imported late: wrong input is refused at once.
-    from mechdesign.release.files import check_release_target, manifest, write_release
+    from mechdesign.release.files import MANIFEST, check_release_target, manifest, write_release
 
     check_release_target(directory, force)
     if private is not None:
@@ -122,6 +124,10 @@ def release(
         files = public_files(found)
         designs = [released.stage.design for released in releases] if channels else []
         described = manifest(given.title, settings.mechanism, found.composition, seed is not None, files)
+        if stopped and (directory / MANIFEST).exists():
+            # What was finished is not replaced by what was not.
+            directory, private = _apart(directory), None if private is None else _apart(private)
+            check_release_target(directory, force)
         write_release(directory, files, [each for each in designs if each], None if stopped else described)
         if private is not None:
             private.mkdir(parents=True, exist_ok=True)
@@ -199,6 +205,11 @@ def _check_private(private: Path, public: Path) -> None:
     check_writable(private)
 
 
+def _apart(directory: Path) -> Path:
+    """Return where a run that was stopped goes when a finished one stands in `directory`."""
+    return Path(f"{directory}-interrupted")
+
+
 def _trace(given: Specification, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
     from mechdesign.release.trace import Trace
 
@@ -219,6 +230,13 @@ def _trace(given: Specification, problem: Problem, settings: ReleaseSettings, se
             snap=settings.snap is not False,
             cost=problem.cost,
             tolerance=given.solver.tolerance,
+            solving={
+                "solver": given.solver.name,
+                "time_limit": given.solver.time_limit,
+                "rows": given.solver.rows,
+                "threads": given.solver.threads,
+                "options": given.solver.options,
+            },
             rng=seed,
         )
 
@@ -232,11 +250,8 @@ def _show(title: str, settings: ReleaseSettings, found: Findings, seconds: float
     shown = table("all steps together", "")
     shown.add_row("ε", exact_text(together.epsilon))
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
-    levels = [together.level] if together.realised is None else [together.level, together.realised]
-    bound = min(levels)
-    shown.add_row(
-        "any two possible trajectories", f"at most {number(bound)} apart" if bound < float("inf") else "no bound"
-    )
+    bound = f"at most {text_up(printed(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
+    shown.add_row("any two possible trajectories", bound)
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
         error = found.beliefs.expected_error(found.lengths, which).mean()

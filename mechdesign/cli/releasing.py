@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.correlations import figure_bytes
 from mechdesign.errors import InputError
+from mechdesign.io.spec import named
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
@@ -32,6 +33,15 @@ __all__ = ["Findings", "find", "private_files", "public_files", "run"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+# What a step may find wrong with the specification.
+_KEYS = {
+    "snap": "release.snap",
+    "epsilon": "privacy.epsilon",
+    "solver": "solver.name",
+    "rows": "solver.rows",
+    "options": "solver.options",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +163,8 @@ def private_files(found: Findings, truth: Integers) -> dict[str, bytes]:
 
 def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Release:
     try:
-        return trace.step(state, epsilon=epsilon)
+        with named(_KEYS):
+            return trace.step(state, epsilon=epsilon)
     except InputError as error:
         if error.path != "true_state":
             raise

@@ -165,13 +165,9 @@ def _named_as_specified() -> Iterator[None]:
         yield
     except InputError as error:
         if error.path == "g":
+            remedy = error.remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
             raise SpecificationError(
-                "privacy",
-                error.problem,
-                value=error.value,
-                bound=error.bound,
-                remedy='say [policy] isolated = "repair" or "hull" to join them to others, or "release" to accept it; '
-                "`mechdesign policy` shows them",
+                "privacy", error.problem, value=error.value, bound=error.bound, remedy=remedy
             ) from error
         if not error.path.startswith("options.extra"):
             raise

@@ -20,7 +20,7 @@ from mechdesign.model._arrays import Floats, Integers, as_floats, as_indices, re
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.policy.protection import degree_of_protection
-from mechdesign.release.composition import hull_level
+from mechdesign.release.composition import hull_level, stages_of
 from mechdesign.release.filter import as_chain, as_initial, forward
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
@@ -115,7 +115,7 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
 
 def degrees_of(releases: Sequence[Release | Stage], truth: ArrayLike) -> Integers:
     """Return the degree of protection of the true state at each release, shape (T,); see `Stage.degrees`."""
-    stages = [release if isinstance(release, Stage) else release.stage for release in releases]
+    stages = stages_of(releases)
     if not stages:
         return np.zeros(0, dtype=np.int64)
     states = _states(truth, len(stages), stages[0].domain.size)
@@ -149,6 +149,8 @@ def _by_time(releases: Sequence[Release], n: int) -> Floats:
     """Return ln Pr(all outputs of time t | s), shape (T, n)."""
     observed: list[Floats] = []
     for index, release in enumerate(releases):
+        if not isinstance(release, Release):
+            raise InputError(f"releases[{index}]", "is no release", value=release, bound="a Release")
         if len(release.log_likelihood) != n:
             states = len(release.log_likelihood)
             raise InputError(f"releases[{index}]", "is of another domain", value=states, bound=f"one of {n} states")

@@ -20,7 +20,7 @@ from fractions import Fraction
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text, float_up, printed
+from mechdesign.certify.exact import exact, exact_text, float_up, printed, text_up
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import as_indices
 from mechdesign.model.domain import Domain
@@ -32,7 +32,7 @@ from mechdesign.policy.mechanism import KNormMechanism
 from mechdesign.release.stage import Stage
 from mechdesign.release.trace import Release
 
-__all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level"]
+__all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +55,19 @@ class Composition:
     realised: float | None
     releases: int
 
+    @property
+    def bound(self) -> float:
+        """How far at most any two possible trajectories are told apart: `realised` where that is known."""
+        return self.level if self.realised is None else self.realised
+
     def __str__(self) -> str:
         """Say it in two sentences."""
         edges = self.graph.number_of_edges()
         kept = f"{edges} edge{'s' if edges != 1 else ''} common to all keep{'s' if edges == 1 else ''}"
         total = f"{self.releases} releases: the {kept} ε = {exact_text(self.epsilon)}."
-        levels = [self.level] if self.realised is None else [self.level, self.realised]
-        return f"{total} Any two possible trajectories are told apart by at most {min(levels):.6g}."
+        if math.isinf(self.bound):
+            return f"{total} Some two possible trajectories are told apart without bound."
+        return f"{total} Any two possible trajectories are told apart by at most {text_up(printed(self.bound), 6)}."
 
 
 def compose(releases: Iterable[Release | Stage]) -> Composition:
@@ -69,7 +75,7 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
 
     Raises `InputError` when there are none.
     """
-    stages = [item if isinstance(item, Stage) else item.stage for item in releases]
+    stages = stages_of(releases)
     epsilon, graph = compose_graphs([stage.epsilon for stage in stages], [stage.graph for stage in stages])
     levels = [stage.realised for stage in stages]
     known = [level for level in levels if level is not None]
@@ -77,6 +83,16 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
     if len(known) == len(stages):
         realised = math.inf if math.inf in known else float_up(sum(map(printed, known), Fraction(0)))
     return Composition(epsilon, graph, sum(map(stage_level, stages)), realised, len(stages))
+
+
+def stages_of(releases: Iterable[Release | Stage]) -> list[Stage]:
+    """Return the stages of some releases; raise `InputError` naming the first item that is no release."""
+    stages = []
+    for index, item in enumerate(releases):
+        if not isinstance(item, Release | Stage):
+            raise InputError(f"releases[{index}]", "is no release", value=item, bound="a Release or a Stage")
+        stages.append(item if isinstance(item, Stage) else item.stage)
+    return stages
 
 
 def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tuple[Fraction, nx.Graph]:

@@ -107,9 +107,9 @@ def check_release_target(directory: Path, force: bool = False) -> None:
     """
     ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, _CHANNELS}
     try:
-        if directory.exists() and not directory.is_dir():
-            raise ExportError(f"{directory} is not a folder; choose another one")
-        others = sorted({entry.name for entry in directory.iterdir()} - ours) if directory.is_dir() else []
+        others = sorted({entry.name for entry in directory.iterdir()} - ours) if directory.exists() else []
+    except NotADirectoryError as error:
+        raise ExportError(f"{directory} is not a folder; choose another one") from error
     except OSError as error:
         raise ExportError(f"{directory} cannot be read: {error.strerror or error}") from error
     if others and not force:
@@ -133,9 +133,7 @@ def write_release(
         (directory / MANIFEST).unlink(missing_ok=True)
         for name in (OUTPUTS, STEPS, *_PICTURES):
             (directory / name).unlink(missing_ok=True)
-        for path in (directory / _CHANNELS).glob("step-*/*"):
-            if path.name in SET:
-                path.unlink()
+        _remove_channels(directory / _CHANNELS)
     except OSError as error:
         raise ExportError(f"{directory} cannot be written: {error.strerror or error}") from error
     for step, design in enumerate(designs):
@@ -144,6 +142,16 @@ def write_release(
         write_file(directory / name, [content])
     if described is not None:
         write_file(directory / MANIFEST, [json.dumps(described, indent=2).encode()])
+
+
+def _remove_channels(folder: Path) -> None:
+    """Remove the exported sets of all steps, and the folders that are empty then: only files that are ours."""
+    for path in folder.glob("step-*/*"):
+        if path.name in SET:
+            path.unlink()
+    for place in (*folder.glob("step-*"), folder):
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
 
 
 def _errors(releases: Sequence[Release], beliefs: Beliefs, which: str) -> list[float]:

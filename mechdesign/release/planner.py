@@ -8,8 +8,9 @@ hands the constrained one on, whose edges would only ever vanish.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._arrays import Floats, Integers, as_floats, as_number, read_only, require
+from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph
 from mechdesign.model.requirements import Number
@@ -46,6 +48,8 @@ _CHOICES = {
     "hull": ("component", "graph"),
     "within": ("component", "map"),
 }
+# What `mechdesign.policy.design` may be told of how to solve.
+_SOLVING = ("solver", "time_limit", "rows", "options", "threads")
 
 # What is fitted is kept for constrained domains that come again, up to about this many bytes.
 _KEPT_BYTES = 2**27
@@ -72,6 +76,7 @@ class Planner:
         snap: bool = True,
         cost: ArrayLike | None = None,
         tolerance: float = 1e-9,
+        solving: Mapping[str, object] | None = None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
@@ -84,13 +89,20 @@ class Planner:
             )
         for name, given in (("mechanism", mechanism), ("repair", repair), ("hull", hull), ("within", within)):
             if given not in _CHOICES[name]:
-                raise InputError(name, "is not known", value=given, bound=", ".join(map(repr, _CHOICES[name])))
+                raise InputError(
+                    name, "is not known", value=given, bound=f"one of {', '.join(map(repr, _CHOICES[name]))}"
+                )
+        if not isinstance(snap, bool):
+            raise InputError("snap", "is no truth value", value=snap, bound="True or False")
         if delta is not None and not 0 <= exact(delta, "delta") < 1:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if mechanism == "lp" and not snap:
             raise InputError("snap", "is off, but an optimal channel releases states", value=snap, bound="True")
         if as_number(tolerance, "tolerance") <= 0:
             raise InputError("tolerance", "is not positive", value=tolerance, bound="> 0")
+        unknown = sorted(set(solving or {}) - set(_SOLVING))
+        if unknown:
+            raise InputError(f"solving.{unknown[0]}", "is not known", bound=f"one of {', '.join(_SOLVING)}")
         self.domain = domain
         self.graph: nx.Graph = nx.freeze(nx.Graph(g))
         self.mechanism = mechanism
@@ -100,7 +112,7 @@ class Planner:
         self.within = within
         self.snap = snap
         self.cost = _cost(cost, domain)
-        self.tolerance = tolerance
+        self.solving: dict[str, Any] = {"tolerance": tolerance, **(solving or {})}
         self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
 
     def stage(self, time: int, log_prior: Floats, epsilon: Fraction) -> Stage:
@@ -147,12 +159,12 @@ class Planner:
                 costs,
                 self.within,
                 isolated="release",
-                tolerance=self.tolerance,
+                **self.solving,
             )
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = _KNORM[self.mechanism](epsilon, self.domain, graph, self.hull)
-        channel = mechanism.channel(self.domain) if self.snap else None
+        channel = _snapped(mechanism, self.domain) if self.snap else None
         shared = self.mechanism == "planar-isotropic" and self.hull == "graph"
         hull = mechanism.hull(int(members[0])) if shared else sensitivity_hull(self.domain, graph)
         return Fitted(graph, repaired, hull, mechanism, channel, everywhere)
@@ -170,6 +182,18 @@ class Planner:
             pairs = protected_pairs(self.domain, graph, "graph")
             graph.add_edges_from(pairs[np.isin(pairs, isolated(graph)).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
+
+
+def _snapped(mechanism: KNormMechanism, domain: Domain) -> Channel:
+    """Return the channel of the mechanism from its nodes to the domain; say what a trace can do where there is none."""
+    try:
+        return mechanism.channel(domain)
+    except InputError as error:
+        path, problem = error.path, error.problem
+        if path == "observables":
+            path, problem = "snap", f"is on, and states {problem}"
+        remedy = 'release coordinates instead, by snap=False, or use mechanism="lp"'
+        raise InputError(path, problem, value=error.value, bound=error.bound, remedy=remedy) from error
 
 
 def _size(fitted: Fitted) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, read_only, require
+from mechdesign.model._arrays import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
@@ -121,6 +122,8 @@ class Trace:
             whose last bits may tell more than ε allows: coordinates are for simulation.
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
+        solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
+            `mechdesign.policy.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
 
     A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
@@ -153,6 +156,7 @@ class Trace:
         snap: bool = True,
         cost: ArrayLike | None = None,
         tolerance: float = 1e-9,
+        solving: Mapping[str, object] | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         planner = Planner(
@@ -166,6 +170,7 @@ class Trace:
             snap=snap,
             cost=cost,
             tolerance=tolerance,
+            solving=solving,
         )
         chain = as_chain(transition)
         if chain.size != domain.size:
@@ -186,7 +191,7 @@ class Trace:
         self._epsilon = epsilon
         self._chain = chain
         self._initial = initial
-        self._rng = None if rng is None else np.random.default_rng(rng)
+        self._rng = None if rng is None else as_generator(rng)
         self._time = -1
         self._log_posterior = logarithm(initial.probabilities)
 

@@ -129,6 +129,8 @@ def test_releases_must_be_in_order() -> None:
     other = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0]).step(0)
     with pytest.raises(InputError, match=r"releases\[1\]: is of another domain"):
         adversary.watch([releases[0], other])
+    with pytest.raises(InputError, match=r"releases\[0\]: is no release"):
+        adversary.watch([releases[0].stage])
     beliefs = adversary.watch(releases)
     with pytest.raises(InputError, match="truth: differs in length"):
         beliefs.mass([0, 1])

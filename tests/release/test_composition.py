@@ -12,7 +12,7 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.release import Trace, compose, compose_graphs, hull_level, stage_level
+from mechdesign.release import Composition, Trace, compose, compose_graphs, hull_level, stage_level
 
 
 def test_epsilons_add_up_and_common_edges_remain() -> None:
@@ -115,9 +115,21 @@ def test_without_channels_only_the_stated_level_is_known() -> None:
     assert "at most 4." in str(total)
 
 
+def test_bounds_are_printed_rounded_up() -> None:
+    def says(level: float, realised: float | None) -> str:
+        return str(Composition(Fraction(1), md.policy.line(2), level, realised, 3)).split(". ")[1]
+
+    assert says(2.00000001, None) == "Any two possible trajectories are told apart by at most 2.00001."
+    # What is proved of the channels counts, also where it is a rounding above what the hulls say.
+    assert says(1.5, 1.5000001) == "Any two possible trajectories are told apart by at most 1.50001."
+    assert says(math.inf, math.inf) == "Some two possible trajectories are told apart without bound."
+
+
 def test_wrong_input_is_named() -> None:
     with pytest.raises(InputError, match="releases: are none"):
         compose([])
+    with pytest.raises(InputError, match=r"releases\[0\]: is no release; found 3"):
+        compose([3])
     with pytest.raises(InputError, match="epsilons: differ in number"):
         compose_graphs([1], [md.policy.line(2)] * 2)
     with pytest.raises(InputError, match=r"graphs\[1\]: is directed"):

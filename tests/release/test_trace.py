@@ -446,6 +446,10 @@ DOMAIN = strip(3)
         ({"within": "town"}, "within"),
         ({"mechanism": "lp", "snap": False}, "snap"),
         ({"tolerance": 0}, "tolerance"),
+        ({"snap": "no"}, "snap"),
+        ({"rng": "seed"}, "rng"),
+        ({"rng": -1}, "rng"),
+        ({"solving": {"patience": 1}}, "solving.patience"),
         ({"cost": np.zeros((2, 2))}, "cost"),
         ({"cost": np.full((3, 3), -1.0)}, "cost[0,0]"),
     ],
@@ -461,6 +465,26 @@ def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
     with pytest.raises(InputError) as caught:
         Trace(**(given | changed))
     assert caught.value.path == path
+
+
+def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
+    corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
+    model = (corners, md.policy.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
+    with pytest.raises(InputError, match=r'^snap: is on, and .* fills 3 dimensions.*snap=False, or use mechanism="lp"'):
+        Trace(*model).step(0)
+    assert Trace(*model, snap=False).step(0).output is None
+    assert Trace(*model, "lp").step(0).output in range(4)
+    with pytest.raises(InputError, match=r'^epsilon: is too small.*use mechanism="lp"'):
+        Trace(DOMAIN, md.policy.line(3), 1e-15, ring(3), [1, 0, 0]).step(0)
+
+
+def test_the_solver_of_each_step_may_be_chosen() -> None:
+    model = (DOMAIN, md.policy.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
+    release = Trace(*model, solving={"solver": "highs-simplex"}).step(0)
+    assert release.certificate is not None
+    assert release.certificate.provenance["solver"] == "highs-simplex"
+    with pytest.raises(InputError, match=r"^solver: is not known"):
+        Trace(*model, solving={"solver": "abacus"}).step(0)
 
 
 def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None:
