@@ -48,7 +48,11 @@ def panel_size(domain: Domain | None, width: float, height: float) -> tuple[floa
     if kind(domain) not in ("grid", "points"):
         return width, min(height, width * 0.62)
     west, east, south, north = extent(domain)  # type: ignore[arg-type]
-    ratio = (east - west) / (north - south)
+    return fitted((east - west) / (north - south), width, height)
+
+
+def fitted(ratio: float, width: float, height: float) -> tuple[float, float]:
+    """Return the size in inches, at most `width` × `height`, of what is `ratio` times as wide as high, to scale."""
     if not 1 / LONGEST <= ratio <= LONGEST:
         return width, min(height, width * 0.4)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)

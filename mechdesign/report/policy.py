@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -202,13 +203,16 @@ def _frame_line(axes: Axes, domain: Domain) -> None:
 
 def _draw_hull(axes: Axes, hull: Floats, after: Floats, domain: Domain) -> None:
     """Draw the hull about the origin, to scale, and around it what it would be with the edges that protect."""
-    if len(after):
-        axes.add_patch(
-            Polygon(after, facecolor="none", edgecolor=_ADDED, linewidth=1.4, linestyle=(0, (3, 1.6)), zorder=3)
-        )
+    outlines: tuple[tuple[Floats, dict[str, Any]], ...] = (
+        (after, {"edgecolor": _ADDED, "linestyle": (0, (3, 1.6)), "zorder": 3}),
+        (hull, {"edgecolor": ACCENT, "zorder": 2}),
+    )
+    for corners, style in outlines:
+        if len(corners):
+            # A segment is drawn once: dashes of the way back would fill the gaps.
+            axes.add_patch(Polygon(corners, closed=len(corners) > 2, facecolor="none", linewidth=1.4, **style))
     if len(hull):
         axes.add_patch(Polygon(hull, facecolor=ACCENT, edgecolor="none", alpha=0.18, zorder=1))
-        axes.add_patch(Polygon(hull, facecolor="none", edgecolor=ACCENT, linewidth=1.4, zorder=2))
     axes.plot(0, 0, "+", color=INK, markersize=6, zorder=4)
     reach = 1.12 * float(np.abs(np.concatenate((hull, after))).max()) or 1.0
     axes.set_xlim(-reach, reach)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
-from mechdesign.report.frame import borders, extent, frame, in_unit, round_ticks
+from mechdesign.report.frame import borders, extent, frame, in_unit
 from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
 from mechdesign.report.words import clip
@@ -67,7 +67,8 @@ def trace_picture(
     if not flat:
         return _over_states(domain, outputs, states)
     where = domain.points[outputs] if places is None else np.asarray(places, dtype=np.float64)
-    width, height = maps.panel_size(domain, 6.4, 5.0)
+    west, east, south, north = _seen(domain, where if places is not None else where[:0])
+    width, height = maps.fitted((east - west) / (north - south), 6.4, 5.0)
     figure = new_figure(max(width + 0.9, 4.6), height + 1.2)
     axes = figure.subplots()
     _ground(axes, domain)
@@ -76,18 +77,29 @@ def trace_picture(
     if states is not None:
         _path(axes, domain.points[states] - spread, _TRUE, "true", "o")
     _path(axes, where + spread, ACCENT, "released", "s")
-    west, east, south, north = extent(domain)
-    if places is not None:
-        # Noise may lead beyond the map.
-        (left, low), (right, high) = where.min(axis=0), where.max(axis=0)
-        west, east, south, north = min(west, left), max(east, right), min(south, low), max(north, high)
-    frame(axes, domain, ticks=True)
+    # The frame measures the axes.
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
+    frame(axes, domain, ticks=True)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
     steps = f"{count} step{'s' * (count > 1)}"
     headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
     return figure
+
+
+def _seen(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
+    """Return west, east, south and north of the map and of all places, to which noise may lead beyond it."""
+    west, east, south, north = extent(domain)
+    if not len(places):
+        return west, east, south, north
+    (left, low), (right, high) = places.min(axis=0), places.max(axis=0)
+    margin = 0.04 * max(max(east, right) - min(west, left), max(north, high) - min(south, low))
+    return (
+        min(west, float(left) - margin),
+        max(east, float(right) + margin),
+        min(south, float(low) - margin),
+        max(north, float(high) + margin),
+    )
 
 
 def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
@@ -99,11 +111,15 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
         axes.plot(shown, color=colour, linestyle=dash, marker=marker, markersize=3, linewidth=1.3, label=name)
         top = max(top, float(np.max(numbers, where=np.isfinite(numbers), initial=0.0)))
     axes.set_ylim(0, 1.08 * top or 1.0)
-    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-    axes.yaxis.set_major_locator(round_ticks(5))
+    axes.xaxis.set_major_locator(_steps())
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5, handlelength=2.2)
+
+
+def _steps() -> MaxNLocator:
+    return MaxNLocator(10, steps=[1, 2, 5, 10], integer=True)
 
 
 def _ground(axes: Axes, domain: Domain) -> None:
@@ -147,7 +163,7 @@ def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.i
     if truth is not None:
         axes.plot(heights[truth], color=_TRUE, marker="o", markersize=5, linewidth=1.0, label="true")
     axes.plot(heights[outputs], color=ACCENT, marker="s", markersize=3, linewidth=0.8, alpha=0.8, label="released")
-    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    axes.xaxis.set_major_locator(_steps())
     axes.set_xlabel("step")
     if along:
         axes.set_ylabel(f"position{in_unit(domain.unit)}")

@@ -103,6 +103,9 @@ def test_arcs_above_a_line():
     assert np.allclose(ends[0], [(1, 0), (0, 0)])
     assert np.allclose(ends[1], [(3, 0), (1, 0)])
     assert figure.axes[0].get_xlabel() == "position"
+    # A segment is no closed curve, whose way back would be drawn over its way there.
+    after = policy_picture(LINE, [[0, 1]], Shown(hull=hull.vertices, hull_after=hull.vertices * 2)).axes[1]
+    assert all(len(patch.get_path().vertices) == 2 for patch in after.patches if patch.get_edgecolor()[3] > 0)
     # A hull along a line has no second side.
     assert figure.axes[1].get_yticks().size == 0
 
@@ -217,7 +220,10 @@ def test_a_trace_on_a_map():
 
 def test_places_beyond_the_map_are_shown():
     figure = trace_picture(GRID, [], [0, 1], np.array([[-3.0, 1.0], [9.0, 2.5]]))
-    assert figure.axes[0].get_xlim() == (-3.0, 9.0)
+    # With some room about them, and the picture in the shape of what it shows.
+    (west, east), (south, north) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    assert (west, east, south, north) == pytest.approx((-3.48, 9.48, 0.0, 3.0))
+    assert (figure.get_figwidth() - 0.9) / (figure.get_figheight() - 1.2) == pytest.approx((east - west) / 3)
     with pytest.raises(InputError, match="need a map"):
         trace_picture(LINE, [], places=np.zeros((1, 1)))
 
@@ -227,6 +233,18 @@ def test_traces_without_a_map(domain):
     assert trace_picture(domain, [0, 4, 2], [1, 1, 1]).axes[0].get_xlabel() == "step"
     with pytest.raises(InputError, match="holds no steps"):
         trace_picture(domain, [])
+
+
+def test_the_ruler_ends_where_the_map_does():
+    city = Domain.geographic_grid(5, 4, south=40.0, north=40.1, west=116.0, east=116.1)
+    axes = trace_picture(city, [0, 7]).axes[0]
+    (bar,) = (line for line in axes.lines if list(line.get_ydata()) == [1.02, 1.02])
+    assert bar.get_xdata()[1] == pytest.approx(axes.get_xlim()[1])
+
+
+def test_steps_are_counted_in_round_numbers():
+    axes = over_time_picture([("degree", {"least": np.arange(60)})], "Sixty").axes[0]
+    assert axes.get_xticks().tolist() == list(range(-10, 71, 10))
 
 
 def test_series_over_time():
