@@ -127,23 +127,29 @@ def _whole(problem: Problem, solver: str, tolerance: float, rows: Rows, settings
         report(Progress(chosen.reason, 0.0))
     asked = replace(settings, tolerance=min(1e-7, max(1e-10, tolerance * _SOLVER_SHARE)))
     best: Design | None = None
-    for relaxed in search(form, chosen, asked, tolerance):
-        trouble = _trouble(relaxed, chosen.solver)
-        if trouble and best is None:
-            raise SolverError(trouble)
-        if trouble:
+    trouble = ""
+    tried: tuple[str, ...] = ()
+    for found in search(form, chosen, asked, tolerance):
+        relaxed, tried = found.relaxed, found.tried
+        wrong = _trouble(relaxed, found.solver)
+        if wrong:
+            trouble = trouble or wrong
             continue
         solved = time.perf_counter()
         if report is not None:
             report(Progress("certifying", solved - clock))
         provenance = {"plan": chosen.reason, **relaxed.facts, "solve_seconds": round(solved - clock, 3)}
-        made = _certified(form, relaxed, tolerance, provenance)
+        made = _certified(found.form, relaxed, tolerance, provenance)
         if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
             best = made
         if exact(best.certificate.relative_gap) <= exact(tolerance):
             break
-    assert best is not None
-    return best
+    if best is None:
+        raise SolverError(trouble)
+    if len(tried) <= 1:
+        return best
+    noted = {**best.certificate.provenance, "tried": "; ".join(tried)}
+    return replace(best, certificate=replace(best.certificate, provenance=noted))
 
 
 def _in_parts(

@@ -40,12 +40,13 @@ class FloorRows:
 class NormalForm:
     """A problem over k groups of secrets that every channel must treat alike.
 
-    A bound with exponent 0 between two secrets forces equal rows (both sum to 1), in whichever direction it stands;
-    `group` (n,) maps each secret to its group. `exponents` (k, k) is the least ε·d over all requirements and members,
-    infinite where nothing is required and on the diagonal; `owner`, `source` and `target` (k, k) say which requirement
-    and which pair of secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree
-    inwards, the zero-exponent bounds (secret, parent, requirement, forward) that hold the group together, `forward`
-    when the bound reads p(o|secret) <= p(o|parent).
+    A bound with exponent 0 between two secrets forces equal rows (both sum to 1), in whichever direction it stands, and
+    secrets with bounds of hardly more may be given equal rows at little cost (see `normalise`); `group` (n,) maps each
+    secret to its group. `exponents` (k, k) is the least ε·d over all requirements and members, infinite where nothing
+    is required and on the diagonal; `owner`, `source` and `target` (k, k) say which requirement and which pair of
+    secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree inwards, the bounds
+    (secret, parent, requirement, forward) of exponent 0, or hardly more, that hold the group together, `forward` when
+    the bound is one of p(o|secret) by p(o|parent).
     """
 
     problem: Problem
@@ -74,11 +75,15 @@ class NormalForm:
         return summed
 
 
-def normalise(problem: Problem) -> NormalForm:
-    """Bring a problem into normal form."""
+def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
+    """Bring a problem into normal form, merging secrets that bounds with exponents of at most `alike` tie together.
+
+    With `alike` above 0 the channels of the form are some of the problem's, and multipliers carried over prove a bound
+    that is lower by about as much, relative to costs.
+    """
     n = problem.prior.size
     bounds = [(i, claim) for i, claim in enumerate(problem.claims) if isinstance(claim, PairBound)]
-    ties = _ties(n, bounds)
+    ties = _ties(n, bounds, alike)
     group = _groups(n, ties)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
@@ -105,11 +110,11 @@ def normalise(problem: Problem) -> NormalForm:
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 
-def _ties(n: int, bounds: list[tuple[int, PairBound]]) -> tuple[tuple[int, int, int, bool], ...]:
+def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tuple[int, int, int, bool], ...]:
     edges: dict[tuple[int, int], tuple[int, bool]] = {}
     for i, bound in bounds:
-        zero = np.flatnonzero(bound.weights == 0)
-        for s, t in zip(bound.sources[zero].tolist(), bound.targets[zero].tolist(), strict=True):
+        tight = np.flatnonzero(float(bound.epsilon) * bound.weights <= alike)
+        for s, t in zip(bound.sources[tight].tolist(), bound.targets[tight].tolist(), strict=True):
             if s != t:
                 edges.setdefault((s, t), (i, True))
                 edges.setdefault((t, s), (i, False))

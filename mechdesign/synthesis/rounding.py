@@ -25,6 +25,9 @@ _NOISE = 8 * 2.0**-53
 # Columns whose largest entry is below a threshold are emptied; each threshold is tried and the cheapest kept.
 _NEGLIGIBLE = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 _GOOD_ENOUGH = 1e-12
+# Floors met by less than this cost nothing worth a second try; that one starts with the least weight.
+_CHEAP = 1e-9
+_LEAST = 2.0**-50
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,9 @@ def round_channel(
     connected set of groups, the rows are mixed with one common distribution u,
     p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
     violations and for rounding; the least λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
-    end short are met by mixing with a constant channel, which the adversary learns nothing from. Both weights are
+    end short are met by mixing with an output drawn without regard to the secret, which the adversary learns nothing
+    from: the cheapest constant one, or, where much of that is needed, u if it is cheaper. Close to the largest possible
+    floor only u will do: it strengthens the best estimate in every column. Both weights are
     proposed in floating point, decided by `holds` (exact privacy) and `distortions` (the floors' left-hand
     sides, exact), and doubled until these agree. None when the matrix is unusable.
     """
@@ -69,10 +74,37 @@ def round_channel(
             break
     assert best is not None
     _, rows, common, weights = best
-    constant = cheapest_constant(form)
-    floor_weight = 0.0
+    chosen = _Chosen(rows, common, weights)
+    found = _met(form, chosen, cheapest_constant(form), holds, distortions)
+    if found is not None and found.floor_weight <= _CHEAP:
+        return found
+    largest = rows.max(axis=0)
+    other = _met(form, chosen, largest / largest.sum(), holds, distortions)
+    both = [rounded for rounded in (found, other) if rounded is not None]
+    return min(both, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT), default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What is rounded: rows (k, m), what each is mixed with, and the weights (k,) that the bounds need."""
+
+    rows: Floats
+    common: Floats
+    weights: Floats
+
+
+def _met(
+    form: NormalForm,
+    given: _Chosen,
+    constant: Floats,
+    holds: Callable[[Integers], bool],
+    distortions: Callable[[Integers], tuple[Fraction, ...]],
+) -> Rounded | None:
+    """Round, with as much of the distribution `constant` (m,) in every row as the floors need."""
+    weights, floor_weight = given.weights, 0.0
+    single = np.count_nonzero(constant) == 1
     while True:
-        mixed = _mix(rows, common, weights)
+        mixed = _mix(given.rows, given.common, weights)
         numerators = _apportion((1 - floor_weight) * mixed + floor_weight * constant)[form.group]
         if not holds(numerators):
             if weights.min() >= 1.0:
@@ -84,7 +116,9 @@ def round_channel(
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        floor_weight = min(1.0, max(2 * floor_weight, short * (1 + 1e-9) + 2.0**-50))
+        # What a constant lacks is known; a distribution that strengthens the best estimate may need far less.
+        needed = short * (1 + 1e-9) + 2.0**-50 if single else min(short, _LEAST)
+        floor_weight = min(1.0, max((2 if single else 8) * floor_weight, needed))
 
 
 def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
@@ -145,7 +179,9 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
         ratio = np.exp(exponent)
         violation = rows[source] * (1 + _NOISE) - ratio * rows[targets] * (1 - _NOISE) + (1 + ratio) * _UNIT
         slack = common[source] * np.expm1(exponent)
-        used = (common[source] > 0) & (violation > 0)
+        # Rows that are equal stay equal, however tight the bound.
+        differ = (rows[source] != rows[targets]).any(axis=1)[:, None]
+        used = (common[source] > 0) & (violation > 0) & differ
         with np.errstate(divide="ignore", invalid="ignore"):
             weight = np.where(used, violation / (violation + slack), 0.0)
         needed[source] = weight.max(initial=0.0)

@@ -298,7 +298,12 @@ def test_a_solver_that_returns_garbage_is_caught(monkeypatch):
     for make in garbage.values():
         fake(monkeypatch, lambda p, make=make: Answer(Status.OPTIMAL, *make(p), 1, "optimal", "fake 1.0"))
         with pytest.raises(SolverError):
-            md.design(problem)
+            md.design(problem, solver="highs-simplex")
+        # Where we choose, the block method takes over.
+        certificate = md.design(problem).certificate
+        assert certificate.provenance["solver"] == "block"
+        assert "highs-simplex" in certificate.provenance["tried"]
+        assert certificate.relative_gap <= 1e-9
 
 
 def test_after_an_early_stop_garbage_becomes_a_certified_constant(monkeypatch):
