@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 
 import numpy as np
 import pytest
 from block_cases import grid, violation
 
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.programs.block import BlockProgram
 from mechdesign.solvers.block import find_symmetry, kernel_numpy, solve_block
 from mechdesign.solvers.block.kernel import choose
@@ -19,12 +20,24 @@ from mechdesign.solvers.block.schur import Blocks
 from mechdesign.solvers.contract import Options, Status
 
 
-def _installed(name):
-    missing = name != "numpy" and importlib.util.find_spec(name) is None
-    return pytest.param(name, marks=pytest.mark.skipif(missing, reason=f"{name} is an extra and not installed"))
+def _reason(library, device):
+    """Say why a kernel cannot be tested here, if so."""
+    if library != "numpy" and importlib.util.find_spec(library) is None:
+        return f"{library} is an extra and not installed"
+    if device == "cuda" and not importlib.import_module("torch").cuda.is_available():
+        return "PyTorch finds no CUDA device"
+    return ""
 
 
-KERNELS = [_installed(name) for name in ("numpy", "numba", "torch")]
+def _kernel(library, device=None):
+    reason = _reason(library, device)
+    marks = pytest.mark.skipif(bool(reason), reason=reason)
+    return pytest.param((library, device), marks=marks, id=f"{library}-{device}" if device else library)
+
+
+# "products" stands for the accelerator's algorithm, on the CPU.
+KERNELS = [_kernel("numpy"), _kernel("numba"), _kernel("torch"), _kernel("torch", "products"), _kernel("torch", "cuda")]
+needs_torch = pytest.mark.skipif(bool(_reason("torch", None)), reason=_reason("torch", None))
 PROGRAMS = {
     "metric": grid(4, 3),
     "few-columns": BlockProgram(np.ascontiguousarray(grid(4, 3).cost[:, :2]), grid(4, 3).exponents),
@@ -35,12 +48,26 @@ PROGRAMS = {
 }
 
 
+def _make(name, layout):
+    library, device = name
+    if device != "products":
+        return choose(library, device, 0)(layout, 1, device)
+    return importlib.import_module("mechdesign.solvers.block.kernel_torch").AcceleratorKernel(layout, 1, "cpu")
+
+
+def _set_multipliers(kernel, y):
+    if isinstance(kernel, kernel_numpy.Dense):
+        kernel.multipliers()[:] = y
+    else:
+        kernel._y.copy_(kernel._constant(y))
+
+
 class Case:
     """A kernel after a few iterations, steps u to try, and the plain (B, n, n) arrays that belong to them."""
 
     def __init__(self, name, program):
         self.layout = layout = lay_out(program)
-        self.kernel = choose(name, None, 0)(layout, 1, None)
+        self.kernel = _make(name, layout)
         self.workers = Workers(1, layout.blocks, 4)
         self.state = Iterator(layout, self.workers, self.kernel)
         for _ in range(3):
@@ -66,13 +93,29 @@ class Case:
         after = self.kernel.multipliers().copy()
         rest = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         phi = (rest - 0.5) / 0.5 + self.q
-        self.kernel.multipliers()[:] = before
+        _set_multipliers(self.kernel, before)
         return phi
 
 
 @pytest.fixture(params=KERNELS)
-def name(request):
+def name(request, monkeypatch):
+    library, device = request.param
+    if library == "torch":
+        importlib.import_module("torch").set_num_threads(1)
+    if device == "products":
+        kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
+        monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: 10**9)
+        monkeypatch.setattr(kernel_torch, "_PART", 8)
     return request.param
+
+
+def _options(name, monkeypatch):
+    library, device = name
+    if device != "products":
+        return Options(extra={"arrays": library, "device": device})
+    kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
+    monkeypatch.setattr(kernel_torch, "kernel_on", lambda device: kernel_torch.AcceleratorKernel)
+    return Options(extra={"arrays": "torch", "device": "cpu"})
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -200,6 +243,73 @@ def test_a_slack_that_is_not_positive_is_noticed(case):
     assert case.state.blocks.raised == np.inf
 
 
+def _trace(kernel, layout):
+    """Put a kernel through a fixed sequence of calls; yield what each one returns, and how exact it is to be."""
+    rng = np.random.default_rng(3)
+    blocks, n, width = layout.blocks, layout.rows, layout.width
+    points = rng.uniform(0.5, 1.0, (blocks, width)) / blocks
+    # Rows of x are close enough for all slacks to be positive.
+    points[:, :n] = (1.0 + 0.05 * rng.random((blocks, n))) / blocks
+    x, u = np.ascontiguousarray(points[:, :n]), 0.3 * rng.standard_normal((blocks, n))
+    roots, counts = x.argmax(axis=1), rng.uniform(1.0, 2.0, blocks)
+    pulled, products, columns = np.zeros((blocks, n)), np.zeros(blocks), np.empty((blocks, width))
+
+    def run(name, *arguments):
+        starts = range(0, blocks, kernel.batch)
+        call = getattr(kernel, name)
+        return [call(0, slice(start, min(start + kernel.batch, blocks)), *arguments) for start in starts]
+
+    def pulling(name, *arguments):
+        pulled[:] = 0.0
+        run(name, x, u, *arguments, pulled)
+        return pulled.copy()
+
+    def extremes(name):
+        parts = np.array(run(name, x, u))
+        return np.array([parts[:, 0].min(), parts[:, 1].max() if name == "predict" else parts[:, 1].min()])
+
+    run("start", x, 0.5)
+    yield "start", kernel.multipliers().copy(), 1e-12
+    assert all(run("assemble", x, pulled, products))
+    yield "pulled", pulled.copy(), 1e-12
+    yield "products", products.copy(), 1e-12
+    for index, error in enumerate(layout.errors):
+        run("add_floor", index, points, rng.uniform(0.1, 1.0, (blocks, error.shape[0])), rng.uniform(1.0, 2.0, blocks))
+    edges = 0.1 * np.hstack([points[:, :n] * pulled, rng.random((blocks, width - n))])
+    assert max(run("factor", roots, edges, 10.0 + products)) == 0.0
+    run("accumulate", roots, layout.scale(points), counts, columns)
+    yield "schur", np.triu(kernel.schur()), 1e-12
+    yield "columns", columns.copy(), 1e-12
+    assert not kernel.schur().any()
+    right = rng.random((blocks, width))
+    run("solve", right)
+    yield "solve", right, 1e-12
+    yield "predict", extremes("predict"), 1e-5
+    yield "aim", pulling("aim", 0.1), 1e-5
+    yield "ratios", extremes("ratios"), 1e-5
+    yield "recentre", pulling("recentre", 0.7, 0.4, 0.1), 1e-5
+    kernel.accept()
+    kernel.keep()
+    before = kernel.multipliers().copy()
+    run("advance", x, u, 0.2)
+    yield "advance", kernel.multipliers().copy(), 1e-5
+    kernel.restore()
+    assert np.array_equal(kernel.multipliers(), before)
+    assert np.array_equal(kernel.multipliers() > 0, np.broadcast_to(layout.weights > 0, before.shape))
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_every_call_agrees_with_the_first_kernel(name, program, monkeypatch):
+    layout = lay_out(program)
+    reference, kernel = _make(("numpy", None), layout), _make(name, layout)
+    kernel.batch = min(kernel.batch, 2)
+    for (call, expected, accuracy), (_, found, _) in zip(
+        _trace(reference, layout), _trace(kernel, layout), strict=True
+    ):
+        size = np.abs(expected).max(initial=1e-300)
+        assert np.abs(found - expected).max() <= accuracy * size, call
+
+
 def test_hessians_that_rounding_made_indefinite_are_raised(name):
     case = Case(name, PROGRAMS["metric"])
     layout, kernel = case.layout, case.kernel
@@ -229,10 +339,10 @@ def test_hessians_that_rounding_made_indefinite_are_raised(name):
     ids=["metric", "huge", "joint", "worst-joint", "threshold"],
 )
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_all_kernels_solve_alike(name, program, symmetric):
+def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
     symmetry = find_symmetry(program) if symmetric else None
     expected = solve_block(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
-    found = solve_block(program, Options(extra={"arrays": name}), symmetry=symmetry)
+    found = solve_block(program, _options(name, monkeypatch), symmetry=symmetry)
     assert found.status is expected.status is Status.OPTIMAL
     assert abs(found.iterations - expected.iterations) <= 2
     assert found.upper == pytest.approx(expected.upper, rel=6e-7)
@@ -240,8 +350,8 @@ def test_all_kernels_solve_alike(name, program, symmetric):
     assert violation(program, found.x) <= 1e-8
 
 
-def test_kernels_reach_a_tight_tolerance(name):
-    found = solve_block(grid(7, 7), Options(extra={"arrays": name}), gap=1e-9)
+def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
+    found = solve_block(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
@@ -255,3 +365,23 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
         solve_block(grid(2, 2), Options(extra={"device": "cuda"}))
     assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
+
+
+@needs_torch
+@pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
+def test_devices_that_are_not_there_are_refused(device):
+    with pytest.raises(InputError, match=r"options\.extra\.device: is no device here.*must be cpu"):
+        solve_block(grid(2, 2), Options(extra={"device": device}))
+
+
+@needs_torch
+def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
+    kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
+    layout = lay_out(grid(5, 4))
+    needed = kernel_torch.TorchKernel.ENTRY_BYTES * 20**3 + 8 * kernel_torch._PART * 20**2
+    needed += kernel_torch._WORK_BYTES * 20**2
+    monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: needed - 1)
+    with pytest.raises(SolverError, match=r"needs about .* GB on cpu for 20 blocks of 20, but .* are free there"):
+        kernel_torch.AcceleratorKernel(layout, 1, "cpu")
+    monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: needed)
+    assert kernel_torch.AcceleratorKernel(layout, 1, "cpu").batch == 1

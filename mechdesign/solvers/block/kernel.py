@@ -24,7 +24,7 @@ import numpy.typing as npt
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solvers.block.layout import Layout
 
-__all__ = ["FARTHEST", "NEAREST", "NEVER", "Kernel", "choose"]
+__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "RAISES", "Kernel", "choose"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,6 +34,12 @@ NEAREST, FARTHEST = 0.1, 10.0
 
 NEVER = 1e30
 """The target of a pair without a bound, whose y is 0: its row then limits no step of the multipliers."""
+
+LEAST_SHARE = 1e-3
+"""What a step leaves of a multiplier at least, where single precision has let it be too long."""
+
+RAISES = tuple(1e-15 * 30.0**power for power in range(9))
+"""By how much, relative to itself, the diagonal of a matrix that cannot be factored is raised: the least that works."""
 
 # From so many ratio rows on it pays to import Numba, if it is there; 0.2 s.
 _WORTH_IMPORTING = 1_000_000
@@ -48,7 +54,7 @@ class Kernel(Protocol):
     """
 
     ENTRY_BYTES: ClassVar[int]
-    """Bytes of memory for each of the B n² ratio rows."""
+    """Bytes of the host's memory for each of the B n² ratio rows."""
     threads: int
     batch: int
 
@@ -143,5 +149,5 @@ def choose(name: object, device: object, rows: int) -> type[Kernel]:
     if extra is not None and importlib.util.find_spec(name) is None:
         raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
     module: Any = importlib.import_module(f"mechdesign.solvers.block.kernel_{name}")
-    kernel: type[Kernel] = module.KERNEL
+    kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
     return kernel

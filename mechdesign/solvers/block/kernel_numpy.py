@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.block.kernel import FARTHEST, NEAREST, NEVER
+from mechdesign.solvers.block.kernel import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solvers.block.lapack import Lapack, address
 from mechdesign.solvers.block.layout import Layout
 
@@ -23,8 +23,6 @@ _TILE = 49_152
 # Entries of a batch: what a thread does before it asks for more.
 _BATCH = 100_000
 _STRIP = 64
-# No step takes more than 99 % of a multiplier.
-_LEAST_SHARE = 1e-3
 
 
 class Tile:
@@ -319,7 +317,7 @@ class NumpyKernel(Dense):
             np.subtract(self._phi[tile.whole], change, out=change)
             change *= dual
             change += 1.0 - dual
-            np.maximum(change, _LEAST_SHARE, out=change)
+            np.maximum(change, LEAST_SHARE, out=change)
             self.y[tile.whole] *= change
 
 

@@ -17,14 +17,11 @@ import numpy.typing as npt
 import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
 
+from mechdesign.solvers.block.kernel import RAISES
+
 __all__ = ["Lapack", "address"]
 
 Array = npt.NDArray[np.float64]
-
-# The diagonal is raised by 1 + _RAISE · 30^k, k = 0, 1, …, until the factorisation succeeds.
-_RAISE = 1e-15
-_RAISE_GROWTH = 30.0
-_RAISE_LIMIT = 1e-2
 
 # Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
 _LEAF = 48
@@ -75,20 +72,18 @@ class Lapack:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return how far it was raised.
 
         The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
-        raised by a factor 1 + δ, the least of 1e-15 · 30^k that works; infinity means that none up to 1e-2 did.
+        raised by a factor 1 + δ, the least of `RAISES` that works; infinity means that none did.
         """
         at = address(matrix)
         diagonal = matrix.diagonal().copy()
-        raised = 0.0
-        while True:
+        for raised in (0.0, *RAISES):
+            if raised:
+                np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
+                np.fill_diagonal(matrix, diagonal * (1 + raised))
             _POTRF(self._lower, self._size_at, at, self._size_at, self._info_at)
             if self._info.value == 0:
                 return raised
-            raised = raised * _RAISE_GROWTH if raised else _RAISE
-            if not raised <= _RAISE_LIMIT:
-                return np.inf
-            np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
-            np.fill_diagonal(matrix, diagonal * (1 + raised))
+        return np.inf
 
     def invert(self, factor: int) -> None:
         """Replace the factor by the upper triangle of the inverse of the factored matrix."""

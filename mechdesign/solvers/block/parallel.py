@@ -7,6 +7,7 @@ import ctypes
 import functools
 import importlib
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -64,8 +65,13 @@ def _drain(task: Callable[[int, slice], Result], worker: int, batches: Iterator[
 
 @contextlib.contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Let every BLAS call use one thread; restore what was before. Does nothing where OpenBLAS is not used."""
-    before = [(setter, getter()) for getter, setter in _controls()]
+    """Let every BLAS call use one thread, and PyTorch if it is loaded; restore what was before.
+
+    Does nothing about a BLAS that is not OpenBLAS.
+    """
+    torch = sys.modules.get("torch")
+    controls = (*_controls(), *([] if torch is None else [(torch.get_num_threads, torch.set_num_threads)]))
+    before = [(setter, getter()) for getter, setter in controls]
     for setter, _ in before:
         setter(1)
     try:
