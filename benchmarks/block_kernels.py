@@ -20,7 +20,6 @@ from scenes import median, side_by_side
 import mechdesign as md
 from mechdesign.errors import SolverError
 
-
 _LARGEST_ON_THE_CPU = 400
 
 
