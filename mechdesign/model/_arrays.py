@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,26 @@ def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
         raise InputError(path, f"holds {raw.dtype}", bound="an array of integers", remedy="convert it with astype(int)")
     require((raw >= 0) & (raw < n), raw, path, f"an index between 0 and {n - 1}")
     return raw.astype(np.int64)
+
+
+def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
+    """Return values that can be compared; NaN cannot, and would be a category of its own each time."""
+    if isinstance(values, str | bytes):
+        raise InputError(path, "is one text", value=values, bound="a list of values")
+    try:
+        found = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    except TypeError as error:
+        raise InputError(path, "is not a list of values", value=values) from error
+    for index, value in enumerate(found):
+        try:
+            hash(value)
+            if value != value:
+                raise TypeError
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path}[{index}]", "cannot be compared", value=value, bound="a text or number") from error
+    if not found:
+        raise InputError(path, "are empty", bound="at least one value")
+    return found
 
 
 def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:

@@ -21,12 +21,13 @@ from scipy import sparse
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.model import distances
-from mechdesign.model._arrays import Integers, as_integer, renamed
+from mechdesign.model._arrays import Integers, as_integer, as_labels, renamed
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.requirements import Number
 
 __all__ = [
+    "as_grid",
     "attribute",
     "blocks",
     "categories",
@@ -59,7 +60,7 @@ def blocks(domain: Domain | Grid, k: int | tuple[int, int]) -> nx.Graph:
     `domain` is a grid; `k` is a number of cells, or a pair (columns, rows). Blocks are counted from cell 0; those at
     the far borders are smaller where k does not divide the number of columns or rows.
     """
-    cells = _cells(domain)
+    cells = as_grid(domain)
     sides = k if isinstance(k, tuple) else (k, k)
     if len(sides) != 2:
         raise InputError("k", "is no block", value=k, bound="a number of cells, or a pair (columns, rows)")
@@ -74,7 +75,7 @@ def neighbours8(domain: Domain | Grid) -> nx.Graph:
     The number of hops is the Chebyshev distance in cells, never above the Euclidean distance over the shorter side of a
     cell: a channel private under this graph is geo-indistinguishable with ε per side (PGLP, Theorem 3.1).
     """
-    cells = _cells(domain)
+    cells = as_grid(domain)
     index = np.arange(cells.size).reshape(cells.rows, cells.columns)
     pairs = [
         (index[:, :-1], index[:, 1:]),
@@ -90,8 +91,8 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
 
     `labels` holds one value per secret, `regions` too. A secret whose label is None has no category, and no edge.
     """
-    names = _hashable(labels, "labels")
-    places = [None] * len(names) if regions is None else _hashable(regions, "regions")
+    names = as_labels(labels, "labels")
+    places = [None] * len(names) if regions is None else as_labels(regions, "regions")
     if len(places) != len(names):
         raise InputError("regions", "differ in number from the labels", value=len(places), bound=f"{len(names)} values")
     members: dict[Hashable, list[int]] = defaultdict(list)
@@ -150,7 +151,7 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
         given = list(values)
     except TypeError as error:
         raise InputError("values", "are not a list of records", value=values) from error
-    records = [tuple(_hashable(record, f"values[{index}]")) for index, record in enumerate(given)]
+    records = [tuple(as_labels(record, f"values[{index}]")) for index, record in enumerate(given)]
     if not records:
         raise InputError("values", "are empty", bound="at least one record")
     width = len(records[0])
@@ -254,6 +255,15 @@ def edge_array(graph: nx.Graph) -> Integers:
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
+def as_grid(domain: Domain | Grid) -> Grid:
+    """Return the cells of a domain that is a grid; raise `InputError` for any other."""
+    cells = domain if isinstance(domain, Grid) else getattr(domain, "cells", None)
+    if cells is None:
+        found = domain if isinstance(domain, Domain) else type(domain).__name__
+        raise InputError("domain", "is not a grid", value=found, remedy="build it with Domain.grid or geographic_grid")
+    return cells
+
+
 def _nodes(n: int) -> nx.Graph:
     graph = nx.Graph()
     graph.add_nodes_from(range(n))
@@ -266,31 +276,3 @@ def _joined(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
     for group in groups:
         graph.add_edges_from(itertools.combinations(group, 2))
     return graph
-
-
-def _cells(domain: Domain | Grid) -> Grid:
-    cells = domain if isinstance(domain, Grid) else getattr(domain, "cells", None)
-    if cells is None:
-        found = domain if isinstance(domain, Domain) else type(domain).__name__
-        raise InputError("domain", "is not a grid", value=found, remedy="build it with Domain.grid or geographic_grid")
-    return cells
-
-
-def _hashable(values: Iterable[Hashable], path: str) -> list[Hashable]:
-    """Return values that can be compared; NaN cannot, and would be a category of its own each time."""
-    if isinstance(values, str | bytes):
-        raise InputError(path, "is one text", value=values, bound="a list of values")
-    try:
-        found = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    except TypeError as error:
-        raise InputError(path, "is not a list of values", value=values) from error
-    for index, value in enumerate(found):
-        try:
-            hash(value)
-            if value != value:
-                raise TypeError
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{path}[{index}]", "cannot be compared", value=value, bound="a text or number") from error
-    if not found:
-        raise InputError(path, "are empty", bound="at least one value")
-    return found

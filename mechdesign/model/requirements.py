@@ -18,7 +18,15 @@ from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._arrays import Integers, as_floats, read_only, require
 
-__all__ = ["DistortionPrivacy", "GraphPrivacy", "MetricPrivacy", "Number", "Requirement", "ThresholdPrivacy"]
+__all__ = [
+    "DistortionPrivacy",
+    "GraphPrivacy",
+    "MetricPrivacy",
+    "Number",
+    "Requirement",
+    "ThresholdPrivacy",
+    "positive",
+]
 
 Floats = NDArray[np.float64]
 _R = TypeVar("_R", bound="Requirement")
@@ -63,7 +71,7 @@ class MetricPrivacy(Requirement):
     distance: Floats
 
     def __init__(self, epsilon: Number, distance: ArrayLike) -> None:
-        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "distance", _square(distance))
         distances.check_metric(self.distance, "distance")
 
@@ -97,9 +105,9 @@ class ThresholdPrivacy(Requirement):
     radius: Fraction
 
     def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number) -> None:
-        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "distance", _square(distance))
-        object.__setattr__(self, "radius", _positive(radius, "radius"))
+        object.__setattr__(self, "radius", positive(radius, "radius"))
         distances.check_metric(self.distance, "distance")
 
     def __repr__(self) -> str:
@@ -133,7 +141,7 @@ class GraphPrivacy(Requirement):
     graph: nx.Graph
 
     def __init__(self, epsilon: Number, graph: nx.Graph) -> None:
-        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         if not isinstance(graph, nx.Graph):
             raise InputError("graph", "is not a networkx graph", value=type(graph).__name__)
         if graph.is_directed():
@@ -222,7 +230,8 @@ def _with(requirement: _R, **changes: object) -> _R:
     return made
 
 
-def _positive(value: Number, path: str) -> Fraction:
+def positive(value: Number, path: str) -> Fraction:
+    """Return a number, exact; raise `InputError` unless it is above 0."""
     number = exact(value, path)
     if number <= 0:
         raise InputError(path, "must be positive", value=value, bound="greater than 0")

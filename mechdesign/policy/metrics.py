@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, require
+from mechdesign.model._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_integer, as_labels, require
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.graphs import as_grid
 from mechdesign.model.prior import Prior
 from mechdesign.policy.hull import as_points
 
@@ -79,9 +80,7 @@ def mismatch_error(
 
 def regions(domain: Domain | Grid, side: int = 5) -> Integers:
     """Return the region of each cell of a grid, shape (n,): squares of side × side cells, counted from cell 0."""
-    cells = domain if isinstance(domain, Grid) else domain.cells
-    if cells is None:
-        raise InputError("domain", "is not a grid", value=domain, remedy="give the regions of the secrets yourself")
+    cells = as_grid(domain)
     length = as_integer(side, "side", 1)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
     found: Integers = row // length * -(-cells.columns // length) + column // length
@@ -93,14 +92,17 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
     here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
     if here.shape != there.shape:
         raise InputError("released", "differs in shape from the truth", value=there.shape, bound=str(here.shape))
+    for name, places in (("truth", here), ("released", there)):
+        require(np.isfinite(places), places, name, "a finite number")
     lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
     return lengths
 
 
 def differs(truth: Labels, released: Labels) -> NDArray[np.bool_]:
     """Tell for each released label whether it is another one than the true one, ‖R(s*), R(z)‖₀ in PGLP: shape (k,)."""
-    there = _codes(released, "released", len(truth))
-    return np.array([one != other for one, other in zip(_codes(truth, "truth"), there, strict=True)], dtype=np.bool_)
+    here = as_labels(truth, "truth")
+    there = _codes(released, "released", len(here))
+    return np.array([one != other for one, other in zip(here, there, strict=True)], dtype=np.bool_)
 
 
 def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floats, Floats]:
@@ -109,6 +111,8 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
     else:
         matrix = as_floats(channel, "channel", "(n, m)")
         require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
+        sums = matrix.sum(axis=1)
+        require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "channel", "a row that sums to 1")
     weights = (prior if isinstance(prior, Prior) else Prior(np.asarray(prior))).probabilities
     if len(weights) != len(matrix):
         raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")
@@ -126,8 +130,8 @@ def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | A
     return lengths
 
 
-def _codes(labels: Labels, path: str, count: int | None = None) -> list[Hashable]:
-    names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    if count is not None and len(names) != count:
+def _codes(labels: Labels, path: str, count: int) -> list[Hashable]:
+    names = as_labels(labels, path)
+    if len(names) != count:
         raise InputError(path, "differ in number", value=len(names), bound=f"{count} labels")
     return names

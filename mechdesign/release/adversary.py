@@ -104,6 +104,7 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
     `distance` a(ŝ, s) is of shape (k, n), estimates by states, in any unit (Privacy Games, Equation 19).
     """
     rows = as_floats(beliefs, "beliefs", "(T, n)")
+    require(np.isfinite(rows) & (rows >= 0), rows, "beliefs", "a probability")
     error = as_floats(distance, "distance", "(k, n)")
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not fit the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")

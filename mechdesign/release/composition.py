@@ -20,12 +20,12 @@ from fractions import Fraction
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text, float_up, printed, text_up
+from mechdesign.certify.exact import exact_text, float_up, printed, text_up
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import as_indices
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph
-from mechdesign.model.requirements import Number
+from mechdesign.model.requirements import Number, positive
 from mechdesign.policy.constraint import components
 from mechdesign.policy.hull import SensitivityHull, as_points
 from mechdesign.policy.mechanism import KNormMechanism
@@ -112,7 +112,9 @@ def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tu
     common = nx.Graph()
     common.add_nodes_from(sorted(set(graphs[0]).intersection(*graphs[1:])))
     common.add_edges_from(edge for edge in graphs[0].edges() if all(graph.has_edge(*edge) for graph in graphs[1:]))
-    total = sum((exact(epsilon, f"epsilons[{index}]") for index, epsilon in enumerate(epsilons)), Fraction(0))
+    total = Fraction(0)
+    for index, epsilon in enumerate(epsilons):
+        total += positive(epsilon, f"epsilons[{index}]")
     return total, nx.freeze(common)
 
 
@@ -125,7 +127,7 @@ def hull_level(
     """
     places = as_points(points)
     chosen = places if support is None else places[as_indices(support, "support", len(places))]
-    budget = float(exact(epsilon, "epsilon"))
+    budget = float(positive(epsilon, "epsilon"))
     if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
         return 0.0 if len(chosen) == 0 else math.inf
     # The K-norm of a difference is the largest over the facets, and on each the extremes are farthest apart.

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
-from mechdesign.model.requirements import Number
+from mechdesign.model.requirements import Number, positive
 from mechdesign.policy.hull import SensitivityHull
 from mechdesign.policy.mechanism import HullChoice
 from mechdesign.policy.optimal import Within
@@ -177,7 +176,7 @@ class Trace:
             raise InputError(
                 "transition", "differs in number of states", value=chain.size, bound=f"{domain.size} states"
             )
-        self._start(planner, _budget(epsilon), chain, as_initial(initial, domain.size), rng)
+        self._start(planner, positive(epsilon, "epsilon"), chain, as_initial(initial, domain.size), rng)
 
     def _start(
         self,
@@ -230,7 +229,7 @@ class Trace:
         raised, the trace stays as it was.
         """
         state = self._state(true_state)
-        budget = self._epsilon if epsilon is None else _budget(epsilon)
+        budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
         if same_time and self._time < 0:
             raise InputError("same_time", "has nothing to go with: nothing has been released yet", value=True)
         time = self._time + (not same_time)
@@ -301,10 +300,3 @@ class Trace:
             bound = f"a label, or an index from 0 to {len(labels) - 1}"
             raise InputError("true_state", "is not a state", value=name, bound=bound)
         return int(name)
-
-
-def _budget(epsilon: Number) -> Fraction:
-    value = exact(epsilon, "epsilon")
-    if value <= 0:
-        raise InputError("epsilon", "is not positive", value=epsilon, bound="> 0")
-    return value

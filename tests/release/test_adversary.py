@@ -142,6 +142,8 @@ def test_releases_must_be_in_order() -> None:
         beliefs.expected_error(np.zeros((4, 5)))
     with pytest.raises(InputError, match=r"initial: differs"):
         Adversary(np.eye(3), INITIAL)
+    with pytest.raises(InputError, match=r"beliefs\[0,1\]"):
+        expected_error([[0.5, np.nan]], np.eye(2))
 
 
 def test_an_output_that_no_state_explains() -> None:

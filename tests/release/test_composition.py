@@ -136,3 +136,7 @@ def test_wrong_input_is_named() -> None:
         compose_graphs([1, 1], [md.policy.line(2), nx.DiGraph([(0, 1)])])
     with pytest.raises(InputError, match=r"epsilons\[1\]"):
         compose_graphs([1, "x"], [md.policy.line(2)] * 2)
+    with pytest.raises(InputError, match=r"epsilons\[1\]: must be positive; found -1"):
+        compose_graphs([1, -1], [md.policy.line(2)] * 2)
+    with pytest.raises(InputError, match="epsilon: must be positive"):
+        hull_level(ANSWERS, md.policy.sensitivity_hull(ANSWERS, FIGURE_3B), 0)

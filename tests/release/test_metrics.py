@@ -69,3 +69,13 @@ def test_wrong_input_is_named() -> None:
         metrics.regions(md.Domain.from_points([[0.0]]))
     with pytest.raises(InputError, match=r"channel\[0,0\]"):
         metrics.mismatch_error([[-1.0]], [1.0], ["a"])
+    with pytest.raises(InputError, match=r"channel\[0\]: is not accepted; found 2.0; must be a row that sums to 1"):
+        metrics.mismatch_error([[1.0, 1.0]], [1.0], ["a"], ["a", "b"])
+    with pytest.raises(InputError, match="labels: is not a list of values"):
+        metrics.mismatch_error(CHANNEL, PRIOR, None)
+    with pytest.raises(InputError, match=r"labels\[0\]: cannot be compared"):
+        metrics.mismatch_error(CHANNEL, PRIOR, [["a"], ["b"], ["c"]])
+    with pytest.raises(InputError, match="domain: is not a grid; found 'int'"):
+        metrics.regions(5)
+    with pytest.raises(InputError, match=r"released\[0,0\]"):
+        metrics.distances([[0.0]], [[np.nan]])
