@@ -31,13 +31,19 @@ def test_python_examples_run(code, tmp_path, monkeypatch, capsys):
 
 def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (specification,) = blocks("toml")
+    specification, policy = blocks("toml")
     rng = np.random.default_rng(0)
     rows = [f"ann,{40.75 + rng.normal(0, 0.02)},{-73.97 + rng.normal(0, 0.02)}" for _ in range(300)]
     (tmp_path / "checkins.csv").write_text("\n".join(["user,lat,lon", *rows]))
     # The README's map has 120 cells; a coarser one says the same in a tenth of the time.
-    (tmp_path / "city.toml").write_text(specification.replace("columns = 12, rows = 10", "columns = 4, rows = 3"))
+    specification = specification.replace("columns = 12, rows = 10", "columns = 4, rows = 3")
+    (tmp_path / "city.toml").write_text(specification)
+    (tmp_path / "blocks.toml").write_text(specification.split("[[privacy]]")[0] + policy)
+    (tmp_path / "trace.csv").write_text("latitude,longitude\n40.75,-73.97\n40.76,-73.96\n")
     for command in (
+        ["policy", "blocks.toml", "--plot", "graph.png"],
+        ["design", "blocks.toml", "-o", "blocks"],
+        ["release", "blocks.toml", "trace.csv", "-o", "released"],
         ["design", "city.toml", "-o", "city"],
         ["verify", "city"],
         ["attack", "city"],
