@@ -23,7 +23,8 @@ from mechdesign.model.prior import Prior
 from mechdesign.release.adversary import Adversary, Beliefs, degrees_of
 from mechdesign.release.composition import Composition, compose
 from mechdesign.release.files import OUTPUTS, STEPS, outputs_csv, steps_json
-from mechdesign.release.trace import Release, Trace
+from mechdesign.release.outcome import Release
+from mechdesign.release.trace import Trace
 from mechdesign.report import maps
 from mechdesign.report.traces import over_time_picture, trace_picture
 from mechdesign.solvers.contract import Progress, Report, Status

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.model._arrays import Floats, Integers
-from mechdesign.policy.constraint import components
+from mechdesign.policy.constraint import components, membership
 from mechdesign.policy.hull import SensitivityHull, component_hulls, sensitivity_hull
 
 __all__ = ["Released", "released"]
@@ -96,9 +96,7 @@ def released(places: Floats, g: nx.Graph, nodes: Integers, hull: str) -> Release
     if hull == "graph":
         body = sensitivity_hull(places, g)
         return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), separate=False)
-    member = np.zeros(count, dtype=np.int64)
     parts = components(g)
-    for index, part in enumerate(parts):
-        member[np.searchsorted(nodes, part)] = index
+    member = membership(parts, len(places))[nodes]
     sizes = np.bincount(member, minlength=len(parts))
     return Released(places[nodes], member, sizes, tuple(component_hulls(places, g)), separate=True)

@@ -21,7 +21,7 @@ from mechdesign.model.graphs import check_graph
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirements import Number
 
-__all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated"]
+__all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
 
 
 def constrain(g: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
@@ -95,6 +95,14 @@ def components(g: nx.Graph) -> list[Integers]:
     check_graph(g)
     found = [np.array(sorted(component), dtype=np.int64) for component in nx.connected_components(g)]
     return sorted(found, key=lambda nodes: int(nodes[0]))
+
+
+def membership(parts: Sequence[Integers], n: int) -> Integers:
+    """Return for each node below n the index of the part that it is in, shape (n,); -1 where it is in none."""
+    member = np.full(n, -1, dtype=np.int64)
+    for index, nodes in enumerate(parts):
+        member[nodes] = index
+    return member
 
 
 def hop_distance(g: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:

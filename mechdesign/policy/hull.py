@@ -22,9 +22,9 @@ from mechdesign.model._arrays import Floats, Integers, as_floats, as_generator, 
 from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
 from mechdesign.policy._body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
-from mechdesign.policy.constraint import components
+from mechdesign.policy.constraint import components, membership
 
-__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "component_hulls", "sensitivity_hull"]
+__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "component_hulls", "sensitivity_hull"]
 
 # Within these magnitudes no product of up to three lengths overflows.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -180,12 +180,8 @@ def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[Sensitivity
     """
     places = as_points(points)
     check_graph(g, len(places))
-    member = np.zeros(len(places), dtype=np.int64)
-    parts = components(g)
-    for index, nodes in enumerate(parts):
-        member[nodes] = index
-    edges = edge_array(g)
-    owner = member[edges[:, 0]]
+    parts, edges = components(g), edge_array(g)
+    owner = membership(parts, len(places))[edges[:, 0]]
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(parts) + 1))
     differences = upright((places[edges[:, 0]] - places[edges[:, 1]])[order])
@@ -206,6 +202,17 @@ def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
     if 0 in array.shape:
         raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
     return _in_range(array, path)
+
+
+def check_distinct(places: Floats, path: str, remedy: str) -> None:
+    """Raise `InputError` for two of the `places` (n, d) that are the same: what is released there is one thing."""
+    order = np.lexsort(places.T)
+    same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
+    if same.size:
+        one, other = sorted(order[same[0] : same[0] + 2].tolist())
+        raise InputError(
+            f"{path}[{other}]", f"is the same place as {path}[{one}]", value=places[other].tolist(), remedy=remedy
+        )
 
 
 def _in_range(array: Floats, path: str) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.model.graphs import edge_array
-from mechdesign.policy.constraint import components
+from mechdesign.policy.constraint import components, membership
 from mechdesign.policy.hull import SensitivityHull
 from mechdesign.policy.mechanism import HullChoice, KNormMechanism
 
@@ -31,12 +31,10 @@ class Laplace(KNormMechanism):
     @staticmethod
     def _bodies(places: Floats, g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
         edges, parts = edge_array(g), components(g)
-        member = np.zeros(len(places), dtype=np.int64)
-        for index, nodes in enumerate(parts):
-            member[nodes] = index
+        owner = membership(parts, len(places))[edges[:, 0]]
         lengths = np.abs(places[edges[:, 0]] - places[edges[:, 1]]).sum(axis=1)
         largest = np.zeros(len(parts))
-        np.maximum.at(largest, member[edges[:, 0]], lengths)
+        np.maximum.at(largest, owner, lengths)
         if hull == "graph":
             largest[:] = largest.max()
         axes = np.eye(places.shape[1])

@@ -22,8 +22,8 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.graphs import check_graph, edge_array
 from mechdesign.model.requirements import Number
 from mechdesign.policy._certified import certified_numerators
-from mechdesign.policy.constraint import components
-from mechdesign.policy.hull import SensitivityHull, as_points
+from mechdesign.policy.constraint import components, membership
+from mechdesign.policy.hull import SensitivityHull, as_points, check_distinct
 from mechdesign.policy.masses import cell_masses
 
 __all__ = ["HullChoice", "KNormMechanism"]
@@ -77,9 +77,6 @@ class KNormMechanism(ABC):
         if hull not in ("component", "graph"):
             raise InputError("hull", "is not known", value=hull, bound='"component" or "graph"')
         nodes = np.array(sorted(g), dtype=np.int64)
-        member = np.zeros(len(nodes), dtype=np.int64)
-        for index, component in enumerate(components(g)):
-            member[np.searchsorted(nodes, component)] = index
         if isinstance(points, Domain):
             labels = tuple(points.labels[node] for node in nodes.tolist())
         else:
@@ -90,7 +87,7 @@ class KNormMechanism(ABC):
             "graph": _own(g),
             "nodes": nodes,
             "_hulls": tuple(self._bodies(places, g, hull)),
-            "_member": member,
+            "_member": membership(components(g), len(places))[nodes],
             "_labels": labels,
         }
         for name, attribute in values.items():
@@ -246,14 +243,5 @@ def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
     sites = as_points(observables, "observables")
     if sites.shape[1] != d:
         raise InputError("observables", "have another dimension than the points", value=sites.shape, bound=f"(m, {d})")
-    order = np.lexsort(sites.T)
-    same = np.flatnonzero((sites[order[1:]] == sites[order[:-1]]).all(axis=1))
-    if same.size:
-        pair = sorted(order[same[0] : same[0] + 2].tolist())
-        raise InputError(
-            f"observables[{pair[1]}]",
-            f"is the same place as observables[{pair[0]}]",
-            value=sites[pair[1]].tolist(),
-            remedy="keep one of them",
-        )
+    check_distinct(sites, "observables", "keep one of them")
     return sites

@@ -16,11 +16,9 @@ from mechdesign.model.graphs import check_graph, edge_array
 from mechdesign.policy.constraint import components, constrain, disconnected, excluded, isolated
 from mechdesign.policy.hull import SensitivityHull, as_points, sensitivity_hull
 from mechdesign.policy.protection import degree_of_protection, exposed
-from mechdesign.policy.repairs import Repair, repair
+from mechdesign.policy.repairs import Method, Repair, repair
 
 __all__ = ["Geometry", "Overview", "overview"]
-
-Method = Literal["area", "nearest", "best", "exhaustive"]
 
 
 @dataclass(frozen=True, eq=False)

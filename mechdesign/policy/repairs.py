@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import networkx as nx
 import numpy as np
@@ -24,13 +24,13 @@ from mechdesign.model.graphs import check_graph
 from mechdesign.policy._released import Released, released
 from mechdesign.policy.hull import TOLERANCE, SensitivityHull, as_points, sensitivity_hull
 
-__all__ = ["LARGEST_SEARCH", "Repair", "repair"]
+__all__ = ["LARGEST_SEARCH", "Method", "Repair", "repair"]
 
 LARGEST_SEARCH = 10_000
 """How many graphs an exhaustive search may have to look at, (n − 1) to the number of exposed nodes."""
 
 Method = Literal["area", "nearest", "best", "exhaustive"]
-_METHODS = ("area", "nearest", "best", "exhaustive")
+"""How the edges that are added are chosen; see `repair`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,8 @@ def repair(
     """
     places = as_points(points)
     check_graph(g, len(places))
-    if method not in _METHODS:
-        raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(_METHODS)}")
+    if method not in get_args(Method):
+        raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(get_args(Method))}")
     if hull not in ("graph", "component"):
         raise InputError("hull", "is unknown", value=hull, bound='"graph" or "component"')
     nodes = np.array(sorted(g), dtype=np.int64)

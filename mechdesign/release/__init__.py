@@ -18,8 +18,8 @@ from mechdesign.release.composition import compose as compose
 from mechdesign.release.composition import compose_graphs as compose_graphs
 from mechdesign.release.composition import hull_level as hull_level
 from mechdesign.release.composition import stage_level as stage_level
+from mechdesign.release.outcome import Release as Release
 from mechdesign.release.stage import Stage as Stage
-from mechdesign.release.trace import Release as Release
 from mechdesign.release.trace import Trace as Trace
 
 __all__ = [

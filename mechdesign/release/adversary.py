@@ -22,9 +22,9 @@ from mechdesign.model.prior import Prior
 from mechdesign.policy.protection import degree_of_protection
 from mechdesign.release.composition import hull_level, stages_of
 from mechdesign.release.filter import as_chain, as_initial, forward
+from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
-from mechdesign.release.trace import Release
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 

@@ -29,8 +29,8 @@ from mechdesign.model.requirements import Number, positive
 from mechdesign.policy.constraint import components
 from mechdesign.policy.hull import SensitivityHull, as_points
 from mechdesign.policy.mechanism import KNormMechanism
+from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.release.trace import Release
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 

@@ -29,7 +29,7 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs, expected_error
 from mechdesign.release.composition import Composition, stage_level
-from mechdesign.release.trace import Release
+from mechdesign.release.outcome import Release
 from mechdesign.synthesis.design import Design
 
 __all__ = ["MANIFEST", "OUTPUTS", "SCHEMA", "STEPS", "check_release_target", "manifest", "outputs_csv", "steps_json",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import networkx as nx
 import numpy as np
@@ -26,12 +26,13 @@ from mechdesign.model.graphs import check_graph
 from mechdesign.model.requirements import Number
 from mechdesign.policy._diagrams import nearest
 from mechdesign.policy.constraint import constrain, delta_set, isolated
-from mechdesign.policy.hull import as_points, sensitivity_hull
+from mechdesign.policy.hull import as_points, check_distinct, sensitivity_hull
 from mechdesign.policy.laplace import Laplace
 from mechdesign.policy.mechanism import HullChoice, KNormMechanism
 from mechdesign.policy.optimal import Within, design
 from mechdesign.policy.planar_isotropic import PlanarIsotropic
 from mechdesign.policy.protection import exposed, protected_pairs
+from mechdesign.policy.repairs import Method as RepairMethod
 from mechdesign.policy.repairs import Repair, repair
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
@@ -39,14 +40,13 @@ from mechdesign.release.stage import Fitted, Stage
 __all__ = ["Mechanism", "Planner", "RepairMethod"]
 
 Mechanism = Literal["planar-isotropic", "laplace", "lp"]
-RepairMethod = Literal["area", "nearest", "best", "exhaustive"]
 
 _KNORM: dict[str, type[KNormMechanism]] = {"planar-isotropic": PlanarIsotropic, "laplace": Laplace}
 _CHOICES = {
-    "mechanism": ("planar-isotropic", "laplace", "lp"),
-    "repair": ("area", "nearest", "best", "exhaustive", None),
-    "hull": ("component", "graph"),
-    "within": ("component", "map"),
+    "mechanism": get_args(Mechanism),
+    "repair": (*get_args(RepairMethod), None),
+    "hull": get_args(HullChoice),
+    "within": get_args(Within),
 }
 # What `mechdesign.policy.design` may be told of how to solve.
 _SOLVING = ("solver", "time_limit", "rows", "options", "threads")
@@ -80,7 +80,7 @@ class Planner:
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
-        _check_distinct(as_points(domain, "domain.points"))
+        check_distinct(as_points(domain, "domain.points"), "domain.points", "make one state of the two")
         check_graph(g, domain.size)
         missing = next((state for state in range(domain.size) if state not in g), None)
         if missing is not None:
@@ -200,20 +200,6 @@ def _size(fitted: Fitted) -> int:
     """Return about how many bytes it takes; a mechanism has a graph of its own."""
     channel = 0 if fitted.channel is None else fitted.channel.numerators.nbytes
     return int(channel + 2 * _EDGE_BYTES * (fitted.graph.number_of_edges() + len(fitted.graph)))
-
-
-def _check_distinct(places: Floats) -> None:
-    """Raise `InputError` for two states at one place: what is released could not be told apart."""
-    order = np.lexsort(places.T)
-    same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
-    if same.size:
-        one, other = sorted(order[same[0] : same[0] + 2].tolist())
-        raise InputError(
-            f"domain.points[{other}]",
-            f"is the same place as domain.points[{one}]",
-            value=places[other].tolist(),
-            remedy="make one state of the two",
-        )
 
 
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
