@@ -18,6 +18,8 @@ Array = npt.NDArray[np.float64]
 # A direction is corrected until it meets the row sums to this accuracy; else they drift, and repair costs too much.
 _LINK_ACCURACY = 1e-11
 _CORRECTIONS = 2
+# What a slack of a linking row may take up, relative to itself.
+_TAKEN = 1e-6
 
 
 @dataclass
@@ -81,19 +83,21 @@ def direction(
     u = blocks.solve(right)
     change, theta = system.solve(lacking - layout.sums(point.points * u), corner)
     u = blocks.solve(right + layout.pull(change))
-    for _ in range(_CORRECTIONS):
+    for corrected in range(_CORRECTIONS + 1):
         rest = lacking - layout.sums(point.points * u)
         rest[n:] -= z / y * change[n:]
         rest[layout.width :] -= theta
-        if np.abs(rest).max() <= _LINK_ACCURACY:
+        if np.abs(rest).max() <= _LINK_ACCURACY or corrected == _CORRECTIONS:
             break
         more, more_theta = system.solve(rest, 0.0)
         change = change + more
         theta += more_theta
         u = u + blocks.solve(layout.pull(more))
+    # A large slack takes up what its row still lacks: z/y would enlarge the rounding of its small multiplier.
+    taken = np.where(np.abs(rest[n:]) <= _TAKEN * z, rest[n:], 0.0)
     dy = np.empty(small.size)
-    dy[linking] = change[n:]
-    link_steps = gain - z / y * dy[linking]
+    dy[linking] = change[n:] + y / z * taken
+    link_steps = gain - z / y * change[n:] - taken
     q = small.relative(point.points, u, point.z, link_steps)
     rows = slice(0, linking.start)
     dy[rows] = f[rows] - point.y[rows] * (1.0 + q[rows])

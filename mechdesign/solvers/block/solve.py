@@ -150,18 +150,19 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
     best: tuple[float, Array] | None = None
     proof: tuple[Point, Array] | None = None
     copied = layout.blocks * layout.rows**2 <= _COPIED
-    best_lower, best_gap, least, since = -np.inf, np.inf, np.inf, 0
+    best_lower, best_gap = -np.inf, np.inf
+    # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
+    marked, since = (np.inf, np.inf), 0
     status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
     unit = _UNIT * _largest_cost(program)
     steps = (1.0, 1.0, 0)
     try:
         for iteration in range(_LARGEST_ITERATION):
             lower, lacking = state.measure()
-            if copied:
-                # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
-                pulled = state.blocks.pulled.copy()
-                pulled[:, : layout.rows] -= state.pairs.y.diagonal(axis1=1, axis2=2)
-                lower = bound(layout, state.small, state.point, pulled)
+            # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
+            pulled = state.blocks.pulled.copy()
+            pulled[:, : layout.rows] -= state.pairs.y.diagonal(axis1=1, axis2=2)
+            lower = bound(layout, state.small, state.point, pulled)
             upper = objective(program, unfold(layout, state.x))
             best_lower = max(best_lower, lower)
             seconds = time.perf_counter() - clock
@@ -188,9 +189,10 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
             if linked and relative <= gap:
                 status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
                 break
-            progress = relative < _PROGRESS * best_gap or upper - lower < _PROGRESS * least
-            since = 0 if progress else since + 1
-            best_gap, least = min(best_gap, relative), min(least, upper - lower)
+            if relative < _PROGRESS * marked[0] or upper - lower < _PROGRESS * marked[1]:
+                marked, since = (relative, upper - lower), -1
+            since += 1
+            best_gap = min(best_gap, relative)
             patience = next(count for level, count in _PATIENCE if best_gap > level)
             if since >= patience or max(steps[:2]) < _SHORT:
                 status, message = Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
@@ -198,7 +200,7 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
             if options.time_limit is not None and seconds >= options.time_limit:
                 status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
                 break
-            steps = state.step(corrections=best_gap > _ACCEPTABLE)
+            steps = state.step(corrections=copied or best_gap > _ACCEPTABLE)
     except StallError as stall:
         status, message = Status.STALLED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
     except KeyboardInterrupt:
