@@ -42,7 +42,7 @@ def over_time_picture(panels: Sequence[tuple[str, Mapping[str, ArrayLike]]], tit
     ):
         _draw_series(axes, series)
         axes.set_ylabel(label)
-    axes.set_xlabel("step")
+    _mark_steps(axes)
     headline(figure, title)
     return figure
 
@@ -111,15 +111,18 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
         axes.plot(shown, color=colour, linestyle=dash, marker=marker, markersize=3, linewidth=1.3, label=name)
         top = max(top, float(np.max(numbers, where=np.isfinite(numbers), initial=0.0)))
     axes.set_ylim(0, 1.08 * top or 1.0)
-    axes.xaxis.set_major_locator(_steps())
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5, handlelength=2.2)
 
 
-def _steps() -> MaxNLocator:
-    return MaxNLocator(10, steps=[1, 2, 5, 10], integer=True)
+def _mark_steps(axes: Axes) -> None:
+    """Count the steps along the axis, which has some room at both ends, also about a single one."""
+    first, last = axes.get_xlim()
+    axes.set_xlim(min(first, -0.5), max(last, 0.5))
+    axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+    axes.set_xlabel("step")
 
 
 def _ground(axes: Axes, domain: Domain) -> None:
@@ -163,8 +166,7 @@ def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.i
     if truth is not None:
         axes.plot(heights[truth], color=_TRUE, marker="o", markersize=5, linewidth=1.0, label="true")
     axes.plot(heights[outputs], color=ACCENT, marker="s", markersize=3, linewidth=0.8, alpha=0.8, label="released")
-    axes.xaxis.set_major_locator(_steps())
-    axes.set_xlabel("step")
+    _mark_steps(axes)
     if along:
         axes.set_ylabel(f"position{in_unit(domain.unit)}")
     elif domain.size <= 30:

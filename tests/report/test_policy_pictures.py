@@ -242,6 +242,13 @@ def test_the_ruler_ends_where_the_map_does():
     assert bar.get_xdata()[1] == pytest.approx(axes.get_xlim()[1])
 
 
+def test_a_single_step_is_step_0():
+    for figure in (over_time_picture([("degree", {"least": [3]})], "One"), trace_picture(LINE, [2])):
+        axes = figure.axes[-1]
+        west, east = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if west <= tick <= east] == [0]
+
+
 def test_steps_are_counted_in_round_numbers():
     axes = over_time_picture([("degree", {"least": np.arange(60)})], "Sixty").axes[0]
     assert axes.get_xticks().tolist() == list(range(-10, 71, 10))
