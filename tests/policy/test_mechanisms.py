@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
+from policy_examples import ANSWERS, states, under
 from scipy import integrate, stats
 
 import mechdesign as md
@@ -161,6 +162,17 @@ def test_density_ratios_stay_within_the_hops(kind: Kinds, hull: str) -> None:
     for i, hops in nx.all_pairs_shortest_path_length(g):
         for j, steps in hops.items():
             assert (logs[:, i] - logs[:, j]).max() <= 0.9 * steps + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3])
+def test_example_5_2_both_mechanisms_expose_s5(epsilon: Number) -> None:
+    """Under {s2, s3, s5} an output f(s5) is e^{3ε/2} times as likely from s5 as from s3, or impossible from s3."""
+    s3, s5 = states(3, 5)
+    laplace, planar = (kind(epsilon, ANSWERS, under(2, 3, 5), hull="graph") for kind in KINDS)
+    ratio = laplace.density(ANSWERS[s5], s5) / laplace.density(ANSWERS[s5], s3)
+    assert ratio == pytest.approx(math.exp(1.5 * epsilon), rel=1e-12)
+    assert planar.density(ANSWERS[s5], s5) > 0
+    assert planar.density(ANSWERS[s5], s3) == 0
 
 
 def test_likelihood_is_density_and_knows_that_exact_hits_are_no_coincidence() -> None:
