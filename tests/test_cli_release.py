@@ -166,6 +166,8 @@ def test_the_channels_of_all_steps_verify():
     assert present("released/channels") == [f"step-{step}" for step in range(5)]
     for step in range(5):
         assert run("verify", f"released/channels/step-{step}").exit_code == 0
+    result = run("verify", "released")
+    assert (result.exit_code, "the channel of its first step is channels/step-0" in result.stderr) == (1, True)
     # A shorter run leaves nothing of the one before; nor does one without channels, to which they would not belong.
     assert run("release", *write(SPECIFICATION + 'mechanism = "lp"\n', "0\n1\n"), "--channels").exit_code == 0
     assert present("released/channels") == ["step-0", "step-1"]

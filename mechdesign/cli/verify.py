@@ -26,7 +26,7 @@ def verify(directory: Path, as_json: bool) -> None:
     try:
         certificate = prove(directory)
     except CertificateError as error:
-        reason = error.reason + _named(directory, error.pair)
+        reason = error.reason + _named(directory, error.pair) + _elsewhere(directory)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
@@ -40,6 +40,18 @@ def verify(directory: Path, as_json: bool) -> None:
         console.print(shown)
         console.print()
     console.print("What is proved is what stands here: check that these are the requirements that you want.")
+
+
+def _elsewhere(directory: Path) -> str:
+    """Return where the channels of a released trace are, if it is one."""
+    from mechdesign.release.files import CHANNELS, MANIFEST
+
+    if not (directory / MANIFEST).exists():
+        return ""
+    return (
+        f". This is a released trace: the channel of its first step is {CHANNELS}/step-0, and so on, where "
+        "`mechdesign release` was asked for --channels"
+    )
 
 
 def _named(directory: Path, pair: tuple[int, int] | None) -> str:

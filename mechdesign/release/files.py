@@ -32,14 +32,23 @@ from mechdesign.release.composition import Composition, stage_level
 from mechdesign.release.outcome import Release
 from mechdesign.synthesis.design import Design
 
-__all__ = ["MANIFEST", "OUTPUTS", "SCHEMA", "STEPS", "check_release_target", "manifest", "outputs_csv", "steps_json",
-           "write_release"]  # fmt: skip
+__all__ = [
+    "CHANNELS",
+    "MANIFEST",
+    "OUTPUTS",
+    "SCHEMA",
+    "STEPS",
+    "check_release_target",
+    "manifest",
+    "outputs_csv",
+    "steps_json",
+    "write_release",
+]
 
-OUTPUTS, STEPS, MANIFEST = "released.csv", "steps.json", "release.json"
+OUTPUTS, STEPS, MANIFEST, CHANNELS = "released.csv", "steps.json", "release.json", "channels"
 SCHEMA = "mechdesign-release/1"
 
 _PICTURES = ("map.svg", "over-time.svg")
-_CHANNELS = "channels"
 
 
 def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
@@ -105,7 +114,7 @@ def check_release_target(directory: Path, force: bool = False) -> None:
     It may when the folder does not exist or is empty, or holds a released trace, whole or interrupted; with `force`
     always: files of other names are never touched.
     """
-    ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, _CHANNELS}
+    ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, CHANNELS}
     try:
         others = sorted({entry.name for entry in directory.iterdir()} - ours) if directory.exists() else []
     except NotADirectoryError as error:
@@ -133,11 +142,11 @@ def write_release(
         (directory / MANIFEST).unlink(missing_ok=True)
         for name in (OUTPUTS, STEPS, *_PICTURES):
             (directory / name).unlink(missing_ok=True)
-        _remove_channels(directory / _CHANNELS)
+        _remove_channels(directory / CHANNELS)
     except OSError as error:
         raise ExportError(f"{directory} cannot be written: {error.strerror or error}") from error
     for step, design in enumerate(designs):
-        design.save(directory / _CHANNELS / f"step-{step}", report=False)
+        design.save(directory / CHANNELS / f"step-{step}", report=False)
     for name, content in files.items():
         write_file(directory / name, [content])
     if described is not None:
