@@ -123,6 +123,10 @@ def _picture(domain: Domain, found: Overview) -> Figure:
 
 def _write(directory: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
     directory.mkdir(parents=True, exist_ok=True)
+    # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
+    # specification may name, are replaced at once.
+    for name in (FACTS, PICTURE):
+        (directory / name).unlink(missing_ok=True)
     graph = found.graph
     if found.geometry is not None and found.geometry.repair is not None:
         graph = found.geometry.repair.graph
