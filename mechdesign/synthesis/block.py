@@ -47,7 +47,7 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
     """Solve a normal form within ``options.time_limit`` seconds, to a relative gap of ``options.tolerance``.
 
     The gap aimed for is kept between 1e-9 and 3e-7. Symmetries are looked for unless ``options.extra["symmetry"]`` is
-    false; ``options.extra["memory"]`` is the most memory, in bytes, that the solve may take. The status
+    false; ``options.extra["memory"]`` is the most memory, in bytes, that the process may take. The status
     STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
     Raises SolverError, with the estimate, when memory does not suffice.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -281,8 +283,35 @@ def test_progress_reports_valid_bounds():
 
 
 def test_memory_is_refused_with_the_estimate():
-    with pytest.raises(SolverError, match=r"needs about 0\.1 GB"):
+    estimate = solve_block(grid(4, 4)).memory
+    stated = rf"needs about {estimate / 1e9:.1f} GB for 16 blocks of 16, but 0\.0 GB are allowed\. Use symmetry"
+    with pytest.raises(SolverError, match=stated):
         solve_block(grid(4, 4), Options(extra={"memory": 1000}))
+    solve_block(grid(4, 4), Options(extra={"memory": 2 * estimate}))
+    for wrong in (0, -1.0, "1 GB", True):
+        with pytest.raises(InputError, match=r"options\.extra\.memory: is no number of bytes"):
+            solve_block(grid(4, 4), Options(extra={"memory": wrong}))
+
+
+@pytest.mark.parametrize(("arrays", "side", "folded"), [("numpy", 10, False), ("numba", 12, True)])
+def test_the_estimate_is_what_a_process_takes_or_more(arrays, side, folded):
+    """Measured in a process of its own: between the peak and a third above it."""
+    pytest.importorskip(arrays)
+    pytest.importorskip("resource")
+    script = (
+        "import resource, mechdesign as md, numpy as np\n"
+        f"x, y = np.meshgrid(np.arange({side}.0), np.arange({side}.0))\n"
+        "d = md.distances.euclidean(np.c_[x.ravel(), y.ravel()])\n"
+        f"options = {{'arrays': '{arrays}', 'symmetry': {folded}}}\n"
+        "problem = md.Problem(np.full(len(d), 1 / len(d)), d, [md.MetricPrivacy(0.6, d)])\n"
+        "made = md.design(problem, solver='block', tolerance=1e-3, options=options)\n"
+        "print(made.certificate.provenance['memory_estimate'], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    estimate, peak = (float(number) for number in done.stdout.split())
+    peak *= 1 if sys.platform == "darwin" else 1024
+    assert peak <= 1.02 * estimate
+    assert estimate <= 1.35 * peak
 
 
 def test_unknown_options_are_refused():

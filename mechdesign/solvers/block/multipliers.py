@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from mechdesign.solvers.block.small import SmallRows
 __all__ = ["sparsify", "unfold"]
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance: float) -> BlockMultipliers:
@@ -33,7 +32,7 @@ def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance
     budget = _reduced(layout, small, point, y)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts: list[tuple[npt.NDArray[Any], ...]] = []
+    parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]] = []
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
         allowed &= ~layout.free
@@ -43,24 +42,37 @@ def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance
         dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
         least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
         s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
-        parts.append((s, t, np.full(s.size, index), values[s, t]))
-    s, t, block, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    mover, target = _unfold(layout)
-    weights = None
+        parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
+    mover, block = _unfold(layout)
+    scale, weights = 1.0, None
     if layout.members:
         weights = point.multipliers[layout.width :].copy()
-        weights /= weights.sum()
-        values = values / point.multipliers[layout.width :].sum()
-    columns = layout.program.columns
-    ratios = []
-    order = np.argsort(block, kind="stable")
-    starts = np.searchsorted(block[order], np.arange(layout.blocks + 1))
-    for column in range(columns):
-        mine = order[starts[target[column]] : starts[target[column] + 1]]
+        scale = float(weights.sum())
+        weights /= scale
+    ratios = _unfolded(layout, parts, mover, block, scale)
+    return BlockMultipliers(ratios, _floors(layout, small, point, mover, block), weights)
+
+
+def _unfolded(
+    layout: Layout,
+    parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]],
+    mover: Integers,
+    block: Integers,
+    scale: float,
+) -> RatioMultipliers:
+    """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
+    sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes[block])])
+    total = int(starts[-1])
+    sources, targets, columns = (np.empty(total, dtype=np.int64) for _ in range(3))
+    multipliers = np.empty(total)
+    for column in range(block.size):
+        mine = slice(starts[column], starts[column + 1])
+        s, t, values = parts[block[column]]
         rows = layout.symmetry.rows[mover[column]]
-        ratios.append((rows[s[mine]], rows[t[mine]], np.full(mine.size, column), values[mine]))
-    merged = RatioMultipliers(*(np.concatenate(part) for part in zip(*ratios, strict=True)))
-    return BlockMultipliers(merged, _floors(layout, small, point, mover, target), weights)
+        sources[mine], targets[mine], columns[mine] = rows[s], rows[t], column
+        multipliers[mine] = values / scale
+    return RatioMultipliers(sources, targets, columns, multipliers)
 
 
 def _reduced(layout: Layout, small: SmallRows, point: Point, y: Array) -> Array:
@@ -85,7 +97,7 @@ def unfold(layout: Layout, x: Array) -> Array:
     return full
 
 
-def _unfold(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _unfold(layout: Layout) -> tuple[Integers, Integers]:
     """Return for every column the group element that brings its block's representative there, and the block."""
     columns = layout.program.columns
     kept, _ = layout.symmetry.representatives(columns)
@@ -98,9 +110,7 @@ def _unfold(layout: Layout) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
     return mover, block
 
 
-def _floors(
-    layout: Layout, small: SmallRows, point: Point, mover: npt.NDArray[np.int64], block: npt.NDArray[np.int64]
-) -> tuple[Array, ...]:
+def _floors(layout: Layout, small: SmallRows, point: Point, mover: Integers, block: Integers) -> tuple[Array, ...]:
     scale = float(point.multipliers[layout.width :].sum()) if layout.members else 1.0
     result = []
     for index, values in enumerate(floor_multipliers(layout, small, point)):

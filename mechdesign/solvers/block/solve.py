@@ -15,7 +15,7 @@ from mechdesign.solvers.block.bound import bound
 from mechdesign.solvers.block.directions import Point
 from mechdesign.solvers.block.kernel import Kernel, choose
 from mechdesign.solvers.block.layout import Layout, lay_out
-from mechdesign.solvers.block.memory import available, needed
+from mechdesign.solvers.block.memory import COPIED, available, needed, resident
 from mechdesign.solvers.block.method import Iterator
 from mechdesign.solvers.block.multipliers import sparsify, unfold
 from mechdesign.solvers.block.parallel import Workers, single_threaded_blas
@@ -41,8 +41,7 @@ _NEAR = 1e-4
 _PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
 _PROGRESS = 0.9
 _SHORT = 1e-4
-# Up to so many ratio rows the multipliers of the best bound are copied; beyond, they are kept once the gap is small.
-_COPIED = 4_000_000
+# What a unit of what rows lack costs to repair, in units of the cost.
 _PRICE = 4.0
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
@@ -99,10 +98,11 @@ def solve_block(
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
-    Time limit, threads and reports are those of `options`; `options.extra` may hold "memory", the most bytes to take,
-    "arrays", the library that does the work ("numpy", "numba" or "torch"), and "device", where torch does it ("cpu",
-    "cuda"). After Ctrl-C the best so far is returned.
-    Raises SolverError before anything is done when the estimated memory exceeds what there is.
+    Time limit, threads and reports are those of `options`; `options.extra` may hold "memory", the most bytes that the
+    process may take (all that is free, without it), "arrays", the library that does the work ("numpy", "numba" or
+    "torch"), and "device", where torch does it ("cpu", "cuda"). After Ctrl-C the best so far is returned.
+    Raises InputError for options that are not known or no numbers, and SolverError before anything is done when the
+    estimated memory exceeds what there is.
     """
     options = options or Options()
     unknown = set(options.extra) - _EXTRA
@@ -128,12 +128,16 @@ def solve_block(
 
 
 def _check_memory(layout: Layout, options: Options, threads: int, kernel: type[Kernel]) -> int:
-    estimate = needed(layout, threads, kernel.ENTRY_BYTES)
-    limit = options.extra.get("memory", available())
-    if isinstance(limit, int | float) and estimate > limit:
+    estimate = needed(layout, threads, kernel)
+    limit, free = options.extra.get("memory"), available()
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+        raise InputError("options.extra.memory", "is no number of bytes", value=limit, bound="greater than 0")
+    most = limit if limit is not None else None if free is None else resident() + free
+    if most is not None and estimate > most:
         raise SolverError(
             f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
-            f"{float(limit) / 1e9:.1f} GB are free. Use symmetry or fewer cells, or another solver with lazy rows"
+            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry or fewer cells, "
+            "or another solver with lazy rows"
         )
     if options.report is not None:
         options.report(
@@ -149,7 +153,7 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
     # The best x and the best multipliers need not be those of one iterate.
     best: tuple[float, Array] | None = None
     proof: tuple[Point, Array] | None = None
-    copied = layout.blocks * layout.rows**2 <= _COPIED
+    copied = layout.blocks * layout.rows**2 <= COPIED
     best_lower, best_gap = -np.inf, np.inf
     # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
     marked, since = (np.inf, np.inf), 0
