@@ -165,11 +165,15 @@ def _in_parts(
         limit = settings.time_limit
         if limit is not None:
             limit = max(limit - elapsed, _HARDLY_ANY)
-        asked = replace(
-            settings, time_limit=_HARDLY_ANY if stopped else limit, report=_within(settings.report, name, elapsed)
-        )
-        made = _whole(part, solver, tolerance, rows, asked)
-        # After Ctrl-C what is left gets whatever channel comes first.
+        asked = replace(settings, time_limit=limit, report=_within(settings.report, name, elapsed))
+        hurried = replace(asked, time_limit=_HARDLY_ANY)
+        try:
+            made = _whole(part, solver, tolerance, rows, hurried if stopped else asked)
+        except KeyboardInterrupt:
+            if stopped:
+                raise
+            made = replace(_whole(part, solver, tolerance, rows, hurried), status=Status.INTERRUPTED.value)
+        # After Ctrl-C what is left gets whatever channel comes first; a second one ends it all.
         stopped = stopped or made.status == Status.INTERRUPTED.value
         return made
 

@@ -347,3 +347,30 @@ def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch)
     assert all(limit is not None and limit < 0.01 for limit in limits[2:])
     assert made.status == Status.INTERRUPTED.value
     assert made.certificate.holds
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interruption_between_solves_counts_too(monkeypatch, times):
+    calls = []
+    whole = road._whole
+
+    def interrupted(problem, solver, tolerance, rows, settings):
+        calls.append(settings.time_limit)
+        if 1 < len(calls) <= 1 + times:
+            raise KeyboardInterrupt
+        return whole(problem, solver, tolerance, rows, settings)
+
+    monkeypatch.setattr(road, "_whole", interrupted)
+    cost = np.full((6, 6), INF)
+    for part in range(3):
+        cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
+    problem = md.Problem(np.full(6, 1 / 6), cost, [md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)]))])
+    if times == 2:
+        with pytest.raises(KeyboardInterrupt):
+            md.design(problem)
+        return
+    made = md.design(problem)
+    assert calls[:2] == [None, None]
+    assert all(limit is not None and limit < 0.01 for limit in calls[2:])
+    assert made.status == Status.INTERRUPTED.value
+    assert made.certificate.holds
