@@ -9,8 +9,17 @@ from numpy.typing import NDArray
 
 from mechdesign import __version__
 from mechdesign.certify.evidence import Multipliers
+from mechdesign.errors import InputError
 from mechdesign.programs.block import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solvers.block import BlockSolution, find_symmetry, solve_block
+from mechdesign.solvers.block import (
+    BlockSolution,
+    Symmetry,
+    find_symmetry,
+    generated,
+    invariant,
+    solve_block,
+    symmetry_of,
+)
 from mechdesign.solvers.contract import Options
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
@@ -46,14 +55,16 @@ def multipliers_of(form: NormalForm, solution: BlockSolution) -> Multipliers:
 def relax_block(form: NormalForm, options: Options) -> Relaxed:
     """Solve a normal form within ``options.time_limit`` seconds, to a relative gap of ``options.tolerance``.
 
-    The gap aimed for is kept between 1e-9 and 3e-7. Symmetries are looked for unless ``options.extra["symmetry"]`` is
-    false; ``options.extra["memory"]`` is the most memory, in bytes, that the process may take. The status
-    STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
-    Raises SolverError, with the estimate, when memory does not suffice.
+    The gap aimed for is kept between 1e-9 and 3e-7. ``options.extra["symmetry"]`` is true (the default: symmetries are
+    looked for), false, or the symmetries themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of
+    which all products are taken; ``options.extra["memory"]`` is the most memory, in bytes, that the process may take.
+    The status STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
+    Raises SolverError, with the estimate, when memory does not suffice, and InputError for a given permutation that
+    does not leave the problem as it is.
     """
     program = block_program(form)
     extra = dict(options.extra)
-    symmetry = find_symmetry(program) if extra.pop("symmetry", True) else None
+    symmetry = _symmetry(form, program, extra.pop("symmetry", True))
     gap = min(_LARGEST_GAP, max(_LEAST_GAP, options.tolerance))
     solution = solve_block(program, replace(options, extra=extra), gap=gap, symmetry=symmetry)
     facts: dict[str, str | int | float] = {
@@ -69,3 +80,36 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
         "primal_residual": solution.history[-1].lacking if solution.history else 1.0,
     }
     return Relaxed(solution.status, solution.x, multipliers_of(form, solution), solution.message, facts)
+
+
+def _symmetry(form: NormalForm, program: BlockProgram, asked: object) -> Symmetry | None:
+    """Return the symmetries to use: those found, none, or those given, checked."""
+    if isinstance(asked, bool | np.bool_):
+        return find_symmetry(program) if asked else None
+    path, n = "options.symmetry", form.group.size
+    given = np.asarray(asked)
+    if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            path,
+            "is no list of permutations",
+            value=asked,
+            bound=f"true, false, or permutations of {n} secrets, (k, {n})",
+        )
+    groups = []
+    for index, permutation in enumerate(given.astype(np.int64)):
+        if not np.array_equal(np.sort(permutation), np.arange(n)):
+            raise InputError(f"{path}[{index}]", "is no permutation of the secrets", value=permutation.tolist())
+        image = np.zeros(form.groups, dtype=np.int64)
+        image[form.group] = form.group[permutation]
+        together = np.array_equal(image[form.group], form.group[permutation])
+        if not together or not invariant(program, image):
+            raise InputError(
+                f"{path}[{index}]",
+                "changes the problem: prior, costs or requirements are not the same after it",
+                remedy="leave it out, or give symmetry = true to have the symmetries found",
+            )
+        groups.append(image)
+    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    if elements is None:
+        raise InputError(path, "generates too large a group", bound="permutations with at most 64 products")
+    return symmetry_of(program, elements)

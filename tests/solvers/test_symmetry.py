@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from block_cases import grid, optimum
 
+import mechdesign as md
+from mechdesign.errors import InputError
 from mechdesign.programs.block import BlockProgram, WorstBlock
-from mechdesign.solvers.block import find_symmetry, solve_block, symmetry_of
-from mechdesign.solvers.contract import Status
+from mechdesign.solvers.block import find_symmetry, generated, solve_block, symmetry_of
+from mechdesign.solvers.contract import Options, Status
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,79 @@ def test_grids(program, order):
     assert folded.upper == pytest.approx(plain.upper, rel=1e-6)
     assert folded.lower == pytest.approx(plain.lower, rel=1e-6)
     assert folded.lower <= optimum(program) * (1 + 1e-9)
+
+
+def test_a_thousand_columns_are_told_apart():
+    assert find_symmetry(grid(32, 32, cost="hamming", floor=0.8)).order == 8
+
+
+def test_rows_of_little_weight_count_as_much_as_others():
+    program = grid(4, 4, cost="hamming")
+    speckled = np.where(np.arange(16) % 3 == 0, 1e-12, 1.0)[:, None] * program.cost
+    program = BlockProgram(speckled, program.exponents)
+    symmetry = find_symmetry(program)
+    for rows, columns in zip(symmetry.rows, symmetry.columns, strict=True):
+        assert np.allclose(speckled[np.ix_(rows, columns)], speckled, rtol=1e-9, atol=0.0)
+    found = solve_block(program, gap=1e-8, symmetry=symmetry)
+    assert found.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(optimum(program), rel=1e-8)
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "numba"])
+@pytest.mark.parametrize("kind", [{"eps": 2.0}, {"eps": 0.1}, {"eps": 5.0}, {"worst": True}], ids=str)
+def test_symmetric_runs_get_as_close_as_others(kind, arrays):
+    """Multipliers within a block stay symmetric to the bit; else the gap ends at 1e-8 to 1e-7."""
+    pytest.importorskip(arrays)
+    program = grid(5, 5, **kind)
+    found = solve_block(program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program))
+    assert found.upper - found.lower <= 3e-9 * found.upper
+
+
+def test_groups_are_generated():
+    quarter = np.rot90(np.arange(9).reshape(3, 3)).ravel()
+    assert generated(quarter[None]).shape == (4, 9)
+    assert generated(np.stack([quarter, np.arange(9).reshape(3, 3).T.ravel()])).shape == (8, 9)
+    assert generated(np.zeros((0, 9), dtype=np.int64)).tolist() == [list(range(9))]
+    assert generated(np.roll(np.arange(65), 1)[None]) is None
+
+
+def test_given_permutations_are_used():
+    problem = square(4)
+    flip, turn = np.arange(16).reshape(4, 4)[::-1].ravel(), np.rot90(np.arange(16).reshape(4, 4)).ravel()
+    for given, order in (([flip], 2), ([turn], 4), ([flip, turn], 8), ([list(range(16))], 1)):
+        made = md.design(problem, solver="block", tolerance=1e-8, options={"symmetry": given})
+        assert made.certificate.provenance["symmetries"] == order
+        assert made.certificate.relative_gap <= 1e-8
+    assert md.design(problem, solver="block", options={"symmetry": True}).certificate.provenance["symmetries"] == 8
+    assert md.design(problem, solver="block", options={"symmetry": False}).certificate.provenance["symmetries"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ([[1, 0, *range(2, 16)]], "options.symmetry[0]", "changes the problem"),
+        ([list(range(16)), [0, *range(15)]], "options.symmetry[1]", "is no permutation of the secrets"),
+        ([list(range(15))], "options.symmetry", "is no list of permutations"),
+        ([[0.5] * 16], "options.symmetry", "is no list of permutations"),
+        ("all", "options.symmetry", "is no list of permutations"),
+    ],
+)
+def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
+    with pytest.raises(InputError, match=words) as caught:
+        md.design(square(4), solver="block", options={"symmetry": given})
+    assert caught.value.path == path
+
+
+def test_a_given_permutation_must_keep_the_prior():
+    problem = square(4)
+    tilted = md.Problem(np.arange(1, 17) / 136, problem.cost, problem.requirements)
+    with pytest.raises(InputError, match="prior, costs or requirements are not the same after it"):
+        md.design(tilted, solver="block", options={"symmetry": [np.arange(16)[::-1]]})
+
+
+def square(side):
+    d = md.distances.euclidean(md.Domain.grid(side, side, float(side), float(side)))
+    return md.Problem(np.full(side * side, 1 / side**2), d, [md.MetricPrivacy(0.6, d)])
 
 
 def test_a_lopsided_prior_has_none():

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mechdesign.programs.block import BlockProgram
 from mechdesign.solvers.block.symmetry import Symmetry, trivial
 
-__all__ = ["find_symmetry", "symmetry_of"]
+__all__ = ["find_symmetry", "generated", "invariant", "symmetry_of"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -45,6 +45,29 @@ def find_symmetry(program: BlockProgram) -> Symmetry:
     return symmetry_of(program, np.array(found, dtype=np.int64).reshape(-1, program.rows))
 
 
+def generated(permutations: Integers) -> Integers | None:
+    """Return the group that permutations (k, n) generate, as (G, n), or None when it has more than 64 elements."""
+    identity = np.arange(permutations.shape[1])
+    found = {tuple(identity.tolist()): identity}
+    fresh = [identity]
+    while fresh:
+        element = fresh.pop()
+        for permutation in permutations:
+            product = permutation[element]
+            key = tuple(product.tolist())
+            if key not in found:
+                found[key] = product
+                fresh.append(product)
+        if len(found) > _LARGEST_ORDER:
+            return None
+    return np.array(list(found.values()), dtype=np.int64)
+
+
+def invariant(program: BlockProgram, element: Integers) -> bool:
+    """Tell whether a permutation (n,) of the rows leaves the program as it is, with a fitting one of the columns."""
+    return _images_under(program, element) is not None
+
+
 def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
     """Return the symmetry group given by a group of permutations of the rows (G, n), after checking it.
 
@@ -56,19 +79,11 @@ def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
     rows = np.unique(np.vstack([np.arange(n)[None, :], rows]), axis=0)
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(n)):
         return identity
-    sizes, cost = _scaled(program.cost if program.worst is None else program.worst.cost)
-    errors = [_scaled(floor.error.T) for floor in program.floors]
     kept: list[tuple[Integers, Integers, list[Integers]]] = []
     for element in rows:
-        # Not for an infinite difference: both sides are infinite there.
-        if not _alike(program.exponents[np.ix_(element, element)], program.exponents):
-            continue
-        if not all(_close(scales[element], scales) for scales in (sizes, *(scales for scales, _ in errors))):
-            continue
-        columns = _match(cost.T, cost[element].T)
-        estimates = [_match(error.T, error[element].T) for _, error in errors]
-        if columns is not None and all(found is not None for found in estimates):
-            kept.append((element, columns, [found for found in estimates if found is not None]))
+        images = _images_under(program, element)
+        if images is not None:
+            kept.append((element, *images))
     members = [element if program.worst is not None else element[:0] for element, _, _ in kept]
     listed = {tuple(element.tolist()) for element, _, _ in kept}
     closed = all(tuple(a[b].tolist()) in listed for a, _, _ in kept for b, _, _ in kept)
@@ -87,6 +102,21 @@ def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
         np.array(members, dtype=np.int64),
         tuple(np.array([found[index] for _, _, found in kept]) for index in range(len(program.floors))),
     )
+
+
+def _images_under(program: BlockProgram, element: Integers) -> tuple[Integers, list[Integers]] | None:
+    """Return what happens to columns and estimates under a permutation of the rows, None where the program changes."""
+    # Not for an infinite difference: both sides are infinite there.
+    if not _alike(program.exponents[np.ix_(element, element)], program.exponents):
+        return None
+    sizes, cost = _scaled(program.cost if program.worst is None else program.worst.cost)
+    errors = [_scaled(floor.error.T) for floor in program.floors]
+    if not all(_close(scales[element], scales) for scales in (sizes, *(scales for scales, _ in errors))):
+        return None
+    columns = _match(cost.T, cost[element].T)
+    estimates = [_match(error.T, error[element].T) for _, error in errors]
+    found = [estimate for estimate in estimates if estimate is not None]
+    return (columns, found) if columns is not None and len(found) == len(estimates) else None
 
 
 def _relations(program: BlockProgram) -> Array:
@@ -186,17 +216,15 @@ def _complete(relations: Array, base: list[int], image: list[int]) -> Integers |
 def _match(first: Array, second: Array) -> Integers | None:
     """Return γ with second[γ[i]] = first[i] for all rows i, or None; equal rows are matched in order."""
     generator = np.random.default_rng(_SEED)
-    weights = generator.uniform(0.5, 1.5, first.shape[1])
+    # Rows of different sums differ; of a thousand rows two may come close in one sum, but not in all three.
+    weights = generator.uniform(0.5, 1.5, (first.shape[1], 3))
     scale = max(float(np.abs(first).max(initial=0.0)), 1e-300)
-    one, two = _clusters_together(first @ weights / scale, second @ weights / scale)
+    sums = np.vstack([first, second]) @ weights / scale
+    labels = np.column_stack([_clusters(column) for column in sums.T])
+    one, two = np.split(np.unique(labels, axis=0, return_inverse=True)[1].ravel(), 2)
     result = np.empty(first.shape[0], dtype=np.int64)
     result[np.argsort(one, kind="stable")] = np.argsort(two, kind="stable")
     return result if _alike(second[result], first) else None
-
-
-def _clusters_together(first: Array, second: Array) -> tuple[Integers, Integers]:
-    labels = _clusters(np.concatenate([first, second]))
-    return labels[: first.size], labels[first.size :]
 
 
 def _scaled(matrix: Array) -> tuple[Array, Array]:
