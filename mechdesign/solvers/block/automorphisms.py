@@ -84,10 +84,12 @@ def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
         images = _images_under(program, element)
         if images is not None:
             kept.append((element, *images))
+        if len(kept) > _LARGEST_ORDER:
+            return identity
     members = [element if program.worst is not None else element[:0] for element, _, _ in kept]
     listed = {tuple(element.tolist()) for element, _, _ in kept}
     closed = all(tuple(a[b].tolist()) in listed for a, _, _ in kept for b, _, _ in kept)
-    if not closed or len(kept) > _LARGEST_ORDER:
+    if not closed:
         return identity
     # Identical columns could be matched in different ways; orbits need one action of the group.
     matched = np.array([columns for _, columns, _ in kept])
