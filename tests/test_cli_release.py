@@ -349,6 +349,14 @@ def test_wrong_input(old, new, walk, words):
     assert not Path("released").exists()
 
 
+def test_steps_that_are_not_optimal_are_told():
+    text = SPECIFICATION.replace("[release]\n", '[solver]\ntime_limit = 1e-6\n[release]\nmechanism = "lp"\n')
+    result = run("release", *write(text, "0\n"))
+    assert result.exit_code == 0
+    assert "the gap asked for, 1e-09, was not reached at every step" in result.stderr
+    assert "was not reached" not in run("release", *write()).stderr
+
+
 def test_a_file_is_no_folder():
     result = run("release", *write(), "-o", "s.toml")
     assert (result.exit_code, result.stderr) == (2, "error: s.toml is not a folder; choose another one\n")

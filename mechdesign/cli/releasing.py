@@ -30,7 +30,7 @@ from mechdesign.report.traces import over_time_picture, trace_picture
 from mechdesign.solvers.contract import Progress, Report, Status
 from mechdesign.synthesis.design import Design
 
-__all__ = ["Findings", "find", "private_files", "public_files", "run"]
+__all__ = ["Findings", "find", "largest_gap", "private_files", "public_files", "run"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,6 +92,12 @@ def run(
     except KeyboardInterrupt:
         return releases, True
     return releases, False
+
+
+def largest_gap(releases: Sequence[Release]) -> float:
+    """Return how far, at most, the channel of a step may be from the optimal one; 0 for mechanisms that are none."""
+    designs = [release.stage.fitted.mechanism for release in releases]
+    return max((made.certificate.relative_gap for made in designs if isinstance(made, Design)), default=0.0)
 
 
 def find(releases: Sequence[Release], transition: MarkovChain, initial: Prior) -> Findings:

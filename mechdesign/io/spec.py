@@ -29,13 +29,13 @@ A specification has a ``title`` and these tables; file names are relative to its
     exposed); and what is possible, if not every secret: ``support = ["a", …]`` (indices or labels), or ``delta`` (the
     fewest secrets of probability 1 − δ; of the prior, or, along a trace, of what is believed before each step).
 ``[release]``, for `mechdesign release`:
-    ``mechanism = "planar-isotropic" | "laplace" | "lp"``; ``transition``: exactly one of ``{ path, delimiter }`` (a
-    matrix, row: the state now, column: the next one), ``{ estimated = true, smoothing }`` (from the check-ins or
-    trajectories of the prior), ``{ checkins = { … }, smoothing }`` and ``{ plt = { … }, smoothing }`` (as in
-    ``[prior]``), and ``{ neighbours = 4 | 8 }`` (of a grid: stay or step, all equally likely); ``initial`` (a table
-    like ``[prior]``, which else serves: what is believed before the first step); ``snap = true | false`` (answer with
-    secrets, or with any places, where the mechanism can); ``seed`` (for rehearsals only: whoever knows the seed of a
-    published trace can recover the truth).
+    ``mechanism = "planar-isotropic" | "laplace" | "lp"`` (solved at each step as ``[solver]`` says); ``transition``:
+    exactly one of ``{ path, delimiter }`` (a matrix, row: the state now, column: the next one), ``{ estimated = true,
+    smoothing }`` (from the check-ins or trajectories of the prior), ``{ checkins = { … }, smoothing }`` and ``{ plt = {
+    … }, smoothing }`` (as in ``[prior]``), and ``{ neighbours = 4 | 8 }`` (of a grid: stay or step, all equally
+    likely); ``initial`` (a table like ``[prior]``, which else serves: what is believed before the first step); ``snap =
+    true | false`` (answer with secrets, or with any places, where the mechanism can); ``seed`` (for rehearsals only:
+    whoever knows the seed of a published trace can recover the truth).
 ``[solver]``, optional:
     ``name``, ``tolerance``, ``time_limit`` (seconds), ``rows``, ``threads`` and ``options`` (under the solver's own
     names), as in `mechdesign.design`.
