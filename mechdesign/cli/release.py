@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,36 +13,19 @@ from rich.text import Text
 
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, table
-from mechdesign.errors import InputError, SpecificationError
-from mechdesign.export.files import check_writable
+from mechdesign.cli.preparing import check_private, prepared_trace, step_epsilons, step_problem
 from mechdesign.io import spec
 from mechdesign.io.policy import ReleaseSettings
 from mechdesign.io.states import read_states
 from mechdesign.io.writing import write_file
-from mechdesign.model.requirements import GraphPrivacy
 from mechdesign.solvers.contract import Progress
 
 if TYPE_CHECKING:
     from mechdesign.cli.releasing import Findings
-    from mechdesign.io.spec import Specification
-    from mechdesign.model.problem import Problem
-    from mechdesign.release.trace import Trace
 
 __all__ = ["release"]
 
 _FILE = click.Path(path_type=Path)
-# What the arguments of a trace are called in a specification.
-_KEYS = {
-    "g": "privacy",
-    "mechanism": "release.mechanism",
-    "transition": "release.transition",
-    "initial": "release.initial",
-    "snap": "release.snap",
-    "delta": "policy.delta",
-    "repair": "policy.repair",
-    "hull": "policy.hull",
-    "within": "policy.within",
-}
 _SEEDED = (
     "these outputs come from a seed: whoever learns or guesses it can undo the noise and read the true states. They "
     "are a rehearsal; never publish them"
@@ -95,18 +76,18 @@ def release(
     """
     started = time.perf_counter()
     given = spec.read(specification)
-    problem, settings = _problem(given), given.release
+    problem, settings = step_problem(given), given.release
     assert problem.secrets is not None
     states = read_states(trace, problem.secrets, delimiter)
-    epsilons = _epsilons(given, len(states))
+    epsilons = step_epsilons(given, len(states))
     seed = settings.seed if seed is None else seed
     # Imported late: wrong input is refused at once.
     from mechdesign.release.files import MANIFEST, check_release_target, manifest, write_release
 
     check_release_target(directory, force)
     if private is not None:
-        _check_private(private, directory)
-    prepared = _trace(given, problem, settings, seed)
+        check_private(private, directory)
+    prepared = prepared_trace(given, problem, settings, seed)
     for note in (*given.notes, *settings.notes):
         say_note(note)
     for said, warning in ((seed is not None, _SEEDED), (settings.snap is False, _UNSNAPPED)):
@@ -153,97 +134,9 @@ def release(
         click.get_current_context().exit(STOPPED)
 
 
-def _problem(given: Specification) -> Problem:
-    """Return the problem of a step; raise `SpecificationError` for what cannot be kept along a trace."""
-    if given.document.observables is not None:
-        raise SpecificationError(
-            "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
-        )
-    problem = next(given.problems())
-    for index, requirement in enumerate(problem.requirements):
-        if not isinstance(requirement, GraphPrivacy):
-            raise SpecificationError(
-                f"privacy[{index}].kind",
-                "cannot be kept along a trace",
-                value=requirement.kind,
-                bound='"graph"',
-                remedy="leave it out; instead of a threshold, join secrets by radius and distance",
-            )
-    if given.policy.settings.support is not None:
-        raise SpecificationError(
-            "policy.support",
-            "does not go with a trace: what is possible at a step follows from the transitions and from delta",
-            remedy="leave it out",
-        )
-    if problem.objective != "expected":
-        raise SpecificationError(
-            "cost.objective", "does not go with a trace", value=problem.objective, bound='"expected"'
-        )
-    return problem
-
-
-def _epsilons(given: Specification, steps: int) -> Sequence[Fraction | None]:
-    """Return the ε of each step: from the schedule where there is one; None stands for what the trace knows itself."""
-    if given.schedule is None:
-        return [None] * steps
-    known = given.schedule.epsilons
-    if len(known) < steps:
-        raise SpecificationError(
-            "privacy.epsilon.budgets",
-            "ends before the trace",
-            value=len(known),
-            bound=f"a budget for each of {steps} steps",
-        )
-    return known[:steps]
-
-
-def _check_private(private: Path, public: Path) -> None:
-    """Raise an error where what shows the truth would lie in the folder that may be published, or around it."""
-    here, there = private.resolve(), public.resolve()
-    if here == there or here in there.parents or there in here.parents:
-        raise InputError(
-            "--truth",
-            "is, holds or lies in the folder that may be published",
-            value=str(private),
-            bound="a folder apart",
-        )
-    check_writable(private)
-
-
 def _apart(directory: Path) -> Path:
     """Return where a run that was stopped goes when a finished one stands in `directory`."""
     return Path(f"{directory}-interrupted")
-
-
-def _trace(given: Specification, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
-    from mechdesign.release.trace import Trace
-
-    policy = given.policy
-    assert problem.secrets is not None
-    with spec.named(_KEYS):
-        return Trace(
-            problem.secrets,
-            policy.graph,
-            policy.epsilon,
-            settings.transition,
-            settings.initial,
-            settings.mechanism,
-            delta=policy.settings.delta,
-            repair=policy.settings.repair,
-            hull=policy.settings.hull,
-            within=policy.settings.within,
-            snap=settings.snap is not False,
-            cost=problem.cost,
-            tolerance=given.solver.tolerance,
-            solving={
-                "solver": given.solver.name,
-                "time_limit": given.solver.time_limit,
-                "rows": given.solver.rows,
-                "threads": given.solver.threads,
-                "options": given.solver.options,
-            },
-            rng=seed,
-        )
 
 
 def _show(title: str, settings: ReleaseSettings, found: Findings, seconds: float) -> None:
