@@ -24,9 +24,20 @@ Singles = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
 # Sums and least values may be taken in any order, and nothing compared here is not a number.
-_compiled: Callable[..., Any] = numba.njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract", "nnan"}
-)
+_HOW: dict[str, Any] = {
+    "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}
+}  # fmt: skip
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on the first call, for good where a folder can be written."""
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, **_HOW)(function)
+    except RuntimeError:
+        compiled = numba.njit(**_HOW)(function)
+    return compiled
+
+
 _SQUARE = 16
 
 

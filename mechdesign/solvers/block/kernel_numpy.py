@@ -42,7 +42,8 @@ class Dense:
     def __init__(self, layout: Layout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
-        share = -(-blocks // (4 * threads))
+        # Several batches for each thread, so that all end at about the same time, but none too small to be worth it.
+        share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
         self.batch = max(1, min(share, _BATCH // (n * n)))
         self.y = np.empty((blocks, n, n))
         self.factors = np.empty((blocks, width, width))

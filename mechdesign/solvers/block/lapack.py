@@ -1,7 +1,8 @@
 """Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
 
 SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
-ctypes, do not, so that threads run side by side. Matrices are symmetric float64 arrays in C order, named by their
+ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
+another would take longer than the call. Matrices are symmetric float64 arrays in C order, named by their
 address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose.
 """
 
@@ -25,23 +26,28 @@ Array = npt.NDArray[np.float64]
 
 # Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
 _LEAF = 48
+# Up to these sizes a call holds the interpreter's lock.
+_QUICK_SOLVE = 160
+_QUICK_FACTOR = 80
 
 
-def _pointer(module: Any, name: str, arguments: int) -> Any:
+def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
+    """Return the function that releases the interpreter's lock, and the one that holds it."""
     capsule = module.__pyx_capi__[name]
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)
-    return prototype(get_pointer(capsule, get_name(capsule)))
+    types = [ctypes.c_void_p] * arguments
+    place = get_pointer(capsule, get_name(capsule))
+    return ctypes.CFUNCTYPE(None, *types)(place), ctypes.PYFUNCTYPE(None, *types)(place)
 
 
-_POTRF = _pointer(scipy.linalg.cython_lapack, "dpotrf", 5)
-_TRTRI = _pointer(scipy.linalg.cython_lapack, "dtrtri", 6)
-_LAUUM = _pointer(scipy.linalg.cython_lapack, "dlauum", 5)
-_TRMM = _pointer(scipy.linalg.cython_blas, "dtrmm", 11)
-_TRSV = _pointer(scipy.linalg.cython_blas, "dtrsv", 8)
+_POTRF = _functions(scipy.linalg.cython_lapack, "dpotrf", 5)
+_TRTRI = _functions(scipy.linalg.cython_lapack, "dtrtri", 6)
+_LAUUM = _functions(scipy.linalg.cython_lapack, "dlauum", 5)
+_TRMM = _functions(scipy.linalg.cython_blas, "dtrmm", 11)
+_TRSV = _functions(scipy.linalg.cython_blas, "dtrsv", 8)
 
 
 def address(array: Array) -> int:
@@ -59,6 +65,9 @@ class Lapack:
         self._info_at = ctypes.addressof(self._info)
         self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
         self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
+        quick = size <= _QUICK_FACTOR
+        self._potrf, self._trtri, self._lauum, self._trmm = (f[quick] for f in (_POTRF, _TRTRI, _LAUUM, _TRMM))
+        self._trsv = _TRSV[size <= _QUICK_SOLVE]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
 
@@ -80,7 +89,7 @@ class Lapack:
             if raised:
                 np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
                 np.fill_diagonal(matrix, diagonal * (1 + raised))
-            _POTRF(self._lower, self._size_at, at, self._size_at, self._info_at)
+            self._potrf(self._lower, self._size_at, at, self._size_at, self._info_at)
             if self._info.value == 0:
                 return raised
         return np.inf
@@ -89,7 +98,7 @@ class Lapack:
         """Replace the factor by the upper triangle of the inverse of the factored matrix."""
         for step in self._inversion:
             step(factor)
-        _LAUUM(self._lower, self._size_at, factor, self._size_at, self._info_at)
+        self._lauum(self._lower, self._size_at, factor, self._size_at, self._info_at)
 
     def _plan_inversion(self, start: int, size: int) -> None:
         """List the calls that invert the triangle of `size` rows at the offset `start`.
@@ -99,7 +108,7 @@ class Lapack:
         lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
         if size <= _LEAF:
             length = self._integer(size)
-            self._inversion.append(lambda at: _TRTRI(lower, plain, length, at + start, stride, info))
+            self._inversion.append(lambda at: self._trtri(lower, plain, length, at + start, stride, info))
             return
         first = (size // 2 + 7) // 8 * 8
         corner, second = start + 8 * first, start + 8 * first * (1 + self._size)
@@ -112,10 +121,10 @@ class Lapack:
             )
 
     def _multiply(self, fixed: tuple[int, ...], triangle: int, corner: int, at: int) -> None:
-        _TRMM(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
+        self._trmm(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
 
     def solve(self, factor: int, right: int) -> None:
         """Replace the contiguous vector (size,) at `right` by the solution of the factored system."""
         size, one = self._size_at, self._one_at
-        _TRSV(self._lower, self._plain, self._plain, size, factor, size, right, one)
-        _TRSV(self._lower, self._transposed, self._plain, size, factor, size, right, one)
+        self._trsv(self._lower, self._plain, self._plain, size, factor, size, right, one)
+        self._trsv(self._lower, self._transposed, self._plain, size, factor, size, right, one)
