@@ -104,7 +104,7 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, repai
 
 def _picture(domain: Domain, found: Overview) -> Figure:
     """Return the picture of a policy graph on the map of its secrets."""
-    from mechdesign.model.graphs import edge_array
+    from mechdesign.model.policy_graph import edge_array
     from mechdesign.report.policy import Shown, policy_picture
 
     shape = found.geometry

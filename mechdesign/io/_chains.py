@@ -16,6 +16,7 @@ from mechdesign.io.traces import Visits
 from mechdesign.model import graphs
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
+from mechdesign.model.policy_graph import edge_array
 
 _FORMS = ("path", "estimated", "checkins", "plt", "neighbours")
 _DATA = ("checkins", "plt")
@@ -84,7 +85,7 @@ def neighbours(domain: Domain, count: int, path: str) -> NDArray[np.int64]:
     cells = domain.cells
     if cells is None:
         raise SpecificationError(path, "needs a grid", bound="a domain with grid = { … }", remedy="use edges")
-    pairs = graphs.edge_array(graphs.neighbours8(cells))
+    pairs = edge_array(graphs.neighbours8(cells))
     rows, columns = np.divmod(pairs, cells.columns)
     beside = (rows[:, 0] == rows[:, 1]) | (columns[:, 0] == columns[:, 1])
     return pairs if count == 8 else pairs[beside]

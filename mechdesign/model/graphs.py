@@ -15,15 +15,16 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.model import distances
-from mechdesign.model._arrays import Integers, as_integer, as_labels, renamed
+from mechdesign.model._arrays import as_integer, as_labels, renamed
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.requirements import Number
 
 __all__ = [
@@ -31,9 +32,7 @@ __all__ = [
     "attribute",
     "blocks",
     "categories",
-    "check_graph",
     "complete",
-    "edge_array",
     "from_edges",
     "line",
     "neighbours8",
@@ -211,48 +210,6 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
     graph = _nodes(n)
     graph.add_edges_from(pairs.tolist())
     return graph
-
-
-def check_graph(graph: nx.Graph, size: int | None = None, path: str = "g") -> None:
-    """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
-
-    Its nodes must be whole numbers from 0 on, below `size` where that is given; a constrained graph lacks some.
-    """
-    if not isinstance(graph, nx.Graph):
-        raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
-    if graph.is_directed():
-        raise InputError(path, "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
-    if graph.is_multigraph():
-        raise InputError(path, "has parallel edges", value=type(graph).__name__, remedy="use networkx.Graph(graph)")
-    if graph.number_of_nodes() == 0:
-        raise InputError(path, "has no nodes", bound="at least one")
-    for node in graph:
-        if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
-            raise InputError(
-                path,
-                "has a node that is no whole number",
-                value=node,
-                bound="the indices of the secrets",
-                remedy="relabel with networkx.convert_node_labels_to_integers",
-            )
-        if node < 0 or (size is not None and node >= size):
-            bound = "at least 0" if size is None else f"between 0 and {size - 1}"
-            raise InputError(path, "has an unknown node", value=int(node), bound=bound)
-    loop = next(iter(nx.nodes_with_selfloops(graph)), None)
-    if loop is not None:
-        raise InputError(
-            path,
-            "has a self-loop",
-            value=(int(loop), int(loop)),
-            remedy="remove it with graph.remove_edges_from(networkx.selfloop_edges(graph)): it hides nothing",
-        )
-
-
-def edge_array(graph: nx.Graph) -> Integers:
-    """Return the edges as int64 of shape (k, 2): the lower end first, in lexicographic order."""
-    pairs: NDArray[np.int64] = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
-    pairs.sort(axis=1)
-    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def as_grid(domain: Domain | Grid) -> Grid:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Integers, as_integer
-from mechdesign.model.graphs import check_graph
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirements import Number
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.model.policy_graph import check_graph, edge_array
 from mechdesign.policy._body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
 from mechdesign.policy.constraint import components, membership
 

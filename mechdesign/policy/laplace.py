@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.model.graphs import edge_array
+from mechdesign.model.policy_graph import edge_array
 from mechdesign.policy.constraint import components, membership
 from mechdesign.policy.hull import SensitivityHull
 from mechdesign.policy.mechanism import HullChoice, KNormMechanism

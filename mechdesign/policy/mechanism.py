@@ -19,7 +19,7 @@ from mechdesign.errors import InputError
 from mechdesign.model._arrays import as_generator, as_integer
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.model.policy_graph import check_graph, edge_array
 from mechdesign.model.requirements import Number
 from mechdesign.policy._certified import certified_numerators
 from mechdesign.policy.constraint import components, membership

@@ -20,7 +20,8 @@ from mechdesign.model import distances
 from mechdesign.model._arrays import Floats, Integers, as_floats
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import tied
-from mechdesign.model.graphs import check_graph, union
+from mechdesign.model.graphs import union
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirements import GraphPrivacy, Number, Requirement

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.model._arrays import Floats, Integers
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.model.policy_graph import check_graph, edge_array
 from mechdesign.policy.constraint import components, constrain, disconnected, excluded, isolated
 from mechdesign.policy.hull import SensitivityHull, as_points, sensitivity_hull
 from mechdesign.policy.protection import degree_of_protection, exposed

@@ -25,7 +25,7 @@ from scipy.spatial import cKDTree
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_integer
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.policy.constraint import components, isolated
 from mechdesign.policy.hull import TOLERANCE, SensitivityHull, as_points, component_hulls, sensitivity_hull
 

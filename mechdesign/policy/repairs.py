@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import Floats, Integers, as_indices
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.policy._released import Released, released
 from mechdesign.policy.hull import TOLERANCE, SensitivityHull, as_points, sensitivity_hull
 

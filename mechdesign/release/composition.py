@@ -24,7 +24,7 @@ from mechdesign.certify.exact import exact_text, float_up, printed, text_up
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import as_indices
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.requirements import Number, positive
 from mechdesign.policy.constraint import components
 from mechdesign.policy.hull import SensitivityHull, as_points

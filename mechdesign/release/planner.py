@@ -22,7 +22,7 @@ from mechdesign.model import distances
 from mechdesign.model._arrays import Floats, Integers, as_floats, as_number, read_only, require
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.graphs import check_graph
+from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.requirements import Number
 from mechdesign.policy._diagrams import nearest
 from mechdesign.policy.constraint import constrain, delta_set, isolated

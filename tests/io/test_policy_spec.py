@@ -9,8 +9,8 @@ import pytest
 from mechdesign.errors import SpecificationError
 from mechdesign.io import spec
 from mechdesign.io.traces import read_plt, to_grid
-from mechdesign.model import graphs
 from mechdesign.model.markov import MarkovChain
+from mechdesign.model.policy_graph import edge_array
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def edges(graph):
-    return [tuple(edge) for edge in graphs.edge_array(graph).tolist()]
+    return [tuple(edge) for edge in edge_array(graph).tolist()]
 
 
 def failure(make):

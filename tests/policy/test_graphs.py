@@ -17,7 +17,7 @@ from scipy import sparse
 import mechdesign as md
 from mechdesign import policy
 from mechdesign.errors import InputError
-from mechdesign.model.graphs import check_graph, edge_array
+from mechdesign.model.policy_graph import check_graph, edge_array
 
 
 def edges(graph: nx.Graph) -> set[tuple[int, int]]:
