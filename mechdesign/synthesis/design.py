@@ -129,26 +129,32 @@ def _whole(problem: Problem, solver: str, tolerance: float, rows: Rows, settings
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
-    for found in search(form, chosen, asked, tolerance):
-        relaxed, tried = found.relaxed, found.tried
-        wrong = _trouble(relaxed, found.solver)
-        if wrong:
-            trouble = trouble or wrong
-            continue
-        solved = time.perf_counter()
-        if report is not None:
-            report(Progress("certifying", solved - clock))
-        provenance = {"plan": chosen.reason, **relaxed.facts, "solve_seconds": round(solved - clock, 3)}
-        made = _certified(found.form, relaxed, tolerance, provenance)
-        if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
-            best = made
-        if exact(best.certificate.relative_gap) <= exact(tolerance):
-            break
+    try:
+        for found in search(form, chosen, asked, tolerance):
+            relaxed, tried = found.relaxed, found.tried
+            wrong = _trouble(relaxed, found.solver)
+            if wrong:
+                trouble = trouble or wrong
+                continue
+            solved = time.perf_counter()
+            if report is not None:
+                report(Progress("certifying", solved - clock))
+            provenance = {"plan": chosen.reason, **relaxed.facts, "solve_seconds": round(solved - clock, 3)}
+            made = _certified(found.form, relaxed, tolerance, provenance)
+            if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
+                best = made
+            if exact(best.certificate.relative_gap) <= exact(tolerance):
+                break
+    except KeyboardInterrupt:
+        # Between one solver and the next, or while a second answer is certified, the first one stands.
+        if best is None:
+            raise
+        best = replace(best, status=Status.INTERRUPTED.value)
     if best is None:
         raise SolverError(trouble)
-    if len(tried) <= 1:
+    if len(tried) <= 1 and best.status != Status.INTERRUPTED.value:
         return best
-    noted = {**best.certificate.provenance, "tried": "; ".join(tried)}
+    noted = {**best.certificate.provenance, "tried": "; ".join(tried), "status": best.status}
     return replace(best, certificate=replace(best.certificate, provenance=noted))
 
 
@@ -230,9 +236,10 @@ def _concluded(
     """Certify a channel; raise CertificateError should it not hold."""
     certificate = certify(_evidence(problem, numerators, multipliers))
     certificate.require()
-    # What a solver calls optimal is what we call so only when the certificate agrees.
-    if status is Status.OPTIMAL and exact(certificate.relative_gap) > exact(tolerance):
-        status = Status.STALLED
+    # What we call optimal is what the certificate says is, whatever the solver thinks of its own numbers.
+    if status in (Status.OPTIMAL, Status.STALLED):
+        close = exact(certificate.relative_gap) <= exact(tolerance)
+        status = Status.OPTIMAL if close else Status.STALLED
     provenance = {"mechdesign": __version__, "numpy": np.__version__, **facts, "status": status.value}
     labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
     channel = Channel(numerators, *labels)

@@ -28,6 +28,7 @@ _GOOD_ENOUGH = 1e-12
 # Floors met by less than this cost nothing worth a second try; that one starts with the least weight.
 _CHEAP = 1e-9
 _LEAST = 2.0**-50
+_ROOM = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def round_channel(
     _, rows, common, weights = best
     chosen = _Chosen(rows, common, weights)
     found = _met(form, chosen, cheapest_constant(form), holds, distortions)
-    if found is not None and found.floor_weight <= _CHEAP:
+    if found is not None and (found.floor_weight <= _CHEAP or not _tight(form)):
         return found
     largest = rows.max(axis=0)
     other = _met(form, chosen, largest / largest.sum(), holds, distortions)
@@ -119,6 +120,11 @@ def _met(
         # What a constant lacks is known; a distribution that strengthens the best estimate may need far less.
         needed = short * (1 + 1e-9) + 2.0**-50 if single else min(short, _LEAST)
         floor_weight = min(1.0, max((2 if single else 8) * floor_weight, needed))
+
+
+def _tight(form: NormalForm) -> bool:
+    """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
+    return any(floor.minimum >= (1 - _ROOM) * float(floor.error.sum(axis=1).min()) for floor in form.floors)
 
 
 def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
