@@ -283,7 +283,7 @@ def test_files_are_relative_to_the_specification(tmp_path, monkeypatch):
 
 def test_the_default_is_a_real_problem():
     found = spec.default().problem()
-    assert 80 <= found.prior.size <= 120
+    assert found.prior.size == 300
     assert [requirement.kind for requirement in found.requirements] == ["metric", "distortion"]
     assert found.prior.min() > 0
 
