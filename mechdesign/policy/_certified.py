@@ -30,14 +30,19 @@ _LARGEST_SHARE = 1e-6
 
 
 def certified_numerators(
-    masses: Callable[[float], Floats], epsilon: Fraction, edges: Integers, observables: int
+    masses: Callable[[float], Floats],
+    epsilon: Fraction,
+    edges: Integers,
+    observables: int,
+    filled: NDArray[np.bool_] | None = None,
 ) -> Integers:
     """Return numerators (n, m) over 2**62 with N[s,o] <= e^ε N[t,o] for both directions of all `edges` (k, 2), exactly.
 
     `masses(ε)` (n, m) are exact up to rounding, which two corrections pay for. Relative errors: masses are taken at an
     ε' below ε, by some 1e-12. Whole numbers: a constant c is added to each entry of a column that a connected set of
     rows uses, and P_s <= e^ε P_t gives N_s <= e^ε N_t for numbers N at most 1 above and 2 below P + c, as
-    c >= (2 e^ε + 1) / (e^ε - 1). Both are proposals: that the bound holds is decided in exact arithmetic.
+    c >= (2 e^ε + 1) / (e^ε - 1). Rows that are `filled` (n,) use all columns, also where their masses are too small for
+    a float. Both are proposals: that the bound holds is decided in exact arithmetic.
 
     Raises InputError where ε is so small that c would show, and CertificateError if no proposal holds.
     """
@@ -56,7 +61,9 @@ def certified_numerators(
     violation = None
     for _ in range(_TRIES):
         rows = masses(nominal - min(gap, nominal / 4))
-        numerators = _numerators(rows, constant, edges)
+        numerators = _numerators(
+            rows, constant, edges, np.zeros(len(rows), dtype=np.bool_) if filled is None else filled
+        )
         violation = check(numerators, EXPONENT, PairBound.graph(epsilon, len(rows), edges))
         if violation is None:
             return numerators
@@ -65,7 +72,7 @@ def certified_numerators(
     raise CertificateError(f"the masses cannot be rounded to a channel: {violation.sentence}", violation.pair)
 
 
-def _numerators(rows: Floats, constant: int, edges: Integers) -> Integers:
+def _numerators(rows: Floats, constant: int, edges: Integers, filled: NDArray[np.bool_]) -> Integers:
     """Round rows to integers that sum to 2**62, each at most 1 above and 2 below its share plus the constant.
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
@@ -74,7 +81,7 @@ def _numerators(rows: Floats, constant: int, edges: Integers) -> Integers:
     links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     count, member = connected_components(links, directed=False)
     used = np.zeros((count, rows.shape[1]), dtype=np.bool_)
-    np.logical_or.at(used, member, rows > 0)
+    np.logical_or.at(used, member, (rows > 0) | filled[:, None])
     counts = used.sum(axis=1)
     added = used * np.where(counts > 1, constant, 0)[:, None]
     whole = (1 << EXPONENT) - added.sum(axis=1)[member]

@@ -177,7 +177,11 @@ class KNormMechanism(ABC):
         """
         sites = _observables(observables, self.points.shape[1])
         edges = np.searchsorted(self.nodes, edge_array(self.graph))
-        numerators = certified_numerators(lambda rate: self._masses(rate, sites), self.epsilon, edges, len(sites))
+        # Noise that fills all dimensions can lead anywhere, though floats may not tell.
+        filled = np.array([body.dimension == sites.shape[1] for body in self._hulls])[self._member]
+        numerators = certified_numerators(
+            lambda rate: self._masses(rate, sites), self.epsilon, edges, len(sites), filled
+        )
         return Channel(numerators, self._labels, observables.labels if isinstance(observables, Domain) else ())
 
     def _noise(self, body: SensitivityHull, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:

@@ -275,6 +275,17 @@ def test_small_masses_are_kept_relatively() -> None:
     assert channel.matrix == pytest.approx(masses, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_within_the_hull_of_the_graph_are_protected_however_large_epsilon_is(kind: Kinds) -> None:
+    """Masses of 1e-400 are 0 as floats; of two nodes without a common edge one may be rounded so, and not the other."""
+    points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [1.0, 7.0], [1.0, 8.0]])
+    mechanism = kind(300, points, md.policy.from_edges(5, [(0, 1), (0, 2)]), hull="graph")
+    assert [3, 4] in md.policy.protected_pairs(points, mechanism.graph, mechanism.hull(0)).tolist()
+    numerators = mechanism.channel(points).numerators
+    assert numerators.min() > 0
+    assert realised(numerators[3:], 62, PairBound.graph(Fraction(300), 2, np.array([[0, 1]]))) <= 300
+
+
 def test_the_checker_can_fail() -> None:
     mechanism = md.policy.PlanarIsotropic(1, BLOCK, md.policy.complete(9))
     numerators = mechanism.channel(AROUND).numerators.copy()
