@@ -270,6 +270,7 @@ def _trace(kernel, layout):
 
     run("start", x, 0.5)
     yield "start", kernel.multipliers().copy(), 1e-12
+    assert np.array_equal(kernel.diagonals(), kernel.multipliers().diagonal(axis1=1, axis2=2))
     assert all(run("assemble", x, pulled, products))
     yield "pulled", pulled.copy(), 1e-12
     yield "products", products.copy(), 1e-12

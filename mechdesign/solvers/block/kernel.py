@@ -63,6 +63,9 @@ class Kernel(Protocol):
     def multipliers(self) -> Array:
         """Return y (B, n, n), to read."""
 
+    def diagonals(self) -> Array:
+        """Return the multipliers y_ss of x >= 0 (B, n), to read."""
+
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         """Set y = μ w / z."""
 

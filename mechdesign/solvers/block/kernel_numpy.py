@@ -55,6 +55,9 @@ class Dense:
     def multipliers(self) -> Array:
         return self.y
 
+    def diagonals(self) -> Array:
+        return self.y.diagonal(axis1=1, axis2=2)
+
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
         for block in range(blocks.start, blocks.stop):

@@ -103,6 +103,10 @@ class TorchKernel:
         y: Array = self._y.cpu().numpy()
         return y
 
+    def diagonals(self) -> Array:
+        diagonals: Array = self._y.diagonal(dim1=1, dim2=2).cpu().numpy()
+        return diagonals
+
     def accept(self) -> None:
         self._current = 2 - self._current
 

@@ -32,6 +32,11 @@ class PairRows:
         """The multipliers (B, n, n)."""
         return self.kernel.multipliers()
 
+    @property
+    def diagonals(self) -> Array:
+        """The multipliers of x >= 0 (B, n)."""
+        return self.kernel.diagonals()
+
     def start(self, x: Array, mu: float) -> None:
         """Set y = μ w / z."""
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))

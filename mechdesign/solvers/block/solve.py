@@ -165,7 +165,7 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
             lower, lacking = state.measure()
             # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
             pulled = state.blocks.pulled.copy()
-            pulled[:, : layout.rows] -= state.pairs.y.diagonal(axis1=1, axis2=2)
+            pulled[:, : layout.rows] -= state.pairs.diagonals
             lower = bound(layout, state.small, state.point, pulled)
             upper = objective(program, unfold(layout, state.x))
             best_lower = max(best_lower, lower)
