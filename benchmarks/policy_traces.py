@@ -1,6 +1,7 @@
 """Traces released under policy graphs, on GeoLife and on check-ins (DPHMM, Figures 10 to 13; PGLP, Figures 8 to 10).
 
     python benchmarks/policy_traces.py [--data FOLDER] [--output FOLDER] [--trajectories 20] [--steps 100]
+        [--experiments dphmm pglp repair]
 
 GeoLife: Beijing within the Fourth Ring, a point every 20 s, cells of 0.34 km. Check-ins: Foursquare users in New York
 (Manhattan and around), cells of 0.89 km. The states are the cells that anybody visited, and the chain counts their
@@ -204,26 +205,11 @@ def _summary(*names: object, found: Measured) -> tuple[object, ...]:
     return (*names, *(float(mean) for mean in means), float(np.mean(found.milliseconds)))
 
 
-def main() -> None:
-    """Run all experiments, print their tables and write their pictures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    given = os.environ.get("MECHDESIGN_DATA")
-    default = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=default)
-    parser.add_argument("--output", type=Path, default=Path("policy-traces"))
-    parser.add_argument("--trajectories", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=100)
-    options = parser.parse_args()
-    size = (options.trajectories, options.steps)
-    scenes = [
-        scene("GeoLife", *geolife(options.data), 1.0, *size),
-        scene("check-ins", *checkins(options.data), 2.0, *size),
-    ]
-    for here in scenes:
-        print(f"{here.name}: {here.domain.size} cells, {len(here.trajectories)} trajectories of {options.steps} steps")
-    options.output.mkdir(parents=True, exist_ok=True)
-    headings = ("possible states", "DoP", "error (km)", "attack errs by (km)", "ms a step")
+HEADINGS = ("possible states", "DoP", "error (km)", "attack errs by (km)", "ms a step")
 
+
+def show_dphmm(scenes: Sequence[Scene], output: Path) -> None:
+    """Run the experiments of DPHMM, print their tables and draw them."""
     by_time = {here.name: dphmm(here) for here in scenes}
     by_epsilon = {
         here.name: {e: by_time[here.name] if e == 1.0 else dphmm(here, e) for e in EPSILONS} for here in scenes
@@ -236,12 +222,15 @@ def main() -> None:
         for here in scenes
     }
     rows = [_summary(n, e, p, found=f) for n, es in by_epsilon.items() for e, ps in es.items() for p, f in ps.items()]
-    show("DPHMM, Figures 10 to 12: means over trajectories and steps", ("data", "ε", "policy", *headings), rows)
+    show("DPHMM, Figures 10 to 12: means over trajectories and steps", ("data", "ε", "policy", *HEADINGS), rows)
     rows = [_summary(n, r, found=f["G_util"]) for n, found in by_radius.items() for r, f in found.items()]
-    show("DPHMM, Figure 13: G_util, ε = 1", ("data", "r (km)", *headings), rows)
-    over_time(by_time).savefig(options.output / "dphmm_over_time.png", dpi=150)
-    parameters(by_epsilon, by_radius, by_time).savefig(options.output / "dphmm_parameters.png", dpi=150)
+    show("DPHMM, Figure 13: G_util, ε = 1", ("data", "r (km)", *HEADINGS), rows)
+    over_time(by_time).savefig(output / "dphmm_over_time.png", dpi=150)
+    parameters(by_epsilon, by_radius, by_time).savefig(output / "dphmm_parameters.png", dpi=150)
 
+
+def show_pglp(scenes: Sequence[Scene], output: Path) -> None:
+    """Run PGLP's experiments along traces with a third mechanism, print their table and draw them."""
     by_policy: dict[str, dict[str, dict[str, Measured]]] = {}
     for here in scenes:
         by_policy[here.name] = {
@@ -252,9 +241,12 @@ def main() -> None:
             for k in BLOCKS
         }
     rows = [_summary(n, p, m, found=f) for n, ps in by_policy.items() for p, ms in ps.items() for m, f in ms.items()]
-    show("PGLP, Figures 9 and 10: ε = 1, hulls of components", ("data", "policy", "mechanism", *headings), rows)
-    pglp(by_policy).savefig(options.output / "pglp_traces.png", dpi=150)
+    show("PGLP, Figures 9 and 10: ε = 1, hulls of components", ("data", "policy", "mechanism", *HEADINGS), rows)
+    pglp(by_policy).savefig(output / "pglp_traces.png", dpi=150)
 
+
+def show_repairs(scenes: Sequence[Scene], output: Path) -> None:
+    """Repair random constrained domains in two ways, print the table and draw it."""
     by_size = {f"G_k{k * k}": repaired(scenes[0], k) for k in BLOCKS}
     rows = [
         (policy, size, *found["area"][index], *found["nearest"][index])
@@ -263,7 +255,33 @@ def main() -> None:
     ]
     columns = ("policy", "possible states", "least area: E_eu (km)", "ms", "nearest: E_eu (km)", "ms")
     show("PGLP, Figure 8: repair on random constrained domains of GeoLife, ε = 1, hull of the graph", columns, rows)
-    repairs(SIZES, by_size).savefig(options.output / "pglp_repair.png", dpi=150)
+    repairs(SIZES, by_size).savefig(output / "pglp_repair.png", dpi=150)
+
+
+EXPERIMENTS = {"dphmm": show_dphmm, "pglp": show_pglp, "repair": show_repairs}
+
+
+def main() -> None:
+    """Run all experiments, print their tables and write their pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    given = os.environ.get("MECHDESIGN_DATA")
+    default = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--output", type=Path, default=Path("policy-traces"))
+    parser.add_argument("--trajectories", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--experiments", nargs="+", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
+    options = parser.parse_args()
+    size = (options.trajectories, options.steps)
+    scenes = [
+        scene("GeoLife", *geolife(options.data), 1.0, *size),
+        scene("check-ins", *checkins(options.data), 2.0, *size),
+    ]
+    for here in scenes:
+        print(f"{here.name}: {here.domain.size} cells, {len(here.trajectories)} trajectories of {options.steps} steps")
+    options.output.mkdir(parents=True, exist_ok=True)
+    for experiment in options.experiments:
+        EXPERIMENTS[experiment](scenes, options.output)
     print(f"pictures: {options.output}")
 
 

@@ -40,7 +40,7 @@ def over_time(found) -> Figure:
                 panel.set_ylabel(label)
         axes[0][column].set_title(name, loc="left")
         axes[2][column].set_xlabel("step")
-    axes[0][0].legend()
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper right", ncols=3)
     headline(figure, "A policy sets who is protected, and pays for it in error (DPHMM, Figures 10, 11)")
     return figure
 
@@ -75,7 +75,7 @@ def parameters(by_epsilon, by_radius, by_time) -> Figure:
         axes[0][len(by_epsilon) + column].set_title(name, loc="left")
         axes[1][column].set_xlabel("ε per edge")
         axes[1][len(by_epsilon) + column].set_xlabel("radius r of G_util (km)")
-    axes[0][0].legend(fontsize=8)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper right", ncols=3)
     headline(figure, "ε sets the error, the radius both error and protection (DPHMM, Figures 12, 13)")
     return figure
 
@@ -101,7 +101,7 @@ def pglp(found) -> Figure:
             panel.grid(axis="y")
     for row in axes:
         row[0].set_ylabel("error (km)")
-    axes[0][0].legend()
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper right", ncols=3)
     headline(figure, "Along a trace, too, the LP channel errs least (PGLP, Figures 9, 10)")
     return figure
 
