@@ -366,6 +366,7 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
         solve_block(grid(2, 2), Options(extra={"device": "cuda"}))
     assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
+    assert choose(None, "cpu", 10**9) is kernel_numpy.NumpyKernel
 
 
 @needs_torch

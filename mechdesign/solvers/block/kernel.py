@@ -135,15 +135,17 @@ class Kernel(Protocol):
 
 
 def choose(name: object, device: object, rows: int) -> type[Kernel]:
-    """Return the kernel called `name`; without a name Numba's where it is installed and pays, else NumPy's.
+    """Return the kernel called `name`; without a name PyTorch's for a device, Numba's where it pays, else NumPy's.
 
     Raises InputError for a name that is not known or a device that is not the library's, MissingDependencyError for a
     library that is not installed.
     """
     known = "numpy, numba, torch"
-    if name is None:
+    if name is None and device in (None, "cpu"):
         pays = "numba" in sys.modules or rows >= _WORTH_IMPORTING
-        name = "torch" if device is not None else "numba" if pays and importlib.util.find_spec("numba") else "numpy"
+        name = "numba" if pays and importlib.util.find_spec("numba") else "numpy"
+    elif name is None:
+        name = "torch"
     if not isinstance(name, str) or name not in known.split(", "):
         raise InputError("options.extra.arrays", "is not known to the block solver", value=name, bound=known)
     if name != "torch" and device not in (None, "cpu"):
