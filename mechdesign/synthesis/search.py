@@ -77,19 +77,25 @@ def _solve(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
 
 def _others(form: NormalForm, chosen: Plan, first: Relaxed) -> Iterator[tuple[NormalForm, Plan]]:
     """Yield the ways that are left after the first, each a form and how to solve it."""
-    if (chosen.chosen or chosen.solver == BLOCK) and (form.exponents < _ALIKE).any():
-        merged = normalise(form.problem, _ALIKE)
-        again = plan(merged, "auto" if chosen.chosen else chosen.solver)
-        yield merged, replace(again, reason=f"{again.reason}, secrets at exponents below {_ALIKE:g} made alike")
+    alike = (chosen.chosen or chosen.solver == BLOCK) and bool((form.exponents < _ALIKE).any())
+    merged = normalise(form.problem, _ALIKE) if alike else form
+    if alike:
+        yield merged, _merging(plan(merged, "auto" if chosen.chosen else chosen.solver))
     if not chosen.chosen:
         return
     if chosen.solver != BLOCK:
         yield form, plan(form, BLOCK)
+        if alike:
+            yield merged, _merging(plan(merged, BLOCK))
         return
     size = form.exponents.size * form.observables
     seconds = size * (_FLOORS_COST if form.floors else 1) <= _SECONDS
     if seconds or (first.status is Status.STALLED and size <= _MINUTES):
         yield form, plan(form, "highs-ipx")
+
+
+def _merging(chosen: Plan) -> Plan:
+    return replace(chosen, reason=f"{chosen.reason}, secrets at exponents below {_ALIKE:g} made alike")
 
 
 def _separate(form: NormalForm) -> Relaxed:

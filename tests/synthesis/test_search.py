@@ -82,3 +82,37 @@ def test_a_worse_second_answer_does_not_replace_the_first(monkeypatch):
     relax = search.relax
     monkeypatch.setattr(search, "relax", lambda *given: dataclasses.replace(relax(*given), matrix=None))
     assert md.design(problem(6)).certificate.provenance["solver"] == "block"
+
+
+@pytest.mark.parametrize("solver", ["auto", "block"])
+def test_secrets_that_bounds_hardly_tell_apart_are_made_alike_and_that_is_said(solver):
+    rng = np.random.default_rng(5)
+    places = np.repeat(rng.random((4, 2)) * 4, 4, axis=0) + 1e-8 * rng.standard_normal((16, 2))
+    d = md.distances.euclidean(md.Domain.from_points(places))
+    problem = md.Problem(rng.dirichlet(np.ones(16)), 1 - np.eye(16), [md.MetricPrivacy(0.6, d)])
+    certificate = md.design(problem, solver=solver, tolerance=1e-8).certificate
+    assert "made alike" in certificate.provenance["plan"]
+    assert "; " in certificate.provenance["tried"]
+    assert certificate.relative_gap <= 1e-7
+    plain = md.design(problem, solver="highs-simplex").certificate
+    assert "made alike" not in plain.provenance["plan"]
+    assert plain.relative_gap > certificate.relative_gap
+
+
+def test_rows_that_the_caller_chose_are_kept():
+    """Near rows leave a gap by design; no other solver is called in to close it."""
+    design = md.design(problem(3), rows="near")
+    assert design.certificate.provenance["rows_policy"] == "near"
+    assert "tried" not in design.certificate.provenance
+
+
+def test_after_the_simplex_method_the_block_method_where_that_is_better():
+    """At ε d = 20 between neighbours HiGHS resolves bounds to 1e-10 of the costs, the optimum is e^-20 of them."""
+    d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))
+    weights = np.arange(16) + 1.0
+    certificate = md.design(
+        md.Problem(weights / weights.sum(), d, [md.MetricPrivacy(20, d)]), tolerance=1e-8
+    ).certificate
+    assert certificate.provenance["tried"].startswith("highs-simplex: ")
+    assert certificate.provenance["solver"] == "block"
+    assert certificate.relative_gap <= 1e-7
