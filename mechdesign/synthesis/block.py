@@ -20,7 +20,7 @@ from mechdesign.solvers.block import (
     solve_block,
     symmetry_of,
 )
-from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Options, Status
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.relax import Relaxed
@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 # A relative gap within these comes at a few iterations more; below the least, rounding wins.
 _LEAST_GAP = 1e-9
 _LARGEST_GAP = 3e-7
+# Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
+_SMALL = 1_000_000
 
 
 def block_program(form: NormalForm) -> BlockProgram:
@@ -66,7 +68,14 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
     extra = dict(options.extra)
     symmetry = _symmetry(form, program, extra.pop("symmetry", True))
     gap = min(_LARGEST_GAP, max(_LEAST_GAP, options.tolerance))
-    solution = solve_block(program, replace(options, extra=extra), gap=gap, symmetry=symmetry)
+    asked = replace(options, extra=extra)
+    solution = solve_block(program, asked, gap=gap, symmetry=symmetry)
+    small = form.groups**2 * form.observables <= _SMALL
+    if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
+        left = None if options.time_limit is None else max(0.0, options.time_limit - solution.seconds)
+        plain = solve_block(program, replace(asked, time_limit=left), gap=gap)
+        if plain.upper - plain.lower < solution.upper - solution.lower:
+            solution, symmetry = plain, None
     facts: dict[str, str | int | float] = {
         "solver": "block",
         "solver_version": __version__,
