@@ -15,8 +15,8 @@ COPIED = 4_000_000
 # What a kernel's library takes once it is used, beyond importing it.
 _LIBRARY = {"kernel_numba": 75_000_000, "kernel_torch": 200_000_000}
 _INTERPRETER = 120_000_000
-# The part of all multipliers that proves the bound, at most: 8 % at 300 cells, 13 % at 144, falling as n^-0.7.
-_SHARE, _FALL, _LARGEST_SHARE = 4.5, -0.7, 0.3
+# The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
+_SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
@@ -32,7 +32,7 @@ def needed(layout: Layout, workers: int, kernel: type[Kernel]) -> int:
     large = kernel.ENTRY_BYTES * entries + (8 * entries if layout.blocks * rows**2 <= COPIED else 0)
     links = (4 + 2 * workers) * layout.links**2
     small = 8 * (links + 6 * rows**2 + 24 * rows * columns)
-    kept = min(_LARGEST_SHARE, _SHARE * rows**_FALL) * rows**2 * columns
+    kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * layout.blocks / columns
     base = max(_INTERPRETER, resident()) + _LIBRARY.get(kernel.__module__.rpartition(".")[2], 0)
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))

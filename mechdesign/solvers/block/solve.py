@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 
 _EXTRA = {"arrays", "device", "memory"}
 # Floors and a cost that pull apart take 160 iterations at n = 300; stalls are noticed long before this.
+# From so many ratio rows on several threads are faster than one.
+_WORTH_THREADS = 500_000
 _LARGEST_ITERATION = 500
 # What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
 _LINKED = 1e-8
@@ -116,8 +118,10 @@ def solve_block(
         return constant
     layout = lay_out(program, symmetry)
     arrays, device = options.extra.get("arrays"), options.extra.get("device")
-    chosen = choose(arrays, device, layout.blocks * layout.rows**2)
-    threads = min(options.threads or os.cpu_count() or 1, layout.blocks)
+    entries = layout.blocks * layout.rows**2
+    chosen = choose(arrays, device, entries)
+    cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
+    threads = min(options.threads or cores, layout.blocks)
     memory = _check_memory(layout, options, threads, chosen)
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         kernel = chosen(layout, threads, device)

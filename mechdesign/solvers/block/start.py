@@ -1,7 +1,7 @@
 """Where the iteration starts: a channel well inside every bound, spread out with distance, or uniform.
 
 Not from the solution of a neighbouring program, with ε or a floor some per cent away: halfway between that and the
-start here, the best of several shares, it took 8 to 35 % fewer iterations under metric privacy (64 and 100 cells), but
+start here, the best of several shares, it took 0 to 37 % fewer iterations under metric privacy (64 and 100 cells), but
 up to a third more with floors, which take 9 to 13 as it is; nearer to the old solution it took more, or stalled.
 """
 
