@@ -52,7 +52,7 @@ def _make(name, layout):
     library, device = name
     if device != "products":
         return choose(library, device, 0)(layout, 1, device)
-    return importlib.import_module("mechdesign.solvers.block.kernel_torch").AcceleratorKernel(layout, 1, "cpu")
+    return importlib.import_module("mechdesign.solvers.block.kernel_accelerator").AcceleratorKernel(layout, 1, "cpu")
 
 
 def _set_multipliers(kernel, y):
@@ -103,9 +103,9 @@ def name(request, monkeypatch):
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
     if device == "products":
-        kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
-        monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: 10**9)
-        monkeypatch.setattr(kernel_torch, "_PART", 8)
+        accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
+        monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
+        monkeypatch.setattr(accelerator, "_PART", 8)
     return request.param
 
 
@@ -113,8 +113,8 @@ def _options(name, monkeypatch):
     library, device = name
     if device != "products":
         return Options(extra={"arrays": library, "device": device})
-    kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
-    monkeypatch.setattr(kernel_torch, "kernel_on", lambda device: kernel_torch.AcceleratorKernel)
+    accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
+    monkeypatch.setattr(accelerator, "kernel_on", lambda device: accelerator.AcceleratorKernel)
     return Options(extra={"arrays": "torch", "device": "cpu"})
 
 
@@ -378,12 +378,12 @@ def test_devices_that_are_not_there_are_refused(device):
 
 @needs_torch
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
-    kernel_torch = importlib.import_module("mechdesign.solvers.block.kernel_torch")
+    accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
     layout = lay_out(grid(5, 4))
-    needed = kernel_torch.TorchKernel.ENTRY_BYTES * 20**3 + 8 * kernel_torch._PART * 20**2
-    needed += kernel_torch._WORK_BYTES * 20**2
-    monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: needed - 1)
+    needed = accelerator.TorchKernel.ENTRY_BYTES * 20**3 + 8 * accelerator._PART * 20**2
+    needed += accelerator._WORK_BYTES * 20**2
+    monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed - 1)
     with pytest.raises(SolverError, match=r"needs about .* GB on cpu for 20 blocks of 20, but .* are free there"):
-        kernel_torch.AcceleratorKernel(layout, 1, "cpu")
-    monkeypatch.setattr(kernel_torch, "_free_memory", lambda device: needed)
-    assert kernel_torch.AcceleratorKernel(layout, 1, "cpu").batch == 1
+        accelerator.AcceleratorKernel(layout, 1, "cpu")
+    monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed)
+    assert accelerator.AcceleratorKernel(layout, 1, "cpu").batch == 1

@@ -44,6 +44,7 @@ RAISES = tuple(1e-15 * 30.0**power for power in range(9))
 # From so many ratio rows on it pays to import Numba, if it is there; 0.2 s.
 _WORTH_IMPORTING = 1_000_000
 _EXTRAS = {"numba": "fast", "torch": "torch"}
+_MODULES = {"torch": "accelerator"}
 
 
 class Kernel(Protocol):
@@ -153,6 +154,6 @@ def choose(name: object, device: object, rows: int) -> type[Kernel]:
     extra = _EXTRAS.get(name)
     if extra is not None and importlib.util.find_spec(name) is None:
         raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
-    module: Any = importlib.import_module(f"mechdesign.solvers.block.kernel_{name}")
+    module: Any = importlib.import_module(f"mechdesign.solvers.block.kernel_{_MODULES.get(name, name)}")
     kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
     return kernel

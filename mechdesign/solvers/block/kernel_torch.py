@@ -1,4 +1,4 @@
-"""The kernel on PyTorch: whole batches of blocks at a time, on the CPU or in the memory of an accelerator.
+"""The kernel on PyTorch: whole batches of blocks at a time, on the CPU; `kernel_accelerator` builds on it.
 
 Everything stays on the device but vectors, which come and go once for each batch. As in the NumPy kernel ρ, κ for the
 centre μ₀, q of the last direction and the targets are kept in single precision, y and the Hessians in double.
@@ -12,22 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mechdesign.errors import InputError, SolverError
 from mechdesign.solvers.block.kernel import FARTHEST, LEAST_SHARE, NEAREST, NEVER, RAISES
 from mechdesign.solvers.block.layout import Layout
 
-__all__ = ["AcceleratorKernel", "TorchKernel", "kernel_on"]
+__all__ = ["TorchKernel", "largest_area"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Entries of a batch: on the CPU its buffers are to fit the cache, elsewhere it is to keep thousands of cores busy.
-_CPU_BATCH = 100_000
-_BATCH = 1 << 25
-# Bytes that work on a batch takes for each entry of its largest array.
-_WORK_BYTES = 64
-# Rows of a part of a factor: what substitution on an accelerator does in one product.
-_PART = 64
+# Entries of a batch: its buffers are to fit the cache.
+_BATCH = 100_000
 
 
 class TorchKernel:
@@ -39,7 +33,7 @@ class TorchKernel:
         self.layout, self.threads, self.device = layout, threads, torch.device(str(device or "cpu"))
         blocks, n, width = layout.blocks, layout.rows, layout.width
         share = -(-blocks // (4 * threads)) if threads > 1 else blocks
-        self.batch = max(1, min(share, self._batch_entries() // _area(layout)))
+        self.batch = max(1, min(share, self._batch_entries() // largest_area(layout)))
         self._ratios, self._slope = self._constant(layout.ratios), self._constant(layout.weights / layout.ratios)
         self._errors = [self._constant(error) for error in layout.errors]
         self._linked = self._constant(layout.linked)
@@ -61,7 +55,7 @@ class TorchKernel:
         self._work = torch.empty((threads, 3, self.batch * n * n), **double)
 
     def _batch_entries(self) -> int:
-        return _CPU_BATCH
+        return _BATCH
 
     def _constant(self, array: npt.NDArray[np.generic]) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
@@ -297,90 +291,7 @@ class TorchKernel:
         self._y[blocks].mul_(change)
 
 
-class AcceleratorKernel(TorchKernel):
-    """In the memory of an accelerator, which is good at products of many matrices and poor at substitution.
-
-    So it goes by parts of the factors, each a product with the inverse of a corner on the diagonal, refined once:
-    without that, convergence suffers near the end. ENTRY_BYTES counts the host's memory, where y arrives at the end.
-    Raises SolverError before anything is done when the device has too little memory.
-    """
-
-    ENTRY_BYTES: ClassVar[int] = 8
-
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
-        place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
-        free = _free_memory(place)
-        needed = blocks * width * (TorchKernel.ENTRY_BYTES * width + 8 * _PART) + _WORK_BYTES * _area(layout)
-        if needed > free:
-            raise SolverError(
-                f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "
-                f"but {free / 1e9:.1f} GB are free there. Use symmetry, fewer cells or another device"
-            )
-        self._spare = free - needed
-        super().__init__(layout, 1, device)
-        self._corners = torch.empty((blocks, width, min(width, _PART)), dtype=torch.float64, device=self.device)
-        self._parts = [slice(start, min(start + _PART, width)) for start in range(0, width, _PART)]
-
-    def _batch_entries(self) -> int:
-        return min(_BATCH, self._spare // (2 * _WORK_BYTES))
-
-    def _corner(self, blocks: slice, part: slice) -> torch.Tensor:
-        """Return the inverse of a corner of the factors (b, k, k)."""
-        return self._corners[blocks, part, : part.stop - part.start]
-
-    def _keep_factors(self, blocks: slice, factors: torch.Tensor) -> None:
-        super()._keep_factors(blocks, factors)
-        for part in self._parts:
-            corner = factors[:, part, part]
-            identity = torch.eye(corner.shape[1], dtype=corner.dtype, device=self.device)
-            self._corner(blocks, part).copy_(torch.linalg.solve_triangular(corner, identity, upper=False))
-
-    def _inverses(self, blocks: slice) -> torch.Tensor:
-        factors = self._factors[blocks]
-        inverses = torch.zeros_like(factors)
-        for part in self._parts:
-            before, corner = slice(0, part.start), self._corner(blocks, part)
-            inverses[:, part, before] = -corner @ (factors[:, part, before] @ inverses[:, before, before])
-            inverses[:, part, part] = corner
-        return inverses.mT @ inverses
-
-    def _solutions(self, blocks: slice, right: torch.Tensor) -> torch.Tensor:
-        factors = self._factors[blocks]
-        for part in self._parts:
-            rest = right[:, part] - factors[:, part, : part.start] @ right[:, : part.start]
-            right[:, part] = _refined(factors[:, part, part], self._corner(blocks, part), rest)
-        for part in reversed(self._parts):
-            rest = right[:, part] - factors[:, part.stop :, part].mT @ right[:, part.stop :]
-            right[:, part] = _refined(factors[:, part, part].mT, self._corner(blocks, part).mT, rest)
-        return right
-
-
-def _refined(matrices: torch.Tensor, inverses: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Solve by the inverses, with one step of iterative refinement."""
-    solutions = inverses @ right
-    return solutions + inverses @ (right - matrices @ solutions)
-
-
-def _area(layout: Layout) -> int:
+def largest_area(layout: Layout) -> int:
     """Return the entries of the largest array that one block needs at a time."""
     largest: int = max(layout.links**2, *(layout.width * error.shape[0] for error in layout.errors), 1)
     return largest
-
-
-def _free_memory(device: torch.device) -> int:
-    """Return the bytes of a device that are free, or that PyTorch holds without using them."""
-    free: int = torch.cuda.mem_get_info(device)[0]
-    unused: int = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return free + unused
-
-
-def kernel_on(device: object) -> type[TorchKernel]:
-    """Return the kernel for a device, None meaning the CPU. Raises InputError for one that is not there."""
-    accelerators = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    name = "cpu" if device is None else str(device)
-    if name == "cpu":
-        return TorchKernel
-    if name not in accelerators and not (name == "cuda" and accelerators):
-        bound = ", ".join(["cpu", *accelerators])
-        raise InputError("options.extra.device", "is no device here", value=device, bound=bound)
-    return AcceleratorKernel
