@@ -41,8 +41,8 @@ LEAST_SHARE = 1e-3
 RAISES = tuple(1e-15 * 30.0**power for power in range(9))
 """By how much, relative to itself, the diagonal of a matrix that cannot be factored is raised: the least that works."""
 
-# From so many ratio rows on it pays to import Numba, if it is there; 0.2 s.
-_WORTH_IMPORTING = 1_000_000
+# From so many ratio rows on it pays to import Numba, if it is there: half a second once, then half of the time.
+_WORTH_IMPORTING = 250_000
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 _MODULES = {"torch": "accelerator"}
 

@@ -12,8 +12,8 @@ __all__ = ["COPIED", "available", "needed", "resident"]
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept."""
 
-# What a kernel's library takes once it is used, beyond importing it.
-_LIBRARY = {"kernel_numba": 75_000_000, "kernel_torch": 200_000_000, "kernel_accelerator": 200_000_000}
+# What a kernel's library takes once it is used, and has compiled, beyond importing it.
+_LIBRARY = {"kernel_numba": 95_000_000, "kernel_torch": 200_000_000, "kernel_accelerator": 200_000_000}
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
