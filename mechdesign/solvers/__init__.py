@@ -70,7 +70,9 @@ def find(name: str) -> Solver:
     elif name in _SOLVERS:
         solver = _SOLVERS[name]
     else:
-        raise InputError("solver", "is not known", value=name, bound=f"one of auto, {', '.join(_SOLVERS)}, cvxpy-NAME")
+        raise InputError(
+            "solver", "is not known", value=name, bound=f"one of auto, block, {', '.join(_SOLVERS)}, cvxpy-NAME"
+        )
     if not solver.installed:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {solver.package}: pip install {solver.package}"

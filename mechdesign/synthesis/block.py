@@ -96,7 +96,11 @@ def _symmetry(form: NormalForm, program: BlockProgram, asked: object) -> Symmetr
     if isinstance(asked, bool | np.bool_):
         return find_symmetry(program) if asked else None
     path, n = "options.symmetry", form.group.size
-    given = np.asarray(asked)
+    try:
+        given = np.asarray(asked)
+    except ValueError:
+        # Rows of different lengths.
+        given = np.zeros(0)
     if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
         raise InputError(
             path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -106,11 +107,13 @@ def design(
     """
     if not isinstance(problem, Problem):
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
-    _positive("tolerance", tolerance)
+    tolerance = _positive("tolerance", tolerance)
     if time_limit is not None:
-        _positive("time_limit", time_limit)
+        time_limit = _positive("time_limit", time_limit)
     check_choice(solver, rows)
-    settings = Options(time_limit=time_limit, threads=threads, extra=dict(options or {}), report=report)
+    settings = Options(time_limit=time_limit, threads=_counted(threads), extra=_named(options), report=report)
+    if report is not None and not callable(report):
+        raise InputError("report", "cannot be called", value=report, bound="a function of a Progress")
     parts = split(problem)
     if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
         return _whole(problem, solver, tolerance, rows, settings)
@@ -137,13 +140,20 @@ def _whole(problem: Problem, solver: str, tolerance: float, rows: Rows, settings
                 trouble = trouble or wrong
                 continue
             solved = time.perf_counter()
-            if report is not None:
-                report(Progress("certifying", solved - clock))
             provenance = {"plan": chosen.reason, **relaxed.facts, "solve_seconds": round(solved - clock, 3)}
-            made = _certified(found.form, relaxed, tolerance, provenance)
+            try:
+                if report is not None:
+                    report(Progress("certifying", solved - clock))
+                made = _certified(found.form, relaxed, tolerance, provenance)
+            except KeyboardInterrupt:
+                # The only answer is certified all the same; a second Ctrl-C ends that, too.
+                if best is not None or relaxed.status is Status.INTERRUPTED:
+                    raise
+                relaxed = replace(relaxed, status=Status.INTERRUPTED)
+                made = _certified(found.form, relaxed, tolerance, provenance)
             if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                 best = made
-            if exact(best.certificate.relative_gap) <= exact(tolerance):
+            if relaxed.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):
                 break
     except KeyboardInterrupt:
         # Between one solver and the next, or while a second answer is certified, the first one stands.
@@ -272,6 +282,26 @@ def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
     return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
 
 
-def _positive(path: str, value: float) -> None:
-    if not exact(value, path) > 0:
+def _positive(path: str, value: float) -> float:
+    number = exact(value, path)
+    if not number > 0:
         raise InputError(path, "must be positive", value=value, bound="greater than 0")
+    return float(min(number, Fraction(sys.float_info.max)))
+
+
+def _counted(threads: int | None) -> int | None:
+    if threads is None:
+        return None
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError("threads", "is no number of threads", value=threads, bound="an integer >= 1")
+    return int(threads)
+
+
+def _named(options: Mapping[str, object] | None) -> dict[str, object]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise InputError(
+            "options", "is no mapping of names to values", value=options, bound='such as {"symmetry": False}'
+        )
+    return dict(options)

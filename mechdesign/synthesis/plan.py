@@ -63,6 +63,8 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
 
 def check_choice(solver: str, rows: Rows) -> None:
     """Raise InputError or MissingDependencyError for a choice that `plan` does not take."""
+    if not isinstance(solver, str):
+        raise InputError("solver", "is no name", value=solver, bound="auto, or a name that `mechdesign info` lists")
     if rows not in ("auto", "all", "reduced", "near", "lazy"):
         raise InputError("rows", "is not known", value=rows, bound="auto, all, reduced, near or lazy")
     if solver == BLOCK and rows not in ("auto", "all"):

@@ -325,3 +325,30 @@ def test_unknown_options_are_refused():
 def test_objective_of_the_worst_member():
     program = grid(3, 3, worst=True)
     assert objective(program, np.full((9, 9), 1 / 9)) == pytest.approx(program.worst.cost.mean(axis=1).max())
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "numba"])
+def test_the_same_program_gives_the_same_numbers(arrays):
+    """To the bit, with several threads too: who adds which blocks up does not depend on who is free."""
+    pytest.importorskip(arrays)
+    program, asked = grid(8, 6, floor=0.7, cost="hamming"), Options(threads=3, extra={"arrays": arrays})
+    first, second = solve_block(program, asked), solve_block(program, asked)
+    assert np.array_equal(first.x, second.x)
+    assert first.lower == second.lower
+
+
+def test_a_fixed_share_is_the_same_every_time():
+    workers = Workers(3, 20, 2)
+
+    def shares(fixed):
+        return sorted(workers.run(lambda worker, blocks: (blocks.start, worker), fixed=fixed))
+
+    try:
+        assert shares(fixed=True) == [(2 * batch, batch % 3) for batch in range(10)]
+        assert [start for start, _ in shares(fixed=False)] == list(range(0, 20, 2))
+    finally:
+        workers.close()
+
+
+def test_memory_may_be_a_numpy_integer():
+    assert solve_block(grid(3, 3), Options(extra={"memory": np.int64(10**12)})).status is Status.OPTIMAL

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InfeasibleError
+from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers.contract import Status
 
@@ -295,6 +295,60 @@ def test_a_stop_while_another_solver_works_leaves_the_first_answer():
     design = md.design(problem, tolerance=1e-15, report=stop)
     assert design.status == Status.INTERRUPTED.value == design.certificate.provenance["status"]
     assert design.certificate.relative_gap <= 1e-8
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_stop_while_the_only_answer_is_certified_keeps_it(times):
+    """The first Ctrl-C lets the certificate be finished; the second one, meanwhile, ends it all."""
+    places = cells(6, 6)
+    problem = made(places, some(36), 0.6, "metric")
+
+    def stop(moment):
+        if moment.stage == "certifying" or (times == 2 and moment.stage == "block interior point"):
+            signal.raise_signal(signal.SIGINT)
+
+    if times == 2:
+        with pytest.raises(KeyboardInterrupt):
+            md.design(problem, solver="block", report=stop)
+        return
+    design = md.design(problem, solver="block", report=stop)
+    assert design.status == Status.INTERRUPTED.value == design.certificate.provenance["status"]
+    assert design.certificate.relative_gap <= 1e-8
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("threads", 0),
+        ("threads", -1),
+        ("threads", 1.5),
+        ("threads", True),
+        ("threads", math.nan),
+        ("threads", "x"),
+        ("options", 7),
+        ("options", "x"),
+        ("options", [("symmetry", True)]),
+        ("options", {3: 4}),
+        ("report", 7),
+        ("solver", None),
+        ("solver", 7),
+        ("tolerance", "x"),
+        ("time_limit", math.inf),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused(argument, value):
+    hamming = 1 - np.eye(3)
+    problem = md.Problem(some(3), hamming, [md.MetricPrivacy(1, hamming)])
+    with pytest.raises(InputError) as caught:
+        md.design(problem, **{"solver": "block", argument: value})
+    assert caught.value.path == argument
+
+
+@pytest.mark.parametrize("arguments", [{"tolerance": "1e-6"}, {"time_limit": "60"}, {"time_limit": 10**320}])
+def test_numbers_may_be_exact(arguments):
+    hamming = 1 - np.eye(3)
+    problem = md.Problem(some(3), hamming, [md.MetricPrivacy(1, hamming)])
+    assert md.design(problem, solver="block", **arguments).certificate.relative_gap <= 1e-6
 
 
 def test_progress_says_iteration_bracket_and_time():

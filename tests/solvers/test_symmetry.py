@@ -94,6 +94,7 @@ def test_given_permutations_are_used():
         ([list(range(15))], "options.symmetry", "is no list of permutations"),
         ([[0.5] * 16], "options.symmetry", "is no list of permutations"),
         ("all", "options.symmetry", "is no list of permutations"),
+        ([[1, 2], [3]], "options.symmetry", "is no list of permutations"),
     ],
 )
 def test_given_permutations_that_do_not_fit_are_refused(given, path, words):

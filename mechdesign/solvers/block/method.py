@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.block.bound import bound
 from mechdesign.solvers.block.directions import Direction, Point, direction, link_residuals
 from mechdesign.solvers.block.kernel import Kernel
 from mechdesign.solvers.block.layout import Layout
@@ -52,16 +51,15 @@ class Iterator:
         """The blocks' entries of the matrix, contiguous, (B, n)."""
         return np.ascontiguousarray(self.point.points[:, : self.layout.rows])
 
-    def measure(self) -> tuple[float, float]:
-        """Assemble the blocks here, which `step` needs, and return the lower bound and what the linking rows lack."""
+    def measure(self) -> float:
+        """Assemble the blocks here, which `step` needs, and return what the linking rows lack."""
         layout, point = self.layout, self.point
         self.blocks.assemble(point.points, point.z, point.y)
         linked = point.z[self.small.linking] @ point.y[self.small.linking]
         self.mu = (float(layout.counts @ self.blocks.products) + float(linked)) / self.weight
         if not np.isfinite(self.blocks.raised):
             raise StallError("a block cannot be factored")
-        lacking = float((np.abs(link_residuals(layout, self.small, point)) / self._units).max())
-        return bound(layout, self.small, point, self.blocks.pulled), lacking
+        return float((np.abs(link_residuals(layout, self.small, point)) / self._units).max())
 
     def keep(self) -> None:
         """Remember this iterate, in the memory that corrections would use: there are none after this."""

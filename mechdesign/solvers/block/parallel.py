@@ -23,7 +23,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 
 class Workers:
-    """A few threads that share the blocks, a batch of consecutive ones at a time, whoever is free taking the next.
+    """A few threads that share the blocks, a batch of consecutive ones at a time.
 
     The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
     """
@@ -34,17 +34,21 @@ class Workers:
         self._pool = ThreadPoolExecutor(others) if others > 0 else None
         self._others = range(1, 1 + others)
 
-    def run(self, task: Callable[[int, slice], Result]) -> list[Result]:
+    def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False) -> list[Result]:
         """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
 
+        Whoever is free takes the next batch, unless who takes which is to be `fixed`: for sums that a worker keeps,
+        which then are the same to the bit every time.
         An interruption is passed on only when all workers are done, so that nothing changes behind the caller's back.
         """
-        batches = iter(self.batches)
         if self._pool is None:
-            return _drain(task, 0, batches)
-        futures = [self._pool.submit(_drain, task, worker, batches) for worker in self._others]
+            return _drain(task, 0, iter(self.batches))
+        count = 1 + len(self._others)
+        shared = iter(self.batches)
+        shares = [iter(self.batches[worker::count]) if fixed else shared for worker in range(count)]
+        futures = [self._pool.submit(_drain, task, worker, shares[worker]) for worker in self._others]
         try:
-            results = _drain(task, 0, batches)
+            results = _drain(task, 0, shares[0])
             for future in futures:
                 results += future.result()
             return results

@@ -75,7 +75,7 @@ class Blocks:
                 kernel.accumulate(worker, blocks, self.roots, scale, layout.counts, columns)
             return raised
 
-        self.raised = max(self.workers.run(task))
+        self.raised = max(self.workers.run(task, fixed=True))
         total = self.kernel.schur()
         if np.isfinite(self.raised):
             total += self._around_rays(scale, columns)

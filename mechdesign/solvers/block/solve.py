@@ -28,9 +28,9 @@ __all__ = ["BlockSolution", "Iteration", "solve_block"]
 Array = npt.NDArray[np.float64]
 
 _EXTRA = {"arrays", "device", "memory"}
-# Floors and a cost that pull apart take 160 iterations at n = 300; stalls are noticed long before this.
 # From so many ratio rows on several threads are faster than one.
 _WORTH_THREADS = 500_000
+# Floors and a cost that pull apart take 160 iterations at n = 300; stalls are noticed long before this.
 _LARGEST_ITERATION = 500
 # What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
 _LINKED = 1e-8
@@ -110,7 +110,7 @@ def solve_block(
     options = options or Options()
     unknown = set(options.extra) - _EXTRA
     if unknown:
-        bound = "memory (bytes), arrays (numpy, numba or torch) or device"
+        bound = "symmetry, memory (bytes), arrays (numpy, numba or torch) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
     clock = time.perf_counter()
     constant = _constant(program, clock)
@@ -135,7 +135,9 @@ def solve_block(
 def _check_memory(layout: Layout, options: Options, threads: int, kernel: type[Kernel]) -> int:
     estimate = needed(layout, threads, kernel)
     limit, free = options.extra.get("memory"), available()
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not limit > 0
+    ):
         raise InputError("options.extra.memory", "is no number of bytes", value=limit, bound="greater than 0")
     most = limit if limit is not None else None if free is None else resident() + free
     if most is not None and estimate > most:
@@ -167,7 +169,7 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
     steps = (1.0, 1.0, 0)
     try:
         for iteration in range(_LARGEST_ITERATION):
-            lower, lacking = state.measure()
+            lacking = state.measure()
             # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
             pulled = state.blocks.pulled.copy()
             pulled[:, : layout.rows] -= state.pairs.diagonals
