@@ -263,6 +263,14 @@ def test_an_option_that_the_solver_does_not_know(spec):
     assert os.listdir() == ["s.toml"]
 
 
+def test_symmetries_that_do_not_fit_are_named_as_specified(spec):
+    options = '[solver]\nname = "block"\noptions = { symmetry = [[1, 0, 2, 3]] }\n'
+    spec.write_text(SPECIFICATION + options, encoding="utf-8")
+    result = run("design", spec)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: solver.options.symmetry[0]: changes the problem")
+
+
 def test_solver_trouble(spec, monkeypatch):
     def fail(*_, **__):
         raise errors.SolverError("highs-ipx said: no")

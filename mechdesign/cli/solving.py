@@ -169,9 +169,9 @@ def _named_as_specified() -> Iterator[None]:
             raise SpecificationError(
                 "privacy", error.problem, value=error.value, bound=error.bound, remedy=remedy
             ) from error
-        if not error.path.startswith("options.extra"):
+        if not error.path.startswith(("options.extra", "options.symmetry")):
             raise
-        path = error.path.replace("options.extra", "solver.options", 1)
+        path = "solver.options" + error.path.removeprefix("options").removeprefix(".extra")
         raise SpecificationError(
             path, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
         ) from error

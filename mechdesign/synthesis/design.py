@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, Progress, Report, Status
+from mechdesign.synthesis.arguments import positive_number, settings_of
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.coupled import couple
 from mechdesign.synthesis.normal import NormalForm, normalise
@@ -107,13 +107,9 @@ def design(
     """
     if not isinstance(problem, Problem):
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
-    tolerance = _positive("tolerance", tolerance)
-    if time_limit is not None:
-        time_limit = _positive("time_limit", time_limit)
     check_choice(solver, rows)
-    settings = Options(time_limit=time_limit, threads=_counted(threads), extra=_named(options), report=report)
-    if report is not None and not callable(report):
-        raise InputError("report", "cannot be called", value=report, bound="a function of a Progress")
+    settings = settings_of(time_limit, options, threads, report)
+    tolerance = positive_number("tolerance", tolerance)
     parts = split(problem)
     if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
         return _whole(problem, solver, tolerance, rows, settings)
@@ -174,6 +170,12 @@ def _in_parts(
     """Design a channel for each part alone, and certify them together."""
     clock = time.perf_counter()
     stopped = False
+    if len(parts) > 1 and not isinstance(settings.extra.get("symmetry", True), bool | np.bool_):
+        raise InputError(
+            "options.symmetry",
+            "cannot be given where secrets fall into sets that are designed one by one",
+            remedy="give true to have the symmetries of each set found",
+        )
 
     def solve(part: Problem, name: str) -> Design:
         nonlocal stopped
@@ -280,28 +282,3 @@ def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
     if not channels:
         raise SolverError(f"the numbers of {relaxed.facts.get('solver', 'the solver')} cannot be rounded to a channel")
     return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
-
-
-def _positive(path: str, value: float) -> float:
-    number = exact(value, path)
-    if not number > 0:
-        raise InputError(path, "must be positive", value=value, bound="greater than 0")
-    return float(min(number, Fraction(sys.float_info.max)))
-
-
-def _counted(threads: int | None) -> int | None:
-    if threads is None:
-        return None
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError("threads", "is no number of threads", value=threads, bound="an integer >= 1")
-    return int(threads)
-
-
-def _named(options: Mapping[str, object] | None) -> dict[str, object]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-        raise InputError(
-            "options", "is no mapping of names to values", value=options, bound='such as {"symmetry": False}'
-        )
-    return dict(options)

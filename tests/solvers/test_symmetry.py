@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 from block_cases import grid, optimum
@@ -101,6 +102,17 @@ def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
     with pytest.raises(InputError, match=words) as caught:
         md.design(square(4), solver="block", options={"symmetry": given})
     assert caught.value.path == path
+
+
+def test_permutations_of_secrets_in_several_sets_are_refused():
+    """Each set is a program of its own, with secrets that are numbered anew."""
+    graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)]))
+    problem = md.Problem(np.full(6, 1 / 6), 1 - np.eye(6), [graph])
+    for given in ([[5, 4, 3, 2, 1, 0]], [[2, 1, 0]]):
+        with pytest.raises(InputError, match="sets that are designed one by one") as caught:
+            md.design(problem, solver="block", options={"symmetry": given})
+        assert caught.value.path == "options.symmetry"
+    assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-8
 
 
 def test_a_given_permutation_must_keep_the_prior():
