@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 
 settings.register_profile("mechdesign", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("mechdesign")
+
+# Shells start what runs in the background with Ctrl-C ignored, children included: here it is tested.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
