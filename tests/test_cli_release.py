@@ -370,6 +370,14 @@ def test_a_file_is_no_folder():
     assert (result.exit_code, result.stderr) == (2, "error: s.toml is not a folder; choose another one\n")
 
 
+def test_what_a_killed_run_leaves_is_no_hindrance():
+    Path("out").mkdir()
+    Path("out/.released.csv.0123abcd.partial").write_text("step")
+    assert run("release", *write(), "-o", "out").exit_code == 0
+    Path("out/.notes.csv.0123abcd.partial").write_text("mine")
+    assert "holds .notes.csv.0123abcd.partial, which is no part" in run("release", *write(), "-o", "out").stderr
+
+
 def test_two_files_are_needed():
     assert run("release").exit_code == 2
     assert run("release", *write(), "--seed", -1).exit_code == 2

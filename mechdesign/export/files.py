@@ -6,12 +6,13 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
 from mechdesign.errors import ExportError
 
-__all__ = ["SET", "check_target", "check_writable"]
+__all__ = ["SET", "check_folder", "check_target", "check_writable"]
 
 SET = (CHANNEL, DUAL, "channel.csv", "report.html", CERTIFICATE)
 """The files of an exported set."""
@@ -27,15 +28,37 @@ def check_target(directory: str | os.PathLike[str], force: bool = False) -> None
     """
     folder = Path(directory)
     try:
-        if folder.exists() and not folder.is_dir():
-            raise ExportError(f"{folder} is not a folder; choose another one")
-        if folder.is_dir() and not force and not _is_ours(folder):
-            raise ExportError(
-                f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
-                "write beside them"
-            )
+        file = folder.exists() and not folder.is_dir()
+        foreign = folder.is_dir() and not force and not _is_ours(folder)
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if file:
+        raise ExportError(f"{folder} is not a folder; choose another one")
+    if foreign:
+        raise ExportError(
+            f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
+            "write beside them"
+        )
+    check_writable(folder)
+
+
+def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool = False) -> None:
+    """Raise `ExportError` unless files can be written into `folder`, and all that stands there is `ours`.
+
+    With `force` it may hold other things too. `what` says whose folder it is.
+    """
+    try:
+        file = folder.exists() and not folder.is_dir()
+        others = sorted(entry.name for entry in folder.iterdir() if not ours(entry)) if folder.is_dir() else []
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if file:
+        raise ExportError(f"{folder} is not a folder; choose another one")
+    if others and not force:
+        raise ExportError(
+            f"{folder} holds {others[0]}, which is no part of {what}; choose another folder, or say --force to write "
+            "beside it"
+        )
     check_writable(folder)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
-from mechdesign.export.files import check_target, check_writable
+from mechdesign.export.files import check_folder, check_target
 from mechdesign.io.schedule import Schedule
 from mechdesign.io.writing import write_file
 
@@ -35,18 +35,7 @@ def check_schedule_target(directory: str | os.PathLike[str], schedule: Schedule,
     They may when the folder does not exist or is empty, or when it holds only such designs; with `force` always.
     """
     folder = Path(directory)
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise ExportError(f"{folder} is not a folder; choose another one")
-        others = sorted(entry.name for entry in folder.iterdir() if not _is_ours(entry)) if folder.is_dir() else []
-    except OSError as error:
-        raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
-    if others and not force:
-        raise ExportError(
-            f"{folder} holds {others[0]}, which is no part of a schedule of designs; choose another folder, or say "
-            "--force to write beside it"
-        )
-    check_writable(folder)
+    check_folder(folder, _is_ours, "a schedule of designs", force)
     for epsilon in schedule.distinct:
         check_target(folder / folder_name(epsilon), force)
 

@@ -23,7 +23,7 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
-from mechdesign.export.files import SET, check_writable
+from mechdesign.export.files import SET, check_folder
 from mechdesign.io.writing import write_file
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
@@ -115,18 +115,13 @@ def check_release_target(directory: Path, force: bool = False) -> None:
     always: files of other names are never touched.
     """
     ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, CHANNELS}
-    try:
-        others = sorted({entry.name for entry in directory.iterdir()} - ours) if directory.exists() else []
-    except NotADirectoryError as error:
-        raise ExportError(f"{directory} is not a folder; choose another one") from error
-    except OSError as error:
-        raise ExportError(f"{directory} cannot be read: {error.strerror or error}") from error
-    if others and not force:
-        raise ExportError(
-            f"{directory} holds {others[0]}, which is no part of a released trace; choose another folder, or say "
-            "--force to write beside it"
-        )
-    check_writable(directory)
+
+    def is_ours(entry: Path) -> bool:
+        # What a killed run leaves is called `.NAME.????????.partial`.
+        name = entry.name
+        return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
+
+    check_folder(directory, is_ours, "a released trace", force)
 
 
 def write_release(

@@ -258,8 +258,9 @@ def test_foreign_folders_are_left_alone(tmp_path, name, content):
 
 def test_targets_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ExportError, match="not a folder"):
+    with pytest.raises(ExportError, match="file is not a folder; choose another one") as refused:
         check_target(tmp_path / "file")
+    assert "cannot be read" not in str(refused.value)
     with pytest.raises(ExportError, match="file"):
         check_target(tmp_path / "file" / "below")
 
