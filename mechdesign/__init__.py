@@ -15,44 +15,44 @@ if TYPE_CHECKING:
     from . import leakage as leakage
     from . import policy as policy
     from . import release as release
+    from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
-    from .games import attack as attack
-    from .io import traces as traces
+    from .data import traces as traces
     from .model import distances as distances
     from .model.channel import Channel as Channel
     from .model.domain import Domain as Domain
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
-    from .model.requirements import DistortionPrivacy as DistortionPrivacy
-    from .model.requirements import GraphPrivacy as GraphPrivacy
-    from .model.requirements import MetricPrivacy as MetricPrivacy
-    from .model.requirements import ThresholdPrivacy as ThresholdPrivacy
+    from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
+    from .requirements.kinds import GraphPrivacy as GraphPrivacy
+    from .requirements.kinds import MetricPrivacy as MetricPrivacy
+    from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
     from .synthesis.design import Design as Design
     from .synthesis.design import design as design
 
 _MODULES = {
-    "attack": ".games.attack",
+    "attack": ".attacks.attack",
     "distances": ".model.distances",
     "errors": ".errors",
     "leakage": ".leakage",
     "policy": ".policy",
     "release": ".release",
-    "traces": ".io.traces",
+    "traces": ".data.traces",
 }
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
     "Design": ".synthesis.design",
-    "DistortionPrivacy": ".model.requirements",
+    "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
-    "GraphPrivacy": ".model.requirements",
+    "GraphPrivacy": ".requirements.kinds",
     "MarkovChain": ".model.markov",
-    "MetricPrivacy": ".model.requirements",
+    "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",
     "Problem": ".model.problem",
-    "ThresholdPrivacy": ".model.requirements",
+    "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
     "verify": ".certify.verify",
 }

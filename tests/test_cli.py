@@ -118,7 +118,7 @@ def test_from_a_specification_to_files_that_verify(spec):
 
 
 def test_the_default_in_fewer_cells_is_designed_and_verifies(tmp_path):
-    text = importlib.resources.files("mechdesign.io").joinpath("default.toml").read_text(encoding="utf-8")
+    text = importlib.resources.files("mechdesign.spec").joinpath("examples", "city.toml").read_text(encoding="utf-8")
     smaller = text.replace("columns = 20, rows = 15,", "columns = 10, rows = 6,")
     assert smaller != text
     (tmp_path / "smaller.toml").write_text(smaller, encoding="utf-8")
@@ -445,7 +445,7 @@ def test_attacks_that_take_too_long(made, monkeypatch):
     def late(*_, **__):
         raise errors.TimeLimitError("late")
 
-    monkeypatch.setattr("mechdesign.games.attack.pairwise_minimax", late)
+    monkeypatch.setattr("mechdesign.attacks.attack.pairwise_minimax", late)
     result = run("attack", made, "--time-limit", 5)
     assert result.exit_code == 0
     assert "not found in 5 s" in result.stdout

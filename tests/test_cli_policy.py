@@ -14,9 +14,9 @@ import mechdesign as md
 from mechdesign import policy
 from mechdesign.cli import main
 from mechdesign.export.sets import load_problem
-from mechdesign.io import spec
 from mechdesign.model.domain import Domain
 from mechdesign.policy.optimal import design as policy_design
+from mechdesign.spec import specification as spec
 
 SPECIFICATION = """
 title = "Six places"

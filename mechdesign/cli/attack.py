@@ -9,11 +9,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.attacks import attack as games
 from mechdesign.cli.console import number, output, progress, table
+from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.export import sets
-from mechdesign.games import attack as games
-from mechdesign.io.text import read_numbers
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure

@@ -10,8 +10,8 @@ import click
 
 from mechdesign.cli.console import output, say_warning, table
 from mechdesign.cli.correlations import check_figure, loss_of, save_figure
+from mechdesign.data.budgets import write_budgets
 from mechdesign.export.files import check_writable
-from mechdesign.io.budgets import write_budgets
 
 __all__ = ["budget"]
 

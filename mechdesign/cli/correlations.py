@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sparse
 
+from mechdesign.atomic import write_file
+from mechdesign.data.text import number, unreadable
 from mechdesign.errors import InputError
-from mechdesign.io.text import number, unreadable
-from mechdesign.io.writing import write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

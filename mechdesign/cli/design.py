@@ -17,11 +17,11 @@ from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.solving import say_gap, solve
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import SET, check_target
-from mechdesign.io import spec
 from mechdesign.solvers.contract import Status
+from mechdesign.spec import specification as spec
 
 if TYPE_CHECKING:
-    from mechdesign.io.spec import SolverSettings
+    from mechdesign.spec.specification import SolverSettings
     from mechdesign.synthesis.design import Design
 
 __all__ = ["design"]

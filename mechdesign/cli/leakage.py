@@ -10,11 +10,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, table
 from mechdesign.cli.correlations import check_figure, loss_of, save_figure
+from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
-from mechdesign.io.budgets import read_budgets
-from mechdesign.io.writing import write_file
 
 __all__ = ["leakage"]
 

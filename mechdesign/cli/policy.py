@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import output, progress, say_note, table
 from mechdesign.cli.correlations import check_figure, save_figure
 from mechdesign.cli.solving import possible
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
-from mechdesign.io import spec
-from mechdesign.io.writing import write_file
 from mechdesign.solvers.contract import Progress
+from mechdesign.spec import specification as spec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mechdesign.io.policy import Policy
+    from mechdesign.geometry.hull import SensitivityHull
     from mechdesign.model.domain import Domain
-    from mechdesign.policy.hull import SensitivityHull
     from mechdesign.policy.overview import Geometry, Overview
+    from mechdesign.spec.policy import Policy
 
 __all__ = ["policy"]
 
@@ -104,7 +104,7 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, repai
 
 def _picture(domain: Domain, found: Overview) -> Figure:
     """Return the picture of a policy graph on the map of its secrets."""
-    from mechdesign.model.policy_graph import edge_array
+    from mechdesign.graphs.check import edge_array
     from mechdesign.report.policy import Shown, policy_picture
 
     shape = found.geometry

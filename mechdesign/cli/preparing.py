@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import check_writable
-from mechdesign.io import spec
-from mechdesign.io.policy import ReleaseSettings
-from mechdesign.model.requirements import GraphPrivacy
+from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.spec import specification as spec
+from mechdesign.spec.policy import ReleaseSettings
 
 if TYPE_CHECKING:
-    from mechdesign.io.spec import Specification
     from mechdesign.model.problem import Problem
     from mechdesign.release.trace import Trace
+    from mechdesign.spec.specification import Specification
 
 __all__ = ["check_private", "prepared_trace", "step_epsilons", "step_problem"]
 

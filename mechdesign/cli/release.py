@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, table
 from mechdesign.cli.preparing import check_private, prepared_trace, step_epsilons, step_problem
-from mechdesign.io import spec
-from mechdesign.io.policy import ReleaseSettings
-from mechdesign.io.states import read_states
-from mechdesign.io.writing import write_file
+from mechdesign.data.states import read_states
 from mechdesign.solvers.contract import Progress
+from mechdesign.spec import specification as spec
+from mechdesign.spec.policy import ReleaseSettings
 
 if TYPE_CHECKING:
     from mechdesign.cli.releasing import Findings

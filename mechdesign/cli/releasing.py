@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.correlations import figure_bytes
 from mechdesign.errors import InputError
-from mechdesign.io.spec import named
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
@@ -28,6 +27,7 @@ from mechdesign.release.trace import Trace
 from mechdesign.report import maps
 from mechdesign.report.traces import over_time_picture, trace_picture
 from mechdesign.solvers.contract import Progress, Report, Status
+from mechdesign.spec.specification import named
 from mechdesign.synthesis.design import Design
 
 __all__ = ["Findings", "find", "largest_gap", "private_files", "public_files", "run"]

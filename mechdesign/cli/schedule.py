@@ -28,8 +28,8 @@ from mechdesign.solvers.contract import Status
 
 if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
-    from mechdesign.io.schedule import Schedule
-    from mechdesign.io.spec import SolverSettings, Specification
+    from mechdesign.data.schedule import Schedule
+    from mechdesign.spec.specification import SolverSettings, Specification
 
 __all__ = ["design_schedule"]
 

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from mechdesign.cli.console import progress, say_note
 from mechdesign.errors import InfeasibleError, InputError, SpecificationError
-from mechdesign.io.spec import named
-from mechdesign.model.requirements import DistortionPrivacy, GraphPrivacy, Requirement
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy
+from mechdesign.spec.specification import named
 
 if TYPE_CHECKING:
-    from mechdesign.io.policy import PolicySettings
-    from mechdesign.io.spec import SolverSettings
     from mechdesign.model.domain import Domain
     from mechdesign.model.problem import Problem
+    from mechdesign.spec.policy import PolicySettings
+    from mechdesign.spec.specification import SolverSettings
     from mechdesign.synthesis.design import Design
 
 __all__ = ["possible", "say_gap", "solve"]
@@ -82,7 +83,7 @@ def solve(problem: Problem, settings: SolverSettings, policy: PolicySettings, ti
 
 def possible(policy: PolicySettings, prior: NDArray[np.float64]) -> list[int] | None:
     """Return the secrets that a specification calls possible, or None for all of them."""
-    from mechdesign.policy.constraint import delta_set
+    from mechdesign.graphs.constraint import delta_set
 
     if policy.delta is not None:
         return [int(node) for node in delta_set(prior, policy.delta)]
@@ -102,10 +103,10 @@ class _Asked:
 
 
 def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
-    from mechdesign.model.graphs import union
-    from mechdesign.policy.constraint import constrain
-    from mechdesign.policy.protection import exposed
-    from mechdesign.policy.repairs import repair
+    from mechdesign.graphs.builders import union
+    from mechdesign.graphs.constraint import constrain
+    from mechdesign.graphs.exposure import exposed
+    from mechdesign.graphs.repairs import repair
 
     assert problem.secrets is not None
     graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]

@@ -11,11 +11,11 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
+from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
+from mechdesign.data.schedule import Schedule
 from mechdesign.errors import ExportError
 from mechdesign.export.files import check_folder, check_target
-from mechdesign.io.schedule import Schedule
-from mechdesign.io.writing import write_file
 
 __all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "remove_schedule", "unused_folders", "write_schedule"]
 

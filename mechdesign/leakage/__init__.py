@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from mechdesign.io.budgets import read_budgets, write_budgets
+from mechdesign.data.budgets import read_budgets, write_budgets
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import Guarantees, guarantees, window, windows

@@ -13,7 +13,7 @@ from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.recursion import temporal
 from mechdesign.leakage.signals import BudgetWarning
-from mechdesign.model._arrays import as_integer
+from mechdesign.validation import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]
 

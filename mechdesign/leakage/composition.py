@@ -13,7 +13,7 @@ from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
-from mechdesign.model._arrays import as_budgets, as_integer
+from mechdesign.validation import as_budgets, as_integer
 
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.oracle import algorithm2, algorithm3, algorithm6
-from mechdesign.model._arrays import as_integer
+from mechdesign.validation import as_integer
 
 __all__ = ["algorithm7", "algorithm8"]
 

@@ -23,8 +23,8 @@ from mechdesign.leakage.oracle import algorithm2
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
-from mechdesign.model._arrays import as_budgets
 from mechdesign.model.markov import smooth
+from mechdesign.validation import as_budgets
 
 __all__ = [
     "allocation",

@@ -9,7 +9,7 @@ from mechdesign.leakage.correlation import Correlation, candidate_functions, ste
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative
-from mechdesign.model._arrays import as_budgets
+from mechdesign.validation import as_budgets
 
 __all__ = ["backward", "forward", "supremum", "temporal"]
 

@@ -16,21 +16,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.graphs.builders import union
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.exposure import protected_pairs
+from mechdesign.graphs.repairs import repair
 from mechdesign.model import distances
-from mechdesign.model._arrays import Floats, Integers, as_floats
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import tied
-from mechdesign.model.graphs import union
-from mechdesign.model.policy_graph import check_graph
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import GraphPrivacy, Number, Requirement
-from mechdesign.policy.protection import protected_pairs
-from mechdesign.policy.repairs import repair
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import GraphPrivacy, Number
 from mechdesign.solvers import Report
 from mechdesign.synthesis.design import Design
 from mechdesign.synthesis.design import design as solve
 from mechdesign.synthesis.plan import Rows
+from mechdesign.validation import Floats, Integers, as_floats
 
 __all__ = ["Isolated", "Within", "design"]
 

@@ -22,15 +22,15 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text, float_up, printed, text_up
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import as_indices
+from mechdesign.geometry.hull import SensitivityHull, as_points
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.constraint import components
+from mechdesign.mechanisms.mechanism import KNormMechanism
 from mechdesign.model.domain import Domain
-from mechdesign.model.policy_graph import check_graph
-from mechdesign.model.requirements import Number, positive
-from mechdesign.policy.constraint import components
-from mechdesign.policy.hull import SensitivityHull, as_points
-from mechdesign.policy.mechanism import KNormMechanism
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
+from mechdesign.requirements.kinds import Number, positive
+from mechdesign.validation import as_indices
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 

@@ -18,24 +18,24 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.geometry.diagrams import nearest
+from mechdesign.geometry.hull import as_points, check_distinct, sensitivity_hull
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.constraint import constrain, delta_set, isolated
+from mechdesign.graphs.exposure import exposed, protected_pairs
+from mechdesign.graphs.repairs import Method as RepairMethod
+from mechdesign.graphs.repairs import Repair, repair
+from mechdesign.mechanisms.laplace import Laplace
+from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.model import distances
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_number, read_only, require
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.policy_graph import check_graph
-from mechdesign.model.requirements import Number
-from mechdesign.policy._diagrams import nearest
-from mechdesign.policy.constraint import constrain, delta_set, isolated
-from mechdesign.policy.hull import as_points, check_distinct, sensitivity_hull
-from mechdesign.policy.laplace import Laplace
-from mechdesign.policy.mechanism import HullChoice, KNormMechanism
 from mechdesign.policy.optimal import Within, design
-from mechdesign.policy.planar_isotropic import PlanarIsotropic
-from mechdesign.policy.protection import exposed, protected_pairs
-from mechdesign.policy.repairs import Method as RepairMethod
-from mechdesign.policy.repairs import Repair, repair
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
+from mechdesign.requirements.kinds import Number
+from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
 __all__ = ["Mechanism", "Planner", "RepairMethod"]
 

@@ -22,17 +22,17 @@ from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.privacy import realised
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_integer, read_only
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.graphs.exposure import degree_of_protection
+from mechdesign.graphs.repairs import Repair
+from mechdesign.mechanisms.laplace import Laplace
+from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.domain import Domain
-from mechdesign.policy.hull import SensitivityHull
-from mechdesign.policy.laplace import Laplace
-from mechdesign.policy.mechanism import HullChoice, KNormMechanism
-from mechdesign.policy.protection import degree_of_protection
-from mechdesign.policy.repairs import Repair
 from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged, stated_problem
 from mechdesign.synthesis.design import Design
+from mechdesign.validation import Floats, Integers, as_integer, read_only
 
 __all__ = ["Fitted", "Stage"]
 

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, as_floats, as_generator, as_integer, read_only, require
+from mechdesign.mechanisms.mechanism import HullChoice
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
-from mechdesign.model.requirements import Number, positive
-from mechdesign.policy.mechanism import HullChoice
 from mechdesign.policy.optimal import Within
 from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
 from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Mechanism, Planner, RepairMethod
 from mechdesign.release.stage import Stage
+from mechdesign.requirements.kinds import Number, positive
+from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["Trace"]
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mechdesign import __version__
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import InputError
-from mechdesign.programs.block import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solvers.block import (
+from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import (
     BlockSolution,
     Symmetry,
     find_symmetry,
@@ -20,7 +21,6 @@ from mechdesign.solvers.block import (
     solve_block,
     symmetry_of,
 )
-from mechdesign.solvers.contract import Options, Status
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.relax import Relaxed

@@ -12,7 +12,7 @@ from mechdesign import solvers
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import SolverError
 from mechdesign.model.problem import Problem, largest_distortion
-from mechdesign.model.requirements import DistortionPrivacy
+from mechdesign.requirements.kinds import DistortionPrivacy
 from mechdesign.solvers import Options, Status
 from mechdesign.synthesis.formulate import all_triples, formulate
 from mechdesign.synthesis.normal import normalise

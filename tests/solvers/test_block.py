@@ -13,15 +13,15 @@ import pytest
 from block_cases import grid, optimum, random_program, violation
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
-from mechdesign.solvers.block import solve_block
-from mechdesign.solvers.block.directions import direction
-from mechdesign.solvers.block.kernel_numpy import NumpyKernel
-from mechdesign.solvers.block.layout import lay_out
-from mechdesign.solvers.block.method import Iterator
-from mechdesign.solvers.block.parallel import Workers
-from mechdesign.solvers.block.schur import LinkSystem
+from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
 from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import solve_block
+from mechdesign.solvers.ipm.directions import direction
+from mechdesign.solvers.ipm.kernel_numpy import NumpyKernel
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.method import Iterator
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.schur import LinkSystem
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 

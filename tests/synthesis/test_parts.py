@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
 from mechdesign.export.sets import load_problem
-from mechdesign.model.graphs import blocks, from_edges
+from mechdesign.graphs.builders import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers import Status
 from mechdesign.synthesis import assemble

@@ -1,0 +1,1 @@
+"""Policy graphs: builders, constrained domains, who is exposed, and repair."""

@@ -1,0 +1,1 @@
+"""Mechanisms that add noise: density, exact sampling, and their exact channels."""

@@ -1,0 +1,34 @@
+"""Noise shaped like the sensitivity hull: the policy-based planar isotropic mechanism."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.geometry.hull import SensitivityHull, component_hulls, sensitivity_hull
+from mechdesign.graphs.constraint import components
+from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+
+__all__ = ["PlanarIsotropic"]
+
+
+class PlanarIsotropic(KNormMechanism):
+    """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
+
+    `PlanarIsotropic(epsilon, points, g, hull="component")`: `epsilon` is in nats per edge; `points` are the places
+    f(s), a domain or an array (n, d) with any d ≥ 1; the nodes of `g` are indices into them. The output has the density
+    ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine* dimension: two nodes get noise
+    on the line through them, of mean K-norm 1/ε.
+
+    With ``hull="component"`` K comes from the edges of the node's own connected component. A node without edges then
+    gets **no noise**: its place is released as it is. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
+    2017), and only a graph without any edge gives no noise. Raises InputError for an ε that is not positive, points
+    that are not finite, a graph with other nodes, and a `hull` that is neither.
+    """
+
+    @staticmethod
+    def _bodies(places: NDArray[np.float64], g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+        if hull == "component":
+            return component_hulls(places, g)
+        return [sensitivity_hull(places, g)] * len(components(g))

@@ -1,0 +1,1 @@
+"""The TOML specification, and what it asks for."""
