@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.mechanism import HullChoice
+from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.policy.optimal import Within
 from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
 from mechdesign.release.outcome import Release
-from mechdesign.release.planner import Mechanism, Planner, RepairMethod
+from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.kinds import Number, positive
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
@@ -35,8 +35,9 @@ class Trace:
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n).
         initial: the distribution of the state at the first time, before anything is released, (n,).
-        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or "lp", the channel of least expected cost,
-            designed anew for the belief of each time.
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
+            `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
+            belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
@@ -75,7 +76,7 @@ class Trace:
         epsilon: Number,
         transition: MarkovChain | ArrayLike,
         initial: Prior | ArrayLike,
-        mechanism: Mechanism = "planar-isotropic",
+        mechanism: str = "planar-isotropic",
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
