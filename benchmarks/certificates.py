@@ -190,7 +190,7 @@ def record(design: md.Design) -> Record:
     numerators = np.ascontiguousarray(design.channel.numerators, dtype="<i8")
     return {
         "status": str(getattr(design.status, "value", design.status)),
-        "solver": design.certificate.provenance.get("solver"),
+        "solver": design.certificate.provenance.get("solver", "not said"),
         "channel": hashlib.sha256(numerators.tobytes()).hexdigest(),
         "certificate": certificate,
     }
@@ -212,7 +212,8 @@ def run(chosen: Mapping[str, Case]) -> dict[str, Record]:
 def environment() -> dict[str, str]:
     """Return what else decides the last digits."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), "machine": platform.machine(), **versions}
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return {"python": platform.python_version(), "machine": " ".join((platform.machine(), *simd)), **versions}
 
 
 def leaves(value: Any, path: str = "") -> dict[str, Any]:
