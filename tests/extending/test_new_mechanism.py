@@ -102,4 +102,4 @@ def test_without_registration_it_is_unknown(tmp_path):
     (tmp_path / "trace.csv").write_text("0\n")
     done = CliRunner().invoke(main, ["release", str(tmp_path / "city.toml"), str(tmp_path / "trace.csv")])
     assert done.exit_code != 0
-    assert "release.mechanism: is not known" in done.output
+    assert "release.mechanism" in done.output
