@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from mechdesign.programs.linear import LinearProgram, Residuals
 
-__all__ = ["Answer", "BackEnd", "Options", "Progress", "Report", "Solution", "Status"]
+__all__ = ["Answer", "BackEnd", "Options", "Progress", "ProgressCallback", "Solution", "Status"]
 
 Array = npt.NDArray[np.float64]
 
 
-class Status(enum.Enum):
-    """How a solve ended; the values are the words that users read."""
+class Status(enum.StrEnum):
+    """How a solve ended; the values are the words that users read, and a status equals its words."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible: no point meets all rows and bounds"
@@ -28,6 +28,8 @@ class Status(enum.Enum):
     ITERATION_LIMIT = "stopped at an iteration limit"
     STALLED = "stalled: rounding ended the progress before the tolerance was reached"
     FAILED = "failed: the solver gave no usable answer"
+    STATED = "stated"
+    """A channel that was given, and not searched for."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Progress:
     upper: float | None = None
 
 
-Report = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Options:
     threads: int | None = None
     vertex: bool = True
     extra: Mapping[str, object] = field(default_factory=dict)
-    report: Report | None = None
+    progress: ProgressCallback | None = None
 
 
 @dataclass(frozen=True, eq=False)

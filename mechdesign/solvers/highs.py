@@ -184,7 +184,7 @@ def _run(highs: Any, options: Options) -> bool:
 
     highs.cbSimplexInterrupt.subscribe(listen)
     highs.cbIpmInterrupt.subscribe(listen)
-    if options.report is not None and "output_flag" not in options.extra:
+    if options.progress is not None and "output_flag" not in options.extra:
         highs.setOptionValue("log_to_console", False)
         highs.setOptionValue("output_flag", True)
         highs.cbLogging.subscribe(read)
@@ -211,9 +211,9 @@ def _wait(done: threading.Event, moment: _Moment, options: Options, stop: Callab
             if done.wait(0.1):
                 return interrupted
             elapsed = time.perf_counter() - clock
-            if options.report is not None and elapsed >= next_report:
+            if options.progress is not None and elapsed >= next_report:
                 next_report = elapsed + _SECONDS_BETWEEN_REPORTS
-                options.report(Progress(moment.stage, elapsed, moment.iteration))
+                options.progress(Progress(moment.stage, elapsed, moment.iteration))
         except KeyboardInterrupt:
             interrupted = True
             stop()

@@ -24,6 +24,7 @@ from mechdesign.solvers.ipm import (
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.relax import Relaxed
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["block_program", "multipliers_of", "relax_block"]
 
@@ -76,19 +77,21 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
         plain = solve_block(program, replace(asked, time_limit=left), gap=gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             solution, symmetry = plain, None
-    facts: dict[str, str | int | float] = {
-        "solver": "block",
-        "solver_version": __version__,
-        "rows_policy": "all",
-        "program_rows": int(np.isfinite(form.exponents).sum()) * form.observables,
-        "program_columns": form.groups * form.observables,
-        "blocks": solution.blocks,
-        "symmetries": symmetry.order if symmetry is not None else 1,
-        "iterations": solution.iterations,
-        "memory_estimate": solution.memory,
-        "primal_residual": solution.history[-1].lacking if solution.history else 1.0,
-    }
-    return Relaxed(solution.status, solution.x, multipliers_of(form, solution), solution.message, facts)
+    summary = SolveSummary(
+        solution.status,
+        solution.message,
+        solver="block",
+        solver_version=__version__,
+        rows_policy="all",
+        program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+        program_columns=form.groups * form.observables,
+        blocks=solution.blocks,
+        symmetries=symmetry.order if symmetry is not None else 1,
+        iterations=solution.iterations,
+        memory_estimate=solution.memory,
+        primal_residual=solution.history[-1].lacking if solution.history else 1.0,
+    )
+    return Relaxed(solution.x, multipliers_of(form, solution), summary)
 
 
 def _symmetry(form: NormalForm, program: BlockProgram, asked: object) -> Symmetry | None:

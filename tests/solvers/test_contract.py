@@ -519,7 +519,7 @@ def test_start_from_an_earlier_basis() -> None:
 @pytest.mark.parametrize(("solver", "stage"), [("highs-simplex", "simplex"), ("highs-ipx", "interior point")])
 def test_progress(solver: str, stage: str) -> None:
     seen: list[Progress] = []
-    solve(metric_program(36), solver, Options(time_limit=1.3, report=seen.append))
+    solve(metric_program(36), solver, Options(time_limit=1.3, progress=seen.append))
     assert seen
     assert all(stage in moment.stage for moment in seen)
     assert 0 < seen[0].iteration <= seen[-1].iteration
@@ -531,7 +531,7 @@ def test_an_error_in_a_report_stops_the_solve() -> None:
         raise LookupError(moment.stage)
 
     with pytest.raises(LookupError):
-        solve(metric_program(36), "highs-simplex", Options(report=report))
+        solve(metric_program(36), "highs-simplex", Options(progress=report))
     assert threading.active_count() == 1
 
 
