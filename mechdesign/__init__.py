@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import leakage as leakage
     from . import policy as policy
     from . import release as release
+    from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
@@ -50,6 +51,7 @@ _VALUES = {
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
     "GraphPrivacy": ".requirements.kinds",
+    "Ledger": ".accounting.ledger",
     "MarkovChain": ".model.markov",
     "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",

@@ -6,8 +6,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.geometry.hull import SensitivityHull, component_hulls, sensitivity_hull
+from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components
+from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
 from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
 
 __all__ = ["PlanarIsotropic"]

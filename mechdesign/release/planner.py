@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.geometry.diagrams import nearest
-from mechdesign.geometry.hull import as_points, check_distinct, sensitivity_hull
+from mechdesign.geometry.hull import as_points, check_distinct
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.constraint import constrain, delta_set, isolated
 from mechdesign.graphs.exposure import exposed, protected_pairs
+from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method as RepairMethod
 from mechdesign.graphs.repairs import Repair, repair
 from mechdesign.mechanisms.laplace import Laplace
