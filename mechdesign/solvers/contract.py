@@ -50,17 +50,29 @@ ProgressCallback = Callable[[Progress], None]
 class Options:
     """What a caller may ask of any back end.
 
-    `tolerance` bounds the absolute primal and dual infeasibility that the solver should aim for, `time_limit` is in
-    seconds, `vertex` asks interior-point methods to end in a vertex where they can. `extra` holds options under the
-    back end's own names; one that the back end does not know is refused, never ignored.
+    Attributes:
+        feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
+        gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
+            derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
+        time_limit: Seconds, or None for no limit.
+        threads: Most threads that the solver may use, or None for its own choice.
+        vertex: Whether interior-point methods are to end in a vertex, where they can.
+        extra: Options under the solver's own names; one that it does not know is refused, never ignored.
+        progress: Called with a `Progress` now and then.
     """
 
-    tolerance: float = 1e-9
+    feasibility: float = 1e-9
+    gap: float | None = None
     time_limit: float | None = None
     threads: int | None = None
     vertex: bool = True
     extra: Mapping[str, object] = field(default_factory=dict)
     progress: ProgressCallback | None = None
+
+    @property
+    def relative_gap(self) -> float:
+        """The relative gap to stop at."""
+        return self.feasibility if self.gap is None else self.gap
 
 
 @dataclass(frozen=True, eq=False)

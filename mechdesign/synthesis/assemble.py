@@ -14,6 +14,7 @@ from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMulti
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Status
+from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.parts import Known, Part, restricted, undominated
 from mechdesign.synthesis.summary import SolveSummary
@@ -25,8 +26,6 @@ __all__ = ["Assembled", "Gathered", "assemble", "first_trouble"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-_LARGEST_LOGARITHM = 700.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +156,7 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
         if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
             exponents = np.zeros((weights.size, weights.size))
             exponents[claim.sources, claim.targets] = float(claim.epsilon) * claim.weights
-            growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], _LARGEST_LOGARITHM))
+            growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], VACUOUS))
             np.add.at(reduced, (entry.sources, entry.observables), entry.values)
             np.add.at(reduced, (entry.targets, entry.observables), -growth * entry.values)
     return weights, reduced

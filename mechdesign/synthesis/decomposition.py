@@ -65,7 +65,9 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: flo
             left = settings.time_limit
             if left is not None:
                 left = max(0.0, left - (time.perf_counter() - clock))
-            asked = replace(settings, tolerance=_SOLVER_TOLERANCE, time_limit=left, progress=None)
+            asked = replace(
+                settings, feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE, time_limit=left, progress=None
+            )
             status, answer = kind.ask(prices, solver, asked)
             if answer is None:
                 return replace(found, status=status)
@@ -108,7 +110,7 @@ def _master(kinds: Sequence[Kind], minima: Floats) -> tuple[float, list[Floats],
         upper=np.full(width, np.inf),
         name="mixture",
     )
-    found = solvers.solve(program, SIMPLEX, Options(tolerance=_SOLVER_TOLERANCE))
+    found = solvers.solve(program, SIMPLEX, Options(feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE))
     if found.status is not Status.OPTIMAL:
         raise SolverError(f"the mixture of the parts' channels could not be computed: {found.message}")
     shares = [np.clip(part, 0.0, None) for part in np.split(found.x, np.cumsum(counts)[:-1])]

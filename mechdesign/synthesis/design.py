@@ -34,8 +34,12 @@ __all__ = ["Design", "design", "synthesise"]
 
 Integers = NDArray[np.int64]
 
-# The solver is asked for more than the certificate, which adds its own rounding to what is left.
+# The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
 _SOLVER_SHARE = 0.1
+# Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
+_LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
+# What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
+_VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
 _UNSOLVABLE = {
     Status.INFEASIBLE: "although a constant channel meets every requirement",
     Status.UNBOUNDED: "although costs are not negative",
@@ -105,7 +109,7 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
     chosen = plan(form, settings.solver, settings.rows)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
-    asked = _options(settings, min(1e-7, max(1e-10, tolerance * _SOLVER_SHARE)))
+    asked = _options(settings)
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
@@ -168,9 +172,7 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
         return made
 
     if has_floors(problem):
-        found = couple(
-            problem, parts, settings.solver, settings.tolerance, settings.rows, _options(settings, settings.tolerance)
-        )
+        found = couple(problem, parts, settings.solver, settings.tolerance, settings.rows, _options(settings))
     else:
         found = assemble(problem, parts, solve)
     seconds = time.perf_counter() - clock
@@ -179,9 +181,11 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
     return certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
 
 
-def _options(settings: SolveSettings, tolerance: float) -> Options:
+def _options(settings: SolveSettings) -> Options:
+    gap = min(_LARGEST_GAP, max(_LEAST_GAP, settings.tolerance * _SOLVER_SHARE))
     return Options(
-        tolerance=tolerance,
+        feasibility=min(gap, max(_VIOLATION, settings.tolerance * _VIOLATION_SHARE)),
+        gap=gap,
         time_limit=settings.time_limit,
         threads=settings.threads,
         extra=settings.options,

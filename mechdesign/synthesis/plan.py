@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechdesign import solvers
 from mechdesign.errors import InputError
-from mechdesign.synthesis.formulate import LARGEST_EXPONENT
+from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.rows import irreducible
 from mechdesign.synthesis.settings import Rows
@@ -69,5 +69,5 @@ def check_choice(solver: str, rows: Rows) -> None:
 
 def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:
     """Return the pairs (k, k) that may get a row: all of them, or those that no others imply."""
-    bounded = form.exponents <= LARGEST_EXPONENT
+    bounded = form.exponents <= LARGEST_ROW_EXPONENT
     return bounded if rows == "all" else irreducible(form.exponents) & bounded

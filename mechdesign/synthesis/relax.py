@@ -26,7 +26,9 @@ NEAR_STRETCH = 1.0824
 """The near set keeps pairs that no detour of this stretch replaces: on a grid the eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
+# Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
 _VIOLATED = 1e-11
+_VIOLATED_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,8 @@ def _lazy(
             kept = best if best.matrix is not None else found
             return kept.noted(status=found.status, message=found.summary.message)
         best = found
-        fresh = _violated(form, found.matrix, sources, targets, loaded, max(_VIOLATED, 2 * solution.residuals.primal))
+        least = max(_VIOLATED, _VIOLATED_SHARE * options.relative_gap, 2 * solution.residuals.primal)
+        fresh = _violated(form, found.matrix, sources, targets, loaded, least)
         _tell(options.progress, rounds, clock, built, solution, fresh.size)
         if not fresh.size:
             return best

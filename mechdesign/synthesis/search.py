@@ -72,7 +72,7 @@ def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
 
 def _solve(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
     if chosen.solver == BLOCK:
-        return relax_block(form, replace(options, tolerance=tolerance / 2))
+        return relax_block(form, replace(options, gap=tolerance / 2))
     return relax(form, chosen, options)
 
 

@@ -21,7 +21,7 @@ def coarse(monkeypatch):
     solve = search.relax_block
 
     def stopped(form, options):
-        program = solve(form, dataclasses.replace(options, tolerance=1e-3))
+        program = solve(form, dataclasses.replace(options, gap=3e-7))
         blurred = 0.999 * program.matrix + 0.001 / program.matrix.shape[1]
         blurred = dataclasses.replace(program, matrix=blurred)
         return blurred.noted(status=Status.STALLED, message="stalled on purpose")
