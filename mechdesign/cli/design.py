@@ -127,16 +127,13 @@ def _show(made: Design, settings: SolverSettings, certified: float, finished: fl
 
 def _check_solver(name: str, path: str) -> None:
     from mechdesign import solvers
-    from mechdesign.synthesis.plan import BLOCK
 
-    if name in ("auto", BLOCK):
+    if name == "auto":
         return
     try:
         solvers.find(name)
     except InputError as error:
-        raise SpecificationError(
-            path, error.problem, value=name, bound=error.bound.replace("auto,", f"auto, {BLOCK},")
-        ) from error
+        raise SpecificationError(path, error.problem, value=name, bound=error.bound) from error
 
 
 def _files(directory: str) -> str:
