@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.data.tables import ChainTable, PriorTable, Raw, at, convert, in_file, one_of
 from mechdesign.data.text import read_matrix
 from mechdesign.data.traces import Visits
 from mechdesign.errors import SpecificationError
@@ -17,6 +16,7 @@ from mechdesign.graphs.check import edge_array
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.spec.priors import read_visits
+from mechdesign.spec.tables import ChainTable, PriorTable, Raw, at, convert, in_file, one_of
 
 _FORMS = ("path", "estimated", "checkins", "plt", "neighbours")
 _DATA = ("checkins", "plt")

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.tables import (
+from mechdesign.data.text import number, read_columns
+from mechdesign.errors import SpecificationError
+from mechdesign.model.domain import Domain
+from mechdesign.spec.tables import (
     DomainTable,
     GeographicGrid,
     PlacesFile,
@@ -18,9 +21,6 @@ from mechdesign.data.tables import (
     in_file,
     one_of,
 )
-from mechdesign.data.text import number, read_columns
-from mechdesign.errors import SpecificationError
-from mechdesign.model.domain import Domain
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""

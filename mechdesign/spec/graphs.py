@@ -12,7 +12,12 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.data.states import index_of
-from mechdesign.data.tables import (
+from mechdesign.data.text import read_columns
+from mechdesign.errors import SpecificationError
+from mechdesign.graphs import builders as graphs
+from mechdesign.model.domain import Domain
+from mechdesign.spec.chains import neighbours, possible_steps
+from mechdesign.spec.tables import (
     CategoriesFile,
     EdgesFile,
     GraphPrivacyTable,
@@ -23,11 +28,6 @@ from mechdesign.data.tables import (
     in_file,
     one_of,
 )
-from mechdesign.data.text import read_columns
-from mechdesign.errors import SpecificationError
-from mechdesign.graphs import builders as graphs
-from mechdesign.model.domain import Domain
-from mechdesign.spec.chains import neighbours, possible_steps
 
 _BASIC = ("edges", "edges_csv", "neighbours")
 

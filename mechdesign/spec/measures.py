@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.tables import (
+from mechdesign.data.text import read_matrix
+from mechdesign.errors import SpecificationError
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.problem import OBJECTIVES
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.spec.graphs import POLICY_FORMS, Graphs
+from mechdesign.spec.tables import (
     CostTable,
     DistortionTable,
     GraphPrivacyTable,
@@ -29,14 +37,6 @@ from mechdesign.data.tables import (
     in_file,
     one_of,
 )
-from mechdesign.data.text import read_matrix
-from mechdesign.errors import SpecificationError
-from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import OBJECTIVES
-from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
-from mechdesign.spec.graphs import POLICY_FORMS, Graphs
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 import networkx as nx
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.data.tables import PolicyTable, Raw, ReleaseTable, choice, convert
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.model.markov import MarkovChain
@@ -20,6 +19,7 @@ from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
+from mechdesign.spec.tables import PolicyTable, Raw, ReleaseTable, choice, convert
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 

@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
-from mechdesign.data.tables import (
+from mechdesign.data.text import read_numbers
+from mechdesign.errors import SpecificationError
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+from mechdesign.spec.tables import (
     Centre,
     Checkins,
     CountsFile,
@@ -22,10 +26,6 @@ from mechdesign.data.tables import (
     in_file,
     one_of,
 )
-from mechdesign.data.text import read_numbers
-from mechdesign.errors import SpecificationError
-from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
 
 _FORMS = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
 _MOST_PEOPLE = 10**12

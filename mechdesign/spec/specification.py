@@ -79,8 +79,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.schedule import Schedule, read_schedule, scheduled
-from mechdesign.data.tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
+from mechdesign.data.schedule import Schedule
 from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
@@ -89,6 +88,8 @@ from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
 from mechdesign.spec.policy import Policy, PolicySettings, ReleaseSettings, build_policy, build_release, build_settings
 from mechdesign.spec.priors import build_prior
+from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
 
 __all__ = ["SolverSettings", "Specification", "default", "named", "parse", "read"]
 
