@@ -9,7 +9,8 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.schedule import Schedule
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.tables import BudgetsFile, Raw, convert
+from mechdesign.spec.files import BudgetsFile
+from mechdesign.spec.tables import Raw, convert
 
 __all__ = ["read_schedule", "scheduled"]
 

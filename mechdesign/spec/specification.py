@@ -73,7 +73,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,16 +84,24 @@ from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
+from mechdesign.spec.document import Document, Rows, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
-from mechdesign.spec.policy import Policy, PolicySettings, ReleaseSettings, build_policy, build_release, build_settings
+from mechdesign.spec.policy import (
+    Policy,
+    PolicySettings,
+    PolicyTable,
+    ReleaseSettings,
+    ReleaseTable,
+    build_policy,
+    build_release,
+    build_settings,
+)
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
-from mechdesign.spec.tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
+from mechdesign.spec.tables import Raw, at, convert
 
 __all__ = ["SolverSettings", "Specification", "default", "named", "parse", "read"]
-
-Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 
 @dataclass(frozen=True)
@@ -310,6 +318,5 @@ def _settings(raw: Raw) -> SolverSettings:
             raise SpecificationError(f"solver.{key}", "is not positive", value=value, bound="> 0 and finite")
     if table.threads is not None and table.threads < 1:
         raise SpecificationError("solver.threads", "is too small", value=table.threads, bound="an integer >= 1")
-    rows = cast(Rows, choice(table.rows, get_args(Rows), "solver.rows"))
     options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
-    return SolverSettings(table.name, table.tolerance, table.time_limit, rows, table.threads, options)
+    return SolverSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)

@@ -1,8 +1,9 @@
-"""The shape of a specification: which keys each table may have, and what an error about one of them says.
+"""What all tables of a specification have in common: how they are converted, and what an error about a key says.
 
 A table is converted on its own, with the path at which it stands, so that an error names the key as the reader wrote
 it: ``privacy[1].epsilon``. Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become
-float64, rounded once from the decimal in the file.
+float64, rounded once from the decimal in the file. The docstrings of the tables are the reference of the grammar: the
+JSON schema takes its descriptions from them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -21,276 +23,31 @@ from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.errors import InputError, SpecificationError
 
 Raw = dict[str, Any]
+Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of a specification."""
+    """A table of a specification.
 
+    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
+    beside another one, and then are none: key to other key.
+    """
 
-class Document(Table, frozen=True):
-    """A whole specification."""
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
-    domain: Raw
-    prior: Raw
-    cost: Raw
-    privacy: list[Raw]
-    version: int = 1
-    title: str = ""
-    observables: Raw | None = None
-    policy: Raw = {}
-    release: Raw = {}
-    solver: Raw = {}
 
-
-class DomainTable(Table, frozen=True):
-    """``[domain]`` or ``[observables]``."""
-
-    grid: Raw | None = None
-    points: list[list[float]] | None = None
-    csv: Raw | None = None
-    labels: list[str] | None = None
-    line: int | None = None
-    unit: str | None = None
-
-
-class PlaneGrid(Table, frozen=True):
-    """``grid`` of a rectangle."""
-
-    columns: int
-    rows: int
-    width: float
-    height: float
-    unit: str = "km"
-
-
-class GeographicGrid(Table, frozen=True):
-    """``grid`` of a box in degrees."""
-
-    columns: int
-    rows: int
-    south: float
-    north: float
-    west: float
-    east: float
-
-
-class PlacesFile(Table, frozen=True):
-    """``csv`` of a domain: a file with a place a line."""
-
-    path: str
-    x: str | None = None
-    y: str | None = None
-    latitude: str | None = None
-    longitude: str | None = None
-    label: str | None = None
-    delimiter: str = ","
-
-
-class PriorTable(Table, frozen=True):
-    """``[prior]``."""
-
-    uniform: bool | None = None
-    probabilities: list[float] | None = None
-    counts: list[float] | None = None
-    csv: Raw | None = None
-    checkins: Raw | None = None
-    plt: Raw | None = None
-    simulated: Raw | None = None
-    smoothing: float | None = None
-
-
-class CountsFile(Table, frozen=True):
-    """``csv`` of a prior: a file with a line for each secret, in order."""
-
-    path: str
-    column: str
-    delimiter: str = ","
-
-
-class Checkins(Table, frozen=True):
-    """``checkins``: the columns of a file with a check-in a line, and one user to take or all."""
-
-    path: str
-    user: str = "user"
-    latitude: str = "latitude"
-    longitude: str = "longitude"
-    time: str | None = None
-    trace: str | None = None
-    delimiter: str = ","
-    only: int | str | None = None
-
-
-class Trajectories(Table, frozen=True):
-    """``plt``: a folder of GeoLife trajectories, and one user to take or all."""
-
-    path: str
-    only: int | str | None = None
-
-
-class Simulated(Table, frozen=True):
-    """``simulated``: people around centres, and a share of them spread evenly."""
-
-    centres: list[Raw]
-    people: int = 1_000_000
-    background: float = 0.0
-
-
-class Centre(Table, frozen=True):
-    """A normal distribution of people about (x, y), in the unit of the domain; `weight` is its share."""
-
-    x: float
-    y: float
-    spread: float
-    weight: float = 1.0
-
-
-class MatrixFile(Table, frozen=True):
-    """``matrix``: a file of numbers, .csv without a header or .npy."""
-
-    path: str
-    delimiter: str = ","
-
-
-class EdgesFile(Table, frozen=True):
-    """``edges_csv``: a file with an edge a line and a header."""
-
-    path: str
-    source: str = "source"
-    target: str = "target"
-    delimiter: str = ","
-
-
-class GraphTable(Table, frozen=True):
-    """``graph``: a graph on the secrets, every edge one step long."""
-
-    edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: Raw | None = None
-    neighbours: int | None = None
-
-
-class CategoriesFile(Table, frozen=True):
-    """``categories``: a file with a line for each secret; the region is a column too, or a block of a grid."""
-
-    path: str
-    column: str
-    region: str | int | tuple[int, int] | None = None
-    delimiter: str = ","
-
-
-class ChainTable(Table, frozen=True):
-    """``transitions`` of a graph and ``transition`` of a release: a Markov chain, or the data to count steps in."""
-
-    path: str | None = None
-    estimated: bool | None = None
-    checkins: Raw | None = None
-    plt: Raw | None = None
-    neighbours: int | None = None
-    smoothing: float | None = None
-    delimiter: str = ","
-
-
-class CostTable(Table, frozen=True):
-    """``[cost]``."""
-
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-    power: float = 1.0
-    scale: float = 1.0
-    objective: str = "expected"
-
-
-class MetricTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "metric"."""
-
-    kind: str
-    epsilon: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-
-
-class ThresholdTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "threshold"."""
-
-    kind: str
-    epsilon: Fraction
-    radius: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-
-
-class GraphPrivacyTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "graph": a policy graph, by its edges or by what builds them."""
-
-    kind: str
-    epsilon: Fraction
-    edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: Raw | None = None
-    neighbours: int | None = None
-    complete: bool | None = None
-    line: bool | None = None
-    blocks: int | tuple[int, int] | None = None
-    categories: Raw | list[str] | None = None
-    transitions: Raw | None = None
-    radius: Fraction | None = None
-    distance: str | None = None
-    matrix: Raw | None = None
-
-
-class BudgetsFile(Table, frozen=True):
-    """``epsilon`` of a schedule: a file with the ε of each release."""
-
-    budgets: str
-
-
-class DistortionTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "distortion"."""
-
-    kind: str
-    minimum: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-
-
-class PolicyTable(Table, frozen=True):
-    """``[policy]``: how a policy graph is to be kept."""
-
-    within: str = "component"
-    isolated: str = "refuse"
-    repair: str = "area"
-    hull: str = "component"
-    support: list[int | str] | None = None
-    delta: Fraction | None = None
-
-
-class ReleaseTable(Table, frozen=True):
-    """``[release]``: how a trace is to be released."""
-
-    mechanism: str = "planar-isotropic"
-    transition: Raw | None = None
-    initial: Raw | None = None
-    snap: bool | None = None
-    seed: int | None = None
-
-
-class SolverTable(Table, frozen=True):
-    """``[solver]``."""
-
-    name: str = "auto"
-    tolerance: float = 1e-9
-    time_limit: float | None = None
-    rows: str = "auto"
-    threads: int | None = None
-    options: Raw = {}
+def holds(*kinds: type[Table]) -> msgspec.Meta:
+    """Say for the JSON schema which tables may stand at a key."""
+    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
+    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
 
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
+_CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
@@ -312,9 +69,14 @@ def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
         raise _explained(error, data, kind, path) from None
 
 
-def one_of(table: Table, names: Sequence[str], path: str) -> str:
-    """Return which one of the keys `names` is there; raise `SpecificationError` unless it is exactly one."""
-    given = [name for name in names if getattr(table, name) is not None]
+def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
+    """Return which of the alternatives, or of `names`, is there; raise `SpecificationError` unless exactly one is."""
+    names = names or table.alternatives
+    given = [
+        name
+        for name in names
+        if getattr(table, name) is not None and (name not in table.beside or getattr(table, table.beside[name]) is None)
+    ]
     if len(given) == 1:
         return given[0]
     problem = "says nothing" if not given else f"has {' and '.join(given)}, which exclude each other"
@@ -326,9 +88,7 @@ def choice(value: str, choices: Iterable[str], path: str) -> str:
     names = list(choices)
     if value in names:
         return value
-    raise SpecificationError(
-        path, "is not known", value=value, bound=f"one of {', '.join(names)}", remedy=_suggestion(value, names)
-    )
+    raise _unknown(value, names, path)
 
 
 @contextmanager
@@ -394,6 +154,8 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
     if found := _MISSING.fullmatch(what):
         return SpecificationError(join(place, found["key"]), "is missing", remedy=f"add {found['key']} = …")
     value = _shown(_inside(data, where))
+    if _CHOICE.fullmatch(what):
+        return _unknown(str(value), _choices(kind, where.removeprefix(".")), place)
     if isinstance(error.__cause__, InputError):
         return SpecificationError(place, error.__cause__.problem, value=value, bound=error.__cause__.bound)
     if found := _EXPECTED.fullmatch(what):
@@ -401,6 +163,17 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
         bound = " or ".join(kinds) + (found["length"] or "")
         return SpecificationError(place or "specification", "is of the wrong kind", value=value, bound=bound)
     return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
+
+
+def _unknown(value: str, names: Sequence[str], path: str) -> SpecificationError:
+    bound, remedy = f"one of {', '.join(names)}", _suggestion(value, names)
+    return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
+
+
+def _choices(kind: type[Table], key: str) -> tuple[str, ...]:
+    """Return the texts that a key accepts which is one of a few."""
+    of = get_type_hints(kind)[key]
+    return next(get_args(each) for each in (of, *get_args(of)) if get_origin(each) is Literal)
 
 
 def _inside(data: object, where: str) -> object:
