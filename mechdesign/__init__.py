@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import leakage as leakage
     from . import policy as policy
     from . import release as release
+    from . import spec as spec
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
+    from .spec.specification import read_spec as read_spec
     from .synthesis.design import Design as Design
     from .synthesis.design import design as design
 
@@ -39,6 +41,7 @@ _MODULES = {
     "leakage": ".leakage",
     "policy": ".policy",
     "release": ".release",
+    "spec": ".spec",
     "traces": ".data.traces",
 }
 _VALUES = {
@@ -54,6 +57,7 @@ _VALUES = {
     "Problem": ".model.problem",
     "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
+    "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }
 

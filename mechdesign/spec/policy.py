@@ -8,10 +8,13 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
+from mechdesign.graphs.constraint import delta_set
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
@@ -23,6 +26,7 @@ from mechdesign.spec.tables import Raw, Table, convert, holds
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 
+Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
 Repair = Literal["area", "nearest", "best", "exhaustive"]
@@ -82,6 +86,12 @@ class PolicySettings:
     hull: Hull = "component"
     support: tuple[int, ...] | None = None
     delta: Fraction | None = None
+
+    def possible(self, prior: Floats) -> list[int] | None:
+        """Return the possible secrets, sorted, where their probabilities are `prior`, (n,); None for all of them."""
+        if self.delta is not None:
+            return [int(node) for node in delta_set(prior, self.delta)]
+        return None if self.support is None else list(self.support)
 
 
 @dataclass(frozen=True, eq=False)

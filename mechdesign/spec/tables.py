@@ -110,6 +110,16 @@ def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
 
 
 @contextmanager
+def named(keys: Mapping[str, str]) -> Iterator[None]:
+    """Turn an `InputError` about an argument of a function into a `SpecificationError` about the key it came from.
+
+    `keys` lists the arguments that have another name, or place, in a specification.
+    """
+    with at("", keys):
+        yield
+
+
+@contextmanager
 def in_file(path: str) -> Iterator[None]:
     """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`."""
     try:

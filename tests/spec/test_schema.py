@@ -10,7 +10,7 @@ import pytest
 from mechdesign.errors import SpecificationError
 from mechdesign.spec import examples, parse
 from mechdesign.spec.measures import DISTANCES
-from mechdesign.spec.schema import json_schema
+from mechdesign.spec.grammar import schema
 from mechdesign.spec.tables import Distance
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -18,9 +18,9 @@ jsonschema = pytest.importorskip("jsonschema")
 
 @pytest.fixture(scope="module")
 def validator():
-    schema = json_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
+    grammar = schema()
+    jsonschema.Draft202012Validator.check_schema(grammar)
+    return jsonschema.Draft202012Validator(grammar)
 
 
 SMALL = """
@@ -69,8 +69,8 @@ def test_the_embedded_specifications_are_valid(validator, name):
 
 
 def test_every_key_is_described():
-    schema = json_schema()
-    for name, table in [("document", schema), *schema["$defs"].items()]:
+    grammar = schema()
+    for name, table in [("document", grammar), *grammar["$defs"].items()]:
         assert table["description"], name
         for key, described in table["properties"].items():
             assert described.get("description"), f"{name}.{key}"

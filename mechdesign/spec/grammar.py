@@ -13,18 +13,18 @@ import msgspec
 from mechdesign.spec.document import VERSION, Document
 from mechdesign.spec.tables import Table
 
-__all__ = ["json_schema"]
+__all__ = ["schema"]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 
 
-def json_schema() -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
 
     What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
 
-    >>> sorted(json_schema()["required"])
+    >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
     tables = list(dict.fromkeys(_tables(Document)))
@@ -60,32 +60,29 @@ def _hook(kind: type) -> dict[str, Any]:
     raise TypeError(f"a table of a specification holds a {kind.__name__}, which has no JSON schema")
 
 
-def _describe(schema: dict[str, Any], table: type[Table]) -> None:
+def _describe(described: dict[str, Any], table: type[Table]) -> None:
     """Add what the docstring of a table says of it and its keys, and which keys exclude each other."""
     summary, _, attributes = inspect.cleandoc(table.__doc__ or "").partition("\nAttributes:\n")
-    schema["description"] = _joined(summary)
+    described["description"] = _joined(summary)
     for found in _ATTRIBUTE.finditer(attributes):
-        schema["properties"][found["name"]]["description"] = _joined(found["text"])
+        described["properties"][found["name"]]["description"] = _joined(found["text"])
     if table.alternatives:
-        schema["oneOf"] = [
+        described["oneOf"] = [
             {"required": [name]} | ({"not": {"required": [table.beside[name]]}} if name in table.beside else {})
             for name in table.alternatives
         ]
 
 
-def _cleaned(schema: Any) -> Any:
+def _cleaned(value: Any) -> Any:
     """Leave out what stands for a key that is not there: TOML has no null."""
-    if isinstance(schema, list):
-        return [_cleaned(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {name: _cleaned(each) for name, each in schema.items() if (name, each) != ("default", None)}
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _cleaned(each) for name, each in value.items() if (name, each) != ("default", None)}
     if "anyOf" in kept:
-        choices = [choice for choice in kept["anyOf"] if choice != {"type": "null"}]
-        kept = {
-            **(choices[0] if len(choices) == 1 else {"anyOf": choices}),
-            **{k: v for k, v in kept.items() if k != "anyOf"},
-        }
+        choices = [choice for choice in kept.pop("anyOf") if choice != {"type": "null"}]
+        kept = {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **kept}
     return kept
 
 
