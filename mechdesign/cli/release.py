@@ -83,10 +83,12 @@ def release(
             trace = opened.enter_context(examples.on_disk(example_for(example, "release").trace))
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
-        settings = given.release_settings
-        # Imported late: wrong input is refused at once.
+        # Imported late: wrong usage is refused at once.
         from mechdesign.release.files import MANIFEST, check_release_target
+        from mechdesign.spec.releasing import step_problem
 
+        step_problem(given)
+        settings = given.release_settings
         check_release_target(directory, force)
         if private is not None:
             _check_private(private, directory)

@@ -73,13 +73,9 @@ def check_solver(name: str, path: str) -> None:
     from mechdesign import solvers
     from mechdesign.synthesis.plan import BLOCK
 
-    if name in ("auto", BLOCK):
-        return
-    try:
-        solvers.find(name)
-    except InputError as error:
-        bound = error.bound.replace("auto,", f"auto, {BLOCK},")
-        raise SpecificationError(path, error.problem, value=name, bound=bound) from error
+    if name not in ("auto", BLOCK):
+        with named({"solver": path}):
+            solvers.find(name)
 
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:

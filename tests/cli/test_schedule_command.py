@@ -182,8 +182,8 @@ def test_the_live_line_counts(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     with os.fdopen(secondary, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        with progress("2 of 3") as report:
-            report(Progress("HiGHS", 0.0, 7))
+        with progress() as report:
+            report(Progress("2 of 3: HiGHS", 0.0, 7))
             import time
 
             time.sleep(0.3)

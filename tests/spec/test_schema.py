@@ -9,8 +9,8 @@ import pytest
 
 from mechdesign.errors import SpecificationError
 from mechdesign.spec import examples, parse
-from mechdesign.spec.measures import DISTANCES
 from mechdesign.spec.grammar import schema
+from mechdesign.spec.measures import DISTANCES
 from mechdesign.spec.tables import Distance
 
 jsonschema = pytest.importorskip("jsonschema")
