@@ -12,10 +12,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import graphs as graphs
     from . import leakage as leakage
+    from . import mechanisms as mechanisms
     from . import policy as policy
     from . import release as release
     from . import spec as spec
+    from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
@@ -38,7 +41,9 @@ _MODULES = {
     "attack": ".attacks.attack",
     "distances": ".model.distances",
     "errors": ".errors",
+    "graphs": ".graphs",
     "leakage": ".leakage",
+    "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
     "spec": ".spec",
@@ -51,6 +56,7 @@ _VALUES = {
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
     "GraphPrivacy": ".requirements.kinds",
+    "Ledger": ".accounting.ledger",
     "MarkovChain": ".model.markov",
     "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",

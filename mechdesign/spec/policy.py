@@ -15,14 +15,16 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.constraint import delta_set
+from mechdesign.mechanisms import registry as mechanisms
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
+from mechdesign.release.planner import OPTIMAL
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.spec.chains import ChainTable, build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import PriorTable, build_prior
-from mechdesign.spec.tables import Raw, Table, convert, holds
+from mechdesign.spec.tables import Raw, Table, choice, convert, holds
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 
@@ -31,7 +33,6 @@ Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
 Repair = Literal["area", "nearest", "best", "exhaustive"]
 Hull = Literal["component", "graph"]
-Mechanism = Literal["planar-isotropic", "laplace", "lp"]
 
 
 class PolicyTable(Table, frozen=True):
@@ -61,15 +62,15 @@ class ReleaseTable(Table, frozen=True):
     """How a trace is released.
 
     Attributes:
-        mechanism: the noise of PGLP, the policy-based Laplace mechanism, or the optimal channel, solved at each step as
-            ``[solver]`` says.
+        mechanism: a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or
+            "lp": the optimal channel, solved at each step as ``[solver]`` says.
         transition: how states follow one another, as the adversary knows it, too.
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
     """
 
-    mechanism: Mechanism = "planar-isotropic"
+    mechanism: str = "planar-isotropic"
     transition: Annotated[Raw, holds(ChainTable)] | None = None
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
@@ -110,7 +111,7 @@ class ReleaseSettings:
     `snap` is None where the specification does not say; `notes` are for the user.
     """
 
-    mechanism: Mechanism
+    mechanism: str
     transition: MarkovChain
     initial: Prior
     snap: bool | None
@@ -161,6 +162,7 @@ def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) 
 def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return what the ``[release]`` table says; `prior` is that of the first step unless the table has another."""
     table = convert(raw, ReleaseTable, "release")
+    mechanism = _mechanism(table.mechanism)
     if table.seed is not None and table.seed < 0:
         raise SpecificationError("release.seed", "is negative", value=table.seed, bound="a whole number >= 0")
     if table.transition is None:
@@ -174,4 +176,9 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     if table.initial is not None:
         prior, more = build_prior(table.initial, "release.initial", secrets, folder)
         notes += more
-    return ReleaseSettings(table.mechanism, chain, prior, table.snap, table.seed, notes)
+    return ReleaseSettings(mechanism, chain, prior, table.snap, table.seed, notes)
+
+
+def _mechanism(name: str) -> str:
+    """Return the name of a mechanism that a trace can be released by."""
+    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")

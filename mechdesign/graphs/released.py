@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import networkx as nx
 import numpy as np
 
-from mechdesign.geometry.hull import SensitivityHull, component_hulls, sensitivity_hull
+from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components, membership
+from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["Released", "released"]
