@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mechdesign.certify.certificate import Certificate
-    from mechdesign.solvers import Progress, Report
-    from mechdesign.synthesis.design import Design
+    from mechdesign.solvers import Progress, ProgressCallback
+    from mechdesign.synthesis.certified import Design
 
 __all__ = [
     "STOPPED",
@@ -144,7 +144,7 @@ def say_gap(made: Design, tolerance: float, which: str = "") -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Report]:
+def progress() -> Iterator[ProgressCallback]:
     """Show on standard error how far something is: a live line on a terminal, elsewhere a line every few seconds."""
     console = Console(stderr=True, highlight=False, markup=False)
     line = _Line()
@@ -159,7 +159,7 @@ def progress() -> Iterator[Report]:
         yield report
 
 
-def _every_few_seconds(line: _Line) -> Report:
+def _every_few_seconds(line: _Line) -> ProgressCallback:
     """Return what prints a line now and then; whoever is done before the first one prints nothing."""
     shown = time.perf_counter()
 

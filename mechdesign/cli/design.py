@@ -18,12 +18,12 @@ from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.designing import check_solver
-from mechdesign.spec.document import Rows
 from mechdesign.spec.tables import named
+from mechdesign.synthesis.settings import Rows
 
 if TYPE_CHECKING:
-    from mechdesign.spec.settings import SolveSettings
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis.settings import SolveSettings
 
 __all__ = ["design"]
 
@@ -81,7 +81,7 @@ def design(
     with progress() as live:
         made = given.design(**changed, progress=live)
     certified = time.perf_counter()
-    stopped = made.status == Status.INTERRUPTED.value
+    stopped = made.status is Status.INTERRUPTED
     if stopped and (Path(directory) / CERTIFICATE).exists():
         # What was good enough to finish is not replaced by what was not.
         directory = f"{directory.rstrip('/')}-interrupted"
@@ -105,7 +105,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
-    facts = certificate.provenance
+    summary = made.summary
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
@@ -113,11 +113,8 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
         console.print(shown)
         console.print()
-    console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
-    console.print(
-        f"time      {facts.get('solve_seconds', '?')} s solving, {certified:.1f} s until certified, {finished:.1f} s "
-        "in all"
-    )
+    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
+    console.print(f"time      {summary.seconds} s solving, {certified:.1f} s until certified, {finished:.1f} s in all")
     files = ", ".join(name for name in SET if (Path(directory) / name).is_file())
     console.print(f"files     {directory}: {files}", soft_wrap=True)
 

@@ -29,7 +29,7 @@ from mechdesign.release.files import (
     write_release,
 )
 from mechdesign.release.outcome import Release
-from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.certified import Design
 from mechdesign.validation import Floats, Integers
 
 if TYPE_CHECKING:

@@ -11,9 +11,20 @@ import numpy as np
 
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.programs.linear import LinearProgram, residuals
-from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Report, Solution, Status
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, ProgressCallback, Solution, Status
 
-__all__ = ["Answer", "Options", "Progress", "Report", "Solution", "Solver", "Status", "available", "find", "solve"]
+__all__ = [
+    "Answer",
+    "Options",
+    "Progress",
+    "ProgressCallback",
+    "Solution",
+    "Solver",
+    "Status",
+    "available",
+    "find",
+    "solve",
+]
 
 # A pair that a solver is in doubt about passes when its own numbers are this close to optimal.
 _FINE = 1e-8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mechdesign.model.domain import Domain
     from mechdesign.model.problem import Problem
     from mechdesign.spec.policy import PolicySettings
-    from mechdesign.spec.settings import SolveSettings
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis.settings import SolveSettings
 
 __all__ = ["check_solver", "design_problem", "solver_keys"]
 
@@ -46,21 +46,12 @@ def design_problem(
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
     # Imported late: wrong input is refused without waiting for solvers to load.
-    from mechdesign.synthesis.design import design
+    from mechdesign.synthesis.design import synthesise
 
     with _named_as_specified(solver_keys(given)):
         if any(isinstance(requirement, GraphPrivacy) for requirement in problem.requirements):
             return _design_policy(problem, policy, settings)
-        return design(
-            problem,
-            settings.solver,
-            settings.tolerance,
-            settings.time_limit,
-            rows=settings.rows,
-            options=settings.options,
-            threads=settings.threads,
-            report=settings.progress,
-        )
+        return synthesise(problem, settings)
 
 
 def solver_keys(given: Collection[str]) -> Mapping[str, str]:
@@ -79,7 +70,7 @@ def check_solver(name: str, path: str) -> None:
 
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
-    from mechdesign.policy.optimal import design
+    from mechdesign.policy.optimal import policy_problem
 
     asked = _asked(problem, policy)
     other = problem.observables is not problem.secrets
@@ -90,7 +81,7 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             remedy='leave them out, or say [policy] within = "map"',
         )
     with _counted_as_specified(asked.places):
-        made = design(
+        stated = policy_problem(
             asked.domain,
             asked.graph,
             asked.epsilon,
@@ -101,18 +92,10 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             isolated=policy.isolated,
             objective=problem.objective,
             observables=problem.observables if other else None,
-            solver=settings.solver,
-            tolerance=settings.tolerance,
-            time_limit=settings.time_limit,
-            rows=settings.rows,
-            options=settings.options,
-            threads=settings.threads,
-            report=settings.progress,
             title=problem.title,
         )
-    facts = dict(made.certificate.provenance)
-    facts["edges_added"] = int(facts["edges_added"]) + asked.repaired
-    return replace(made, certificate=replace(made.certificate, provenance=facts))
+    made = stated.design(settings)
+    return made.noted(edges_added=stated.edges_added + asked.repaired)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -12,13 +12,12 @@ from mechdesign.spec.policy import PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
 from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, MetricTable, ThresholdTable
 from mechdesign.spec.tables import Raw, Table, holds
+from mechdesign.synthesis.settings import Rows
 
-__all__ = ["VERSION", "Document", "Rows", "SolverTable"]
+__all__ = ["VERSION", "Document", "SolverTable"]
 
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
-
-Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 
 class SolverTable(Table, frozen=True):

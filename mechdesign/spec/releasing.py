@@ -14,11 +14,11 @@ from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
 from mechdesign.requirements.kinds import GraphPrivacy
-from mechdesign.solvers.contract import Progress, Report, Status
+from mechdesign.solvers.contract import Progress, ProgressCallback, Status
 from mechdesign.spec.policy import ReleaseSettings
 from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.tables import named
-from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.certified import Design
 
 if TYPE_CHECKING:
     from mechdesign.data.states import States
@@ -48,7 +48,7 @@ _STEP_KEYS = {
 
 
 def release_trace(
-    given: Specification, trace: States, seed: int | None, delimiter: str, progress: Report | None
+    given: Specification, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
@@ -67,7 +67,7 @@ def release_trace(
             releases.append(_step(steps, state, epsilon, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # A solver that is stopped gives the best channel that it has.
-            if isinstance(mechanism, Design) and mechanism.status == Status.INTERRUPTED.value:
+            if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
                 break
         else:
             finished = True

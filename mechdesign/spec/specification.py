@@ -33,7 +33,7 @@ from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedE
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.solvers.contract import Report, Status
+from mechdesign.solvers.contract import ProgressCallback, Status
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
@@ -50,13 +50,13 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
-from mechdesign.spec.settings import SolveSettings
 from mechdesign.spec.tables import Raw, at, convert
+from mechdesign.synthesis.settings import SolveSettings
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
     from mechdesign.release.released import ReleasedTrace
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
 
 __all__ = ["Specification", "parse", "read_spec"]
 
@@ -146,7 +146,7 @@ class Specification:
         for number, (epsilon, problem) in enumerate(zip(self.schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
-            if made.status == Status.INTERRUPTED.value:
+            if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, made
 
@@ -169,7 +169,7 @@ class Specification:
         return as_states(trace, secrets, delimiter)
 
     def release(
-        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: Report | None = None
+        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
@@ -326,7 +326,7 @@ def _settings(raw: Raw) -> SolveSettings:
         return SolveSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)
 
 
-def _within(progress: Report | None, name: str) -> Report | None:
+def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | None:
     """Return what tells `progress` about a part of the work called `name`."""
     if progress is None:
         return None

@@ -24,9 +24,11 @@ from mechdesign.solvers import Options
 from mechdesign.synthesis.assemble import Assembled, Gathered
 from mechdesign.synthesis.decomposition import SIMPLEX, Decomposed, decompose
 from mechdesign.synthesis.parts import Known, Part
-from mechdesign.synthesis.plan import BLOCK, Rows
+from mechdesign.synthesis.plan import BLOCK
 from mechdesign.synthesis.priced import Answer, Kind, priced_problem
 from mechdesign.synthesis.rounding import round_channel
+from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["couple"]
 
@@ -72,16 +74,17 @@ def couple(
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:
         numerators[np.ix_(member.part.secrets, member.part.observables)] = channels[member.kind]
-    facts: dict[str, str | int | float] = {
-        "plan": f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
-        "solver": name,
-        "parts": len(parts),
-        "programs": len(kinds),
-        "rounds": found.rounds,
-        "proposals": sum(len(kind.proposals) for kind in kinds),
-        "floor_weight": float(weight),
-    }
-    return Assembled(numerators, _multipliers(problem, members, found, floors), found.status, facts)
+    summary = SolveSummary(
+        found.status,
+        plan=f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
+        solver=name,
+        parts=len(parts),
+        programs=len(kinds),
+        rounds=found.rounds,
+        proposals=sum(len(kind.proposals) for kind in kinds),
+        floor_weight=float(weight),
+    )
+    return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
 
 
 def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:

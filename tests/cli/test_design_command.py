@@ -142,7 +142,7 @@ def _never(*_, **__):
     ],
 )
 def test_wrong_input_never_reaches_a_solver(spec, monkeypatch, change, arguments, words):
-    monkeypatch.setattr("mechdesign.synthesis.design.design", _never)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
     spec.write_text(SPECIFICATION.replace(*change), encoding="utf-8")
     before = sorted(os.listdir())
     result = run("design", spec, *arguments)
@@ -153,14 +153,14 @@ def test_wrong_input_never_reaches_a_solver(spec, monkeypatch, change, arguments
 
 
 def test_a_specification_that_is_not_there(monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis.design.design", _never)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
     result = run("design", "none.toml")
     assert result.exit_code == 2
     assert "none.toml: cannot be opened" in result.stderr
 
 
 def test_a_solver_that_is_not_installed(spec, monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis.design.design", _never)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = run("design", spec, "--solver", "cvxpy")
     assert result.exit_code == 2
@@ -188,7 +188,7 @@ def test_solver_trouble(spec, monkeypatch):
     def fail(*_, **__):
         raise errors.SolverError("highs-ipx said: no")
 
-    monkeypatch.setattr("mechdesign.synthesis.design.design", fail)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", fail)
     result = run("design", spec)
     assert (result.exit_code, result.stderr) == (3, "error: highs-ipx said: no\n")
     assert os.listdir() == ["s.toml"]
@@ -198,7 +198,7 @@ def test_ctrl_c_before_anything_is_certified(spec, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mechdesign.synthesis.design.design", stop)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", stop)
     result = run("design", spec)
     assert (result.exit_code, result.stderr) == (130, "error: stopped\n")
     assert os.listdir() == ["s.toml"]
@@ -233,7 +233,7 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
 
     def stopped(*arguments):
         for found in search(*arguments):
-            yield replace(found, relaxed=replace(found.relaxed, status=Status.INTERRUPTED))
+            yield replace(found, relaxed=found.relaxed.noted(status=Status.INTERRUPTED))
 
     monkeypatch.setattr(module, "search", stopped)
     before = (made / "certificate.json").read_bytes()

@@ -454,7 +454,7 @@ def test_time_limit(solver: str) -> None:
 @pytest.mark.parametrize("solver", ["highs-pdlp", "cvxpy", "cvxpy-scs"])
 def test_tolerance_takes_effect(solver: str) -> None:
     lp = metric_program(8)
-    loose, tight = (solve(lp, solver, Options(tolerance=level, vertex=False)) for level in (1e-4, 1e-9))
+    loose, tight = (solve(lp, solver, Options(feasibility=level, vertex=False)) for level in (1e-4, 1e-9))
     assert loose.iterations < tight.iterations
     assert max(tight.residuals.primal, tight.residuals.dual) < 1e-6
 
@@ -464,8 +464,8 @@ def test_tolerance_of_the_simplex_method() -> None:
     lp = program([1, 1], [[1, 1], [1, 1]], [1, -INF], [INF, 1 - 1e-5], NONE2, ANY2)
     for solver in ("highs-simplex", "cvxpy-highs"):
         extra = {"presolve": "off"}
-        assert solve(lp, solver, Options(tolerance=1e-4, extra=extra)).status is Status.OPTIMAL
-        assert solve(lp, solver, Options(tolerance=1e-7, extra=extra)).status is Status.INFEASIBLE
+        assert solve(lp, solver, Options(feasibility=1e-4, extra=extra)).status is Status.OPTIMAL
+        assert solve(lp, solver, Options(feasibility=1e-7, extra=extra)).status is Status.INFEASIBLE
 
 
 def test_vertex() -> None:
@@ -519,7 +519,7 @@ def test_start_from_an_earlier_basis() -> None:
 @pytest.mark.parametrize(("solver", "stage"), [("highs-simplex", "simplex"), ("highs-ipx", "interior point")])
 def test_progress(solver: str, stage: str) -> None:
     seen: list[Progress] = []
-    solve(metric_program(36), solver, Options(time_limit=1.3, report=seen.append))
+    solve(metric_program(36), solver, Options(time_limit=1.3, progress=seen.append))
     assert seen
     assert all(stage in moment.stage for moment in seen)
     assert 0 < seen[0].iteration <= seen[-1].iteration
@@ -531,7 +531,7 @@ def test_an_error_in_a_report_stops_the_solve() -> None:
         raise LookupError(moment.stage)
 
     with pytest.raises(LookupError):
-        solve(metric_program(36), "highs-simplex", Options(report=report))
+        solve(metric_program(36), "highs-simplex", Options(progress=report))
     assert threading.active_count() == 1
 
 

@@ -14,9 +14,8 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.spec import examples
-from mechdesign.spec.document import Rows
-from mechdesign.spec.settings import SolveSettings
 from mechdesign.synthesis.design import design
+from mechdesign.synthesis.settings import Rows, SolveSettings
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
