@@ -1,0 +1,1 @@
+"""Benchmark solvers on families of mechanism design problems."""
