@@ -135,20 +135,33 @@ class Specification:
 
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
-        settings = replace(self.settings, **changed)
-        if self.schedule is None:
-            raise SpecificationError(
-                "privacy",
-                "has no file of budgets",
-                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
-            )
-        count = len(self.schedule.distinct)
-        for number, (epsilon, problem) in enumerate(zip(self.schedule.distinct, self.problems(), strict=True), 1):
+        settings, schedule = replace(self.settings, **changed), self._scheduled()
+        count = len(schedule.distinct)
+        for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, made
+
+    def save_designs(
+        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+    ) -> Iterator[tuple[Fraction, Design]]:
+        """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
+
+        Args:
+            directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
+            report: Write a report of each design.
+            force: Write into a folder that holds other files, beside them.
+            changed: See `design`.
+
+        Raises:
+            ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
+        """
+        from mechdesign.export.schedule import save_designs
+
+        schedule = self._scheduled()
+        yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
         """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.
@@ -252,6 +265,15 @@ class Specification:
                 remedy=f"use {instead} of the specification",
             )
         return self._first
+
+    def _scheduled(self) -> Schedule:
+        if self.schedule is None:
+            raise SpecificationError(
+                "privacy",
+                "has no file of budgets",
+                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
+            )
+        return self.schedule
 
     def _problem(self, epsilon: Fraction | None) -> Problem:
         """Return the problem in which `epsilon` stands where a file of budgets is named."""
