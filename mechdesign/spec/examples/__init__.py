@@ -42,7 +42,7 @@ class Example:
 EXAMPLES = (
     Example(
         "city", "city.toml", ("design",),
-        "metric and distortion privacy in a simulated city of 108 cells", "10 s",
+        "metric and distortion privacy in a simulated city of 88 cells", "8 s",
     ),
     Example(
         "city-300", "city-300.toml", ("design",),
