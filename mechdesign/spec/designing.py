@@ -62,9 +62,8 @@ def solver_keys(given: Collection[str]) -> Mapping[str, str]:
 def check_solver(name: str, path: str) -> None:
     """Raise an error for a solver that is not known, or not installed; `path` is where its name stands."""
     from mechdesign import solvers
-    from mechdesign.synthesis.plan import BLOCK
 
-    if name not in ("auto", BLOCK):
+    if name != "auto":
         with named({"solver": path}):
             solvers.find(name)
 

@@ -20,12 +20,12 @@ from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options, ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.certified import Design, certified
-from mechdesign.synthesis.coupled import couple
+from mechdesign.synthesis.dantzig_wolfe import couple
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
-from mechdesign.synthesis.relax import Relaxed
 from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
+from mechdesign.synthesis.row_generation import Relaxed
 from mechdesign.synthesis.search import search
 from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
 from mechdesign.synthesis.summary import SolveSummary

@@ -9,9 +9,9 @@ import numpy as np
 from mechdesign.model.problem import Problem
 from mechdesign.programs.mps import to_mps
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis.formulate import all_triples, formulate
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rows import irreducible
+from mechdesign.synthesis.row_program import all_triples, formulate
+from mechdesign.synthesis.spanner import irreducible
 
 __all__ = ["mps"]
 

@@ -11,8 +11,8 @@ from mechdesign import solvers
 from mechdesign.errors import InputError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.rows import irreducible
 from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.spanner import irreducible
 
 __all__ = ["BLOCK", "Plan", "bounded_pairs", "check_choice", "plan"]
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.solvers import Options, Progress, Status
-from mechdesign.synthesis.block import relax_block
+from mechdesign.synthesis.block_program import relax_block
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.plan import BLOCK, Plan, plan
-from mechdesign.synthesis.relax import Relaxed, relax
+from mechdesign.synthesis.row_generation import Relaxed, relax
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Found", "search"]

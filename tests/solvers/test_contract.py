@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from mechdesign import solvers
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, solve
+from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, registry, solve
 
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
@@ -306,13 +306,10 @@ def test_rounding_at_a_zero_optimum_is_no_gap() -> None:
 
 
 def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Fake:
-        @staticmethod
-        def back_end(method: str) -> object:
-            return lambda program, options, start: answer(np.zeros(program.columns), np.zeros(program.rows))
+    def lie(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        return answer(np.zeros(program.columns), np.zeros(program.rows))
 
-    monkeypatch.setitem(sys.modules, "mechdesign.solvers.fake", Fake)
-    monkeypatch.setitem(solvers._SOLVERS, "fake", solvers.Solver("fake", "fake", "", "numpy"))
+    monkeypatch.setitem(registry._SOLVERS, "fake", solvers.Solver("fake", lambda: lie, "numpy"))
     assert solve(HONEST.program, "fake").status is Status.FAILED
 
 
@@ -329,6 +326,19 @@ def test_every_solver_can_be_found() -> None:
 def test_unknown_name(name: str) -> None:
     with pytest.raises(InputError, match="is not known"):
         solvers.find(name)
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "block", "cvxpy-mine", "", "Mine", "my own"])
+def test_names_that_are_taken_or_odd_are_not_registered(name: str) -> None:
+    with pytest.raises(InputError, match="name"):
+        solvers.register(solvers.Solver(name, lambda: None, "numpy"))
+
+
+def test_a_solver_is_not_given_what_it_does_not_take() -> None:
+    with pytest.raises(InputError, match="takes no programs of rows"):
+        solve(HONEST.program, "block")
+    with pytest.raises(InputError, match="takes no block programs"):
+        solvers.block_back_end("highs")
 
 
 def test_unknown_to_cvxpy() -> None:

@@ -22,7 +22,7 @@ from mechdesign import solvers
 from mechdesign.errors import SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Progress, Status
-from mechdesign.synthesis.priced import Answer, Kind
+from mechdesign.synthesis.pricing import Answer, Kind
 
 __all__ = ["SIMPLEX", "Decomposed", "decompose"]
 

@@ -12,10 +12,10 @@ from mechdesign import solvers
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import InputError
 from mechdesign.solvers import Options, Progress, ProgressCallback, Solution, Status
-from mechdesign.synthesis.formulate import ChannelProgram, Triples, all_triples, formulate
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan, bounded_pairs
-from mechdesign.synthesis.rows import irreducible, stretch
+from mechdesign.synthesis.row_program import ChannelProgram, Triples, all_triples, formulate
+from mechdesign.synthesis.spanner import irreducible, stretch
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["NEAR_STRETCH", "Relaxed", "relax"]

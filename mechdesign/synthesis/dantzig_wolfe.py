@@ -1,7 +1,7 @@
 """Solve parts with answers of their own that share distortion floors.
 
 Each part's answers tell which part the secret is in, so that the adversary's errors about the parts add up; see
-`mechdesign.synthesis.decomposition` for how the floors are shared out.
+`mechdesign.synthesis.column_generation` for how the floors are shared out.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options
 from mechdesign.synthesis.assemble import Assembled, Gathered
-from mechdesign.synthesis.decomposition import SIMPLEX, Decomposed, decompose
+from mechdesign.synthesis.column_generation import SIMPLEX, Decomposed, decompose
 from mechdesign.synthesis.parts import Known, Part
 from mechdesign.synthesis.plan import BLOCK
-from mechdesign.synthesis.priced import Answer, Kind, priced_problem
+from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
 from mechdesign.synthesis.rounding import round_channel
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.summary import SolveSummary

@@ -24,7 +24,7 @@ from mechdesign.solvers.ipm import (
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.relax import Relaxed
+from mechdesign.synthesis.row_generation import Relaxed
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["block_program", "multipliers_of", "relax_block"]
