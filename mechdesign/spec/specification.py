@@ -116,7 +116,7 @@ class Specification:
         """Design the least-cost channel and certify it, under policy graphs as ``[policy]`` says.
 
         Args:
-            changed: Fields of `SolveSettings` that count more than ``[solver]``: ``solver``, ``tolerance``,
+            changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
@@ -190,7 +190,7 @@ class Specification:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
                 ``longitude``, ``x`` and ``y``, or ``state``.
-            seed: A seed for a rehearsal, which counts more than that of ``[release]``; without one the randomness is
+            seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
             progress: Called with a `Progress` before each step.
@@ -336,7 +336,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     convert(document.release, ReleaseTable, "release")
     if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
         raise SpecificationError(
-            "policy", "speaks of a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 

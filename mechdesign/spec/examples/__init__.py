@@ -50,7 +50,7 @@ EXAMPLES = (
     ),
     Example(
         "districts", "districts.toml", ("policy", "design"),
-        "a policy graph: nobody tells which cell of a district it is", "5 s",
+        "a policy graph: answers reveal the district, not the cell", "5 s",
     ),
     Example(
         "walk", "walk.toml", ("release", "policy", "design"),
