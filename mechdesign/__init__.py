@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import graphs as graphs
     from . import leakage as leakage
+    from . import mechanisms as mechanisms
     from . import policy as policy
     from . import release as release
     from .accounting.ledger import Ledger as Ledger
@@ -37,7 +39,9 @@ _MODULES = {
     "attack": ".attacks.attack",
     "distances": ".model.distances",
     "errors": ".errors",
+    "graphs": ".graphs",
     "leakage": ".leakage",
+    "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
     "traces": ".data.traces",

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
@@ -54,6 +55,7 @@ class Trace:
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
             `mechdesign.policy.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
+        ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget.
 
     A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
     knows the state already. It is released as it is.
@@ -87,7 +89,11 @@ class Trace:
         tolerance: float = 1e-9,
         solving: Mapping[str, object] | None = None,
         rng: np.random.Generator | int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+        self._ledger = ledger
         planner = Planner(
             domain,
             g,
@@ -155,8 +161,8 @@ class Trace:
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 
-        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached. Whatever is
-        raised, the trace stays as it was.
+        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached, and
+        `BudgetExceededError` where the ledger's budget would be passed. Whatever is raised, the trace stays as it was.
         """
         state = self._state(true_state)
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
@@ -175,6 +181,10 @@ class Trace:
                 bound=f"one of the {len(stage.members)} states that can be reached",
                 remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
             )
+        if self._ledger is not None:
+            joined = f"any two of {len(stage.members)} possible states joined by one of {stage.graph.number_of_edges()}"
+            whom = f"{joined} edges of the policy graph"
+            self._ledger.spend(f"the state at time {time} of a trace", whom, epsilon=budget)
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
         log_posterior, _ = update(log_prior, log_likelihood)

@@ -13,9 +13,11 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.data.tables import PolicyTable, Raw, ReleaseTable, choice, convert
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
+from mechdesign.mechanisms import registry as mechanisms
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
+from mechdesign.release.planner import OPTIMAL
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs
@@ -27,7 +29,6 @@ Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
 Repair = Literal["area", "nearest", "best", "exhaustive"]
 Hull = Literal["component", "graph"]
-Mechanism = Literal["planar-isotropic", "laplace", "lp"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class ReleaseSettings:
     `snap` is None where the specification does not say; `notes` are for the user.
     """
 
-    mechanism: Mechanism
+    mechanism: str
     transition: MarkovChain
     initial: Prior
     snap: bool | None
@@ -116,7 +117,7 @@ def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) 
 def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return what the ``[release]`` table says; `prior` is that of the first step unless the table has another."""
     table = convert(raw, ReleaseTable, "release")
-    mechanism = _one(table.mechanism, Mechanism, "release.mechanism")
+    mechanism = _mechanism(table.mechanism)
     if table.seed is not None and table.seed < 0:
         raise SpecificationError("release.seed", "is negative", value=table.seed, bound="a whole number >= 0")
     if table.transition is None:
@@ -136,3 +137,8 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
 def _one(value: str, kind: object, path: str) -> Any:
     """Return `value` if it is one of the texts of the `Literal` type `kind`."""
     return choice(value, get_args(kind), path)
+
+
+def _mechanism(name: str) -> str:
+    """Return the name of a mechanism that a trace can be released by."""
+    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")
