@@ -20,6 +20,7 @@ extensions = [
     "mathml",
     "results",
     "generated",
+    "docstrings",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
@@ -28,6 +29,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(numpy|np|networkx|nx|scipy|sparse|matplotlib|click|os|pathlib|datetime|fractions|collections)\..*"),
     ("py:.*", r"(ArrayLike|NDArray|Any|Callable|Iterable|Iterator|Mapping|Sequence|Literal|Path|PathLike|Figure|Axes)"),
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
+    ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
+    ("py:.*", r"mechdesign\..*\._\w+"),
     ("py:obj", r".*"),
 ]
 

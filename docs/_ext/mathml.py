@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import wrap_math_code
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
@@ -18,12 +17,12 @@ def inline(self: Any, node: nodes.math) -> None:
 
 def block(self: Any, node: nodes.math_block) -> None:
     """Write a formula of its own."""
-    self.body.append(f'<div class="formula">{tex2mathml(wrap_math_code(node.astext(), True), as_block=True)}</div>\n')
+    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> dict[str, Any]:
     """Register the renderer."""
     app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
     app.config.html_math_renderer = "mathml"  # type: ignore[attr-defined]
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

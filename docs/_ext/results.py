@@ -75,8 +75,8 @@ class ResultTable(SphinxDirective):
         return [*parsed, line]
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> dict[str, Any]:
     """Register role and directive."""
     app.add_role("result", ResultRole())
     app.add_directive("result-table", ResultTable)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,7 +28,9 @@ def test_links_between_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if not re.match(r"[a-z]+:", target):
             assert (page.parent / target).exists(), target
-    for target in re.findall(r"^```\{(?:literalinclude|figure|image)\} (\S+)", page.read_text(encoding="utf-8"), flags=re.M):
+    for target in re.findall(
+        r"^```\{(?:literalinclude|figure|image)\} (\S+)", page.read_text(encoding="utf-8"), flags=re.M
+    ):
         assert (page.parent / target).exists(), target
 
 
@@ -40,13 +42,19 @@ def test_blocks_are_of_a_kind_that_is_run_or_meant_to_be_read(page):
         if block.language == "bash":
             for line in block.text.splitlines():
                 # Not run here: installing, and measurements that take minutes.
-                assert re.match(r"(python3 -m venv|\.venv/bin/|pip install|python benchmarks/|python docs/|git |bash )", line)
+                assert re.match(
+                    r"(python3 -m venv|\.venv/bin/|pip install|python benchmarks/|python docs/|git |bash )", line
+                )
 
 
 def test_a_page_with_a_wrong_result_fails(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
-    for wrong in ("```python\nassert 1 == 2\n```", "```pycon\n>>> 1 + 1\n3\n```", "```console\n$ mechdesign nothing\n```"):
+    for wrong in (
+        "```python\nassert 1 == 2\n```",
+        "```pycon\n>>> 1 + 1\n3\n```",
+        "```console\n$ mechdesign nothing\n```",
+    ):
         page.write_text(f"{wrong}\n")
         with pytest.raises(AssertionError):
             run_page(page)
