@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
-    from .synthesis.design import Design as Design
+    from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
+    from .synthesis.settings import SolveSettings as SolveSettings
+    from .synthesis.summary import SolveSummary as SolveSummary
 
 _MODULES = {
     "attack": ".attacks.attack",
@@ -49,7 +51,7 @@ _MODULES = {
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
-    "Design": ".synthesis.design",
+    "Design": ".synthesis.certified",
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
     "GraphPrivacy": ".requirements.kinds",
@@ -58,6 +60,8 @@ _VALUES = {
     "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",
     "Problem": ".model.problem",
+    "SolveSettings": ".synthesis.settings",
+    "SolveSummary": ".synthesis.summary",
     "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
     "verify": ".certify.verify",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 import os
 import pty
@@ -16,7 +15,7 @@ from mechdesign.cli.console import progress
 from mechdesign.cli.schedule import _ranges
 from mechdesign.errors import SolverInterruptedError
 from mechdesign.leakage import temporal
-from mechdesign.solvers import Progress
+from mechdesign.solvers import Progress, Status
 
 SPECIFICATION = """
 title = "Three releases"
@@ -135,7 +134,7 @@ def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
     def best_so_far(*arguments, **options):
         made = design(*arguments, **options)
         calls.append(made)
-        return dataclasses.replace(made, status="stopped by the user") if len(calls) == 2 else made
+        return made.noted(status=Status.INTERRUPTED) if len(calls) == 2 else made
 
     monkeypatch.setattr("mechdesign.synthesis.design.design", best_so_far)
     result = run("design", "s.toml", "-o", "out", "--no-report")

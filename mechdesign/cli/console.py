@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mechdesign.certify.certificate import Certificate
-    from mechdesign.solvers import Progress, Report
+    from mechdesign.solvers import Progress, ProgressCallback
 
 __all__ = [
     "STOPPED",
@@ -116,7 +116,7 @@ def certificate_tables(
 
 
 @contextmanager
-def progress(title: str = "") -> Iterator[Report | None]:
+def progress(title: str = "") -> Iterator[ProgressCallback | None]:
     """Show a live line on standard error while something long runs; nothing where that is not a terminal.
 
     `title` stands before all else, such as ``"2 of 3"``.

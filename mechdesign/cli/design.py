@@ -22,7 +22,7 @@ from mechdesign.spec import specification as spec
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import SolverSettings
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
 
 __all__ = ["design"]
 
@@ -90,7 +90,7 @@ def design(
         say_note(note)
     made = solve(problem, settings, given.policy_settings)
     certified = time.perf_counter()
-    stopped = made.status == Status.INTERRUPTED.value
+    stopped = made.status is Status.INTERRUPTED
     if stopped and (Path(directory) / CERTIFICATE).exists():
         # What was good enough to finish is not replaced by what was not.
         directory = f"{directory.rstrip('/')}-interrupted"
@@ -112,7 +112,7 @@ def _show(made: Design, settings: SolverSettings, certified: float, finished: fl
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
-    facts = certificate.provenance
+    summary = made.summary
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
@@ -120,26 +120,20 @@ def _show(made: Design, settings: SolverSettings, certified: float, finished: fl
     for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
         console.print(shown)
         console.print()
-    console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
-    console.print(
-        f"time      {facts.get('solve_seconds', '?')} s solving, {certified:.1f} s until certified, {finished:.1f} s "
-        "in all"
-    )
+    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
+    console.print(f"time      {summary.seconds} s solving, {certified:.1f} s until certified, {finished:.1f} s in all")
     console.print(f"files     {_files(directory)}", soft_wrap=True)
 
 
 def _check_solver(name: str, path: str) -> None:
     from mechdesign import solvers
-    from mechdesign.synthesis.plan import BLOCK
 
-    if name in ("auto", BLOCK):
+    if name == "auto":
         return
     try:
         solvers.find(name)
     except InputError as error:
-        raise SpecificationError(
-            path, error.problem, value=name, bound=error.bound.replace("auto,", f"auto, {BLOCK},")
-        ) from error
+        raise SpecificationError(path, error.problem, value=name, bound=error.bound) from error
 
 
 def _files(directory: str) -> str:

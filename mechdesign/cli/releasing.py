@@ -26,9 +26,9 @@ from mechdesign.release.outcome import Release
 from mechdesign.release.trace import Trace
 from mechdesign.report import maps
 from mechdesign.report.traces import over_time_picture, trace_picture
-from mechdesign.solvers.contract import Progress, Report, Status
+from mechdesign.solvers.contract import Progress, ProgressCallback, Status
 from mechdesign.spec.specification import named
-from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["Findings", "find", "largest_gap", "private_files", "public_files", "run"]
 
@@ -72,7 +72,7 @@ class Findings:
 
 
 def run(
-    trace: Trace, states: Integers, epsilons: Sequence[Fraction | None], path: str, live: Report | None
+    trace: Trace, states: Integers, epsilons: Sequence[Fraction | None], path: str, live: ProgressCallback | None
 ) -> tuple[list[Release], bool]:
     """Release the states one by one; return what was released, and whether the user stopped before the end.
 
@@ -87,7 +87,7 @@ def run(
             releases.append(_step(trace, state, epsilon, f"{path}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # A solver that is stopped gives the best channel that it has.
-            if isinstance(mechanism, Design) and mechanism.status == Status.INTERRUPTED.value:
+            if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
                 return releases, True
     except KeyboardInterrupt:
         return releases, True

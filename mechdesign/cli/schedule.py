@@ -57,7 +57,7 @@ def design_schedule(
             for note in given.notes:
                 say_note(note)
         made = solve(problem, settings, given.policy_settings, f"{len(certificates) + 1} of {count}")
-        if made.status == Status.INTERRUPTED.value:
+        if made.status is Status.INTERRUPTED:
             raise SolverInterruptedError(f"stopped in design {len(certificates) + 1} of {count}; those before it stand")
         if not certificates:
             remove_schedule(directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mechdesign.model.problem import Problem
     from mechdesign.spec.policy import PolicySettings
     from mechdesign.spec.specification import SolverSettings
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
 
 __all__ = ["possible", "say_gap", "solve"]
 
@@ -45,7 +45,7 @@ def solve(problem: Problem, settings: SolverSettings, policy: PolicySettings, ti
                 rows=settings.rows,
                 options=settings.options,
                 threads=settings.threads,
-                report=live,
+                progress=live,
             )
         asked = _asked(problem, policy)
         other = problem.observables is not problem.secrets
@@ -73,12 +73,10 @@ def solve(problem: Problem, settings: SolverSettings, policy: PolicySettings, ti
                 rows=settings.rows,
                 options=settings.options,
                 threads=settings.threads,
-                report=live,
+                progress=live,
                 title=problem.title,
             )
-    facts = dict(made.certificate.provenance)
-    facts["edges_added"] = int(facts["edges_added"]) + asked.repaired
-    return replace(made, certificate=replace(made.certificate, provenance=facts))
+    return made.noted(edges_added=(made.summary.edges_added or 0) + asked.repaired)
 
 
 def possible(policy: PolicySettings, prior: NDArray[np.float64]) -> list[int] | None:

@@ -30,7 +30,9 @@ from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.domain import Domain
 from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged, stated_problem
-from mechdesign.synthesis.design import Design
+from mechdesign.solvers.contract import Status
+from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.validation import Floats, Integers, as_integer, read_only
 
 __all__ = ["Fitted", "Stage"]
@@ -122,10 +124,10 @@ class Stage:
         problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
         stated = tuple(requirement.stated() for requirement in problem.requirements)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
-        provenance = {"mechanism": repr(self.fitted.mechanism), "status": "stated"}
-        certificate = certify(Evidence(*arrays, problem.objective, stated), provenance)
+        summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
+        certificate = certify(Evidence(*arrays, problem.objective, stated), summary.provenance())
         certificate.require()
-        return Design(problem, self.channel, certificate, None, "stated")
+        return Design(problem, self.channel, certificate, None, summary)
 
     @property
     def certificate(self) -> Certificate | None:

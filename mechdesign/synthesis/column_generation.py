@@ -22,7 +22,7 @@ from mechdesign import solvers
 from mechdesign.errors import SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Progress, Status
-from mechdesign.synthesis.priced import Answer, Kind
+from mechdesign.synthesis.pricing import Answer, Kind
 
 __all__ = ["SIMPLEX", "Decomposed", "decompose"]
 
@@ -65,7 +65,9 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: flo
             left = settings.time_limit
             if left is not None:
                 left = max(0.0, left - (time.perf_counter() - clock))
-            asked = replace(settings, tolerance=_SOLVER_TOLERANCE, time_limit=left, report=None)
+            asked = replace(
+                settings, feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE, time_limit=left, progress=None
+            )
             status, answer = kind.ask(prices, solver, asked)
             if answer is None:
                 return replace(found, status=status)
@@ -77,8 +79,8 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: flo
             kind.proposals.append(one.proposal)
         value, shares, new_prices = _master(kinds, minima)
         found = replace(found, rounds=rounds, shares=shares)
-        if settings.report is not None:
-            settings.report(Progress(f"round {rounds}", time.perf_counter() - clock, rounds, best, value))
+        if settings.progress is not None:
+            settings.progress(Progress(f"round {rounds}", time.perf_counter() - clock, rounds, best, value))
         if value - best <= _SHARE * tolerance * value:
             return replace(found, status=Status.OPTIMAL)
         if np.array_equal(new_prices, prices):
@@ -108,7 +110,7 @@ def _master(kinds: Sequence[Kind], minima: Floats) -> tuple[float, list[Floats],
         upper=np.full(width, np.inf),
         name="mixture",
     )
-    found = solvers.solve(program, SIMPLEX, Options(tolerance=_SOLVER_TOLERANCE))
+    found = solvers.solve(program, SIMPLEX, Options(feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE))
     if found.status is not Status.OPTIMAL:
         raise SolverError(f"the mixture of the parts' channels could not be computed: {found.message}")
     shares = [np.clip(part, 0.0, None) for part in np.split(found.x, np.cumsum(counts)[:-1])]

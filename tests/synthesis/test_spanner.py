@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.synthesis.rows import irreducible, stretch
+from mechdesign.synthesis.spanner import irreducible, stretch
 
 
 def grid_exponents(columns, rows):

@@ -14,14 +14,10 @@ from mechdesign.programs.linear import LinearProgram
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
 
-__all__ = ["LARGEST_EXPONENT", "ChannelProgram", "Triples", "all_triples", "formulate"]
+__all__ = ["ChannelProgram", "Triples", "all_triples", "formulate"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-LARGEST_EXPONENT = 40.0
-"""Bounds with ratios above e^40 (about 2e17) get no row: their coefficients would drown the solver, and meeting them
-afterwards moves less than 1e-17 of probability."""
 
 # Costs below this part of the largest one are left to the certificate's own unit.
 _LEAST_MAGNITUDE = 1e-8

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 from mechdesign import solvers
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import InputError
-from mechdesign.solvers import Options, Progress, Report, Solution, Status
-from mechdesign.synthesis.formulate import ChannelProgram, Triples, all_triples, formulate
+from mechdesign.solvers import Options, Progress, ProgressCallback, Solution, Status
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan, bounded_pairs
-from mechdesign.synthesis.rows import irreducible, stretch
+from mechdesign.synthesis.row_program import ChannelProgram, Triples, all_triples, formulate
+from mechdesign.synthesis.spanner import irreducible, stretch
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["NEAR_STRETCH", "Relaxed", "relax"]
 
@@ -26,21 +26,30 @@ NEAR_STRETCH = 1.0824
 """The near set keeps pairs that no detour of this stretch replaces: on a grid the eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
+# Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
 _VIOLATED = 1e-11
+_VIOLATED_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What solving gave: p(o|group) (k, m) or None, multipliers or None, and the facts for the certificate.
+    """What solving gave: p(o|group) (k, m) or None, multipliers or None, and how it went.
 
-    `status` is OPTIMAL when the last program was solved and none of the rows that it left out is violated.
+    The status is OPTIMAL when the last program was solved and none of the rows that it left out is violated.
     """
 
-    status: Status
     matrix: Floats | None
     multipliers: Multipliers | None
-    message: str
-    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    summary: SolveSummary
+
+    @property
+    def status(self) -> Status:
+        """How the solve ended."""
+        return self.summary.status
+
+    def noted(self, **changes: object) -> Relaxed:
+        """Return this answer with other facts in its summary."""
+        return replace(self, summary=replace(self.summary, **changes))  # type: ignore[arg-type]
 
 
 def relax(form: NormalForm, plan: Plan, options: Options) -> Relaxed:
@@ -70,8 +79,7 @@ def _near(form: NormalForm, near: NDArray[np.bool_], plan: Plan, options: Option
     outer = _read(below, _run(below, plan.solver, options, clock), plan, rounds=1)
     tightened = formulate(replace(form, exponents=form.exponents / guaranteed), triples)
     inner = _read(tightened, _run(tightened, plan.solver, options, clock), plan, rounds=2)
-    facts = {**inner.facts, "stretch": guaranteed}
-    return replace(inner, multipliers=outer.multipliers, facts=facts)
+    return replace(inner.noted(dilation=guaranteed), multipliers=outer.multipliers)
 
 
 def _lazy(
@@ -86,7 +94,7 @@ def _lazy(
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
-    best = Relaxed(Status.FAILED, None, None, "no round was finished")
+    best = Relaxed(None, None, SolveSummary(Status.FAILED, "no round was finished"))
     # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
     options = replace(options, vertex=False)
     start: object = None
@@ -100,16 +108,17 @@ def _lazy(
         if found.status is not Status.OPTIMAL or found.matrix is None:
             # What a stopped solver holds is seldom better than the round before; without one it is all there is.
             kept = best if best.matrix is not None else found
-            return replace(kept, status=found.status, message=found.message)
+            return kept.noted(status=found.status, message=found.summary.message)
         best = found
-        fresh = _violated(form, found.matrix, sources, targets, loaded, max(_VIOLATED, 2 * solution.residuals.primal))
-        _tell(options.report, rounds, clock, built, solution, fresh.size)
+        least = max(_VIOLATED, _VIOLATED_SHARE * options.relative_gap, 2 * solution.residuals.primal)
+        fresh = _violated(form, found.matrix, sources, targets, loaded, least)
+        _tell(options.progress, rounds, clock, built, solution, fresh.size)
         if not fresh.size:
             return best
         start = solution.start
         loaded[fresh.sources, fresh.targets, fresh.observables] = True
         triples = triples.append(fresh)
-    return replace(best, status=Status.ITERATION_LIMIT, message=f"rows were still violated after {_ROUNDS} rounds")
+    return best.noted(status=Status.ITERATION_LIMIT, message=f"rows were still violated after {_ROUNDS} rounds")
 
 
 def _violated(
@@ -147,30 +156,35 @@ def _run(built: ChannelProgram, solver: str, options: Options, clock: float, sta
 def _read(built: ChannelProgram, solution: Solution, plan: Plan, *, rounds: int) -> Relaxed:
     finite = bool(np.isfinite(solution.x).all())
     dual = bool(np.isfinite(solution.row_dual).all())
-    facts: dict[str, str | int | float] = {
-        "solver": solution.solver,
-        "solver_version": solution.version,
-        "rows_policy": plan.rows,
-        "program_rows": built.program.rows,
-        "program_columns": built.program.columns,
-        "rounds": rounds,
-        "iterations": solution.iterations,
-        "primal_residual": solution.residuals.primal,
-        "dual_residual": solution.residuals.dual,
-    }
-    return Relaxed(
+    summary = SolveSummary(
         solution.status,
+        solution.message,
+        solver=solution.solver,
+        solver_version=solution.version,
+        rows_policy=plan.rows,
+        program_rows=built.program.rows,
+        program_columns=built.program.columns,
+        rounds=rounds,
+        iterations=solution.iterations,
+        primal_residual=solution.residuals.primal,
+        dual_residual=solution.residuals.dual,
+    )
+    return Relaxed(
         built.channel(solution.x) if finite else None,
         built.multipliers(solution.row_dual) if dual else None,
-        solution.message,
-        facts,
+        summary,
     )
 
 
 def _tell(
-    report: Report | None, rounds: int, clock: float, built: ChannelProgram, solution: Solution, violated: int
+    progress: ProgressCallback | None,
+    rounds: int,
+    clock: float,
+    built: ChannelProgram,
+    solution: Solution,
+    violated: int,
 ) -> None:
-    if report is not None:
+    if progress is not None:
         lower = solution.residuals.bound / built.scale
         stage = f"round {rounds}: {built.triples.size} rows, {violated} violated"
-        report(Progress(stage, time.perf_counter() - clock, rounds, lower))
+        progress(Progress(stage, time.perf_counter() - clock, rounds, lower))

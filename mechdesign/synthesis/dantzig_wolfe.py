@@ -1,7 +1,7 @@
 """Solve parts with answers of their own that share distortion floors.
 
 Each part's answers tell which part the secret is in, so that the adversary's errors about the parts add up; see
-`mechdesign.synthesis.decomposition` for how the floors are shared out.
+`mechdesign.synthesis.column_generation` for how the floors are shared out.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Options
 from mechdesign.synthesis.assemble import Assembled, Gathered
-from mechdesign.synthesis.decomposition import SIMPLEX, Decomposed, decompose
+from mechdesign.synthesis.column_generation import SIMPLEX, Decomposed, decompose
 from mechdesign.synthesis.parts import Known, Part
-from mechdesign.synthesis.plan import BLOCK, Rows
-from mechdesign.synthesis.priced import Answer, Kind, priced_problem
+from mechdesign.synthesis.plan import BLOCK
+from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
 from mechdesign.synthesis.rounding import round_channel
+from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["couple"]
 
@@ -72,16 +74,17 @@ def couple(
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:
         numerators[np.ix_(member.part.secrets, member.part.observables)] = channels[member.kind]
-    facts: dict[str, str | int | float] = {
-        "plan": f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
-        "solver": name,
-        "parts": len(parts),
-        "programs": len(kinds),
-        "rounds": found.rounds,
-        "proposals": sum(len(kind.proposals) for kind in kinds),
-        "floor_weight": float(weight),
-    }
-    return Assembled(numerators, _multipliers(problem, members, found, floors), found.status, facts)
+    summary = SolveSummary(
+        found.status,
+        plan=f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
+        solver=name,
+        parts=len(parts),
+        programs=len(kinds),
+        rounds=found.rounds,
+        proposals=sum(len(kind.proposals) for kind in kinds),
+        floor_weight=float(weight),
+    )
+    return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
 
 
 def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:

@@ -21,17 +21,18 @@ from mechdesign.solvers.ipm import (
     solve_block,
     symmetry_of,
 )
+from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.relax import Relaxed
+from mechdesign.synthesis.row_generation import Relaxed
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["block_program", "multipliers_of", "relax_block"]
 
 Floats = NDArray[np.float64]
 
-# A relative gap within these comes at a few iterations more; below the least, rounding wins.
+# Below this relative gap rounding wins.
 _LEAST_GAP = 1e-9
-_LARGEST_GAP = 3e-7
 # Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
 _SMALL = 1_000_000
 
@@ -39,11 +40,12 @@ _SMALL = 1_000_000
 def block_program(form: NormalForm) -> BlockProgram:
     """Return the block program of a normal form: equations (11) or (12) with (21)–(24) of Privacy Games."""
     problem = form.problem
+    exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
     floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
     if problem.objective == "worst":
         nothing = np.zeros((form.groups, form.observables))
-        return BlockProgram(nothing, form.exponents, floors, WorstBlock(problem.cost, form.group))
-    return BlockProgram(form.gather(problem.prior[:, None] * problem.cost), form.exponents, floors)
+        return BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
+    return BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
 
 
 def multipliers_of(form: NormalForm, solution: BlockSolution) -> Multipliers:
@@ -55,9 +57,9 @@ def multipliers_of(form: NormalForm, solution: BlockSolution) -> Multipliers:
 
 
 def relax_block(form: NormalForm, options: Options) -> Relaxed:
-    """Solve a normal form within ``options.time_limit`` seconds, to a relative gap of ``options.tolerance``.
+    """Solve a normal form within ``options.time_limit`` seconds, to the relative gap of ``options``, at least 1e-9.
 
-    The gap aimed for is kept between 1e-9 and 3e-7. ``options.extra["symmetry"]`` is true (the default: symmetries are
+    ``options.extra["symmetry"]`` is true (the default: symmetries are
     looked for), false, or the symmetries themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of
     which all products are taken; ``options.extra["memory"]`` is the most memory, in bytes, that the process may take.
     The status STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
@@ -67,7 +69,7 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
     program = block_program(form)
     extra = dict(options.extra)
     symmetry = _symmetry(form, program, extra.pop("symmetry", True))
-    gap = min(_LARGEST_GAP, max(_LEAST_GAP, options.tolerance))
+    gap = max(_LEAST_GAP, options.relative_gap)
     asked = replace(options, extra=extra)
     solution = solve_block(program, asked, gap=gap, symmetry=symmetry)
     small = form.groups**2 * form.observables <= _SMALL
@@ -76,19 +78,21 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
         plain = solve_block(program, replace(asked, time_limit=left), gap=gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             solution, symmetry = plain, None
-    facts: dict[str, str | int | float] = {
-        "solver": "block",
-        "solver_version": __version__,
-        "rows_policy": "all",
-        "program_rows": int(np.isfinite(form.exponents).sum()) * form.observables,
-        "program_columns": form.groups * form.observables,
-        "blocks": solution.blocks,
-        "symmetries": symmetry.order if symmetry is not None else 1,
-        "iterations": solution.iterations,
-        "memory_estimate": solution.memory,
-        "primal_residual": solution.history[-1].lacking if solution.history else 1.0,
-    }
-    return Relaxed(solution.status, solution.x, multipliers_of(form, solution), solution.message, facts)
+    summary = SolveSummary(
+        solution.status,
+        solution.message,
+        solver="block",
+        solver_version=__version__,
+        rows_policy="all",
+        program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+        program_columns=form.groups * form.observables,
+        blocks=solution.blocks,
+        symmetries=symmetry.order if symmetry is not None else 1,
+        iterations=solution.iterations,
+        memory_estimate=solution.memory,
+        primal_residual=solution.history[-1].lacking if solution.history else 1.0,
+    )
+    return Relaxed(solution.x, multipliers_of(form, solution), summary)
 
 
 def _symmetry(form: NormalForm, program: BlockProgram, asked: object) -> Symmetry | None:

@@ -14,11 +14,12 @@ from mechdesign.errors import SolverError
 from mechdesign.model.problem import Problem, largest_distortion
 from mechdesign.requirements.kinds import DistortionPrivacy
 from mechdesign.solvers import Options, Status
-from mechdesign.synthesis.formulate import all_triples, formulate
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, restricted, undominated
-from mechdesign.synthesis.plan import Rows, bounded_pairs
+from mechdesign.synthesis.plan import bounded_pairs
 from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
+from mechdesign.synthesis.row_program import all_triples, formulate
+from mechdesign.synthesis.settings import Rows
 
 __all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
 
