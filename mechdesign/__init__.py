@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from . import blowfish as blowfish
     from . import errors as errors
     from . import leakage as leakage
     from . import policy as policy
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "attack": ".games.attack",
+    "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
     "leakage": ".leakage",
