@@ -51,7 +51,7 @@ def optimal_gram(
     *,
     tolerance: float = 2e-5,
     iterations: int = 1000,
-    exponent: float = 2.2,
+    exponent: float = 2.5,
 ) -> OptimalGram:
     """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 on every edge e = e_x − e_y of the policy.
 
