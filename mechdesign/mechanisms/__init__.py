@@ -1,0 +1,1 @@
+"""Noise whose law is known exactly, and how it is drawn."""
