@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
     from .constrained_histogram import constraint_sensitivity as constraint_sensitivity
+    from .constraints import marginal_constraints as marginal_constraints
     from .domain import Domain as Domain
+    from .parallel import ParallelComposition as ParallelComposition
+    from .parallel import parallel_composition as parallel_composition
     from .policy import Policy as Policy
     from .query_sensitivity import Sensitivity as Sensitivity
     from .query_sensitivity import sensitivity as sensitivity
@@ -20,9 +23,12 @@ if TYPE_CHECKING:
 _VALUES = {
     "ConstraintSensitivity": ".constrained_histogram",
     "Domain": ".domain",
+    "ParallelComposition": ".parallel",
     "Policy": ".policy",
     "Sensitivity": ".query_sensitivity",
     "constraint_sensitivity": ".constrained_histogram",
+    "marginal_constraints": ".constraints",
+    "parallel_composition": ".parallel",
     "sensitivity": ".query_sensitivity",
 }
 

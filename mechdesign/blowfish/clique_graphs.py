@@ -123,7 +123,7 @@ class CompleteGraph(CliqueGraph):
         yield np.zeros(self.size, dtype=np.int64)
 
     @property
-    def edge_count(self) -> int:  # type: ignore[override]
+    def edge_count(self) -> int:
         """Return the number of edges."""
         return self.size * (self.size - 1) // 2
 
@@ -139,6 +139,12 @@ class CompleteGraph(CliqueGraph):
         low, high = int(np.argmin(weights)), int(np.argmax(weights))
         edge = (min(low, high), max(low, high)) if low != high else (0, 1)
         return Largest(as_scalar(weights[high] - weights[low]), edge)
+
+    def crossing(self, labels: Integers | None = None) -> Edge | None:
+        """Return an edge between two values with different labels, or None."""
+        if labels is not None:
+            return super().crossing(labels)
+        return (0, 1) if self.size > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +176,17 @@ class AttributeGraph(CliqueGraph):
             stride //= length
             numbers = np.arange(self.size)
             yield numbers // (stride * length) * stride + numbers % stride
+
+    def crossing(self, labels: Integers | None = None) -> Edge | None:
+        """Return an edge between two values with different labels, or None."""
+        if labels is not None:
+            return super().crossing(labels)
+        stride = self.size
+        for length in self.shape:
+            stride //= length
+            if length > 1:
+                return 0, stride
+        return None
 
     @cached_property
     def edge_count(self) -> int:

@@ -101,7 +101,6 @@ def _box(domain: Domain, finer: int = 2) -> _Box:
 def _any_clusters(part: SecretGraph, domain: Domain, box: _Box, norm: int) -> Iterator[Found]:
     radii = {i: np.abs(axis) ** norm for i, axis in box.axes.items()}
     unit = box.unit**norm
-    widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, NullGraph):
         best = {i: int(np.argmax(radius)) for i, radius in radii.items()}
         corner = _number(domain, best)
@@ -118,7 +117,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: _Box, norm: int) -> It
         return
     yield _on_a_box(domain, radii, reaches, unit)
     if norm == 2:
-        yield Found(_longest_squared(part, widths, box.unit) * unit, None, exact=not isinstance(part, ThresholdGraph))
+        yield Found(_longest_squared(part, box) * unit, None, exact=not isinstance(part, ThresholdGraph))
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
@@ -150,17 +149,18 @@ def _on_a_box(domain: Domain, radii: dict[int, Integers], reaches: list[Integers
     return best
 
 
-def _longest_squared(part: SecretGraph, widths: dict[int, int], unit: Fraction) -> Fraction:
+def _longest_squared(part: SecretGraph, box: _Box) -> Fraction:
     """Return the largest ‖x − y‖₂² over the edges, in squared units; for a threshold a bound on it."""
+    widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
     if isinstance(part, AttributeGraph):
         return Fraction(max(width**2 for width in widths.values()))
     if isinstance(part, OrderedGraph):
-        return Fraction(0)
+        return Fraction(part.spread(box.axes[0]).value ** 2)
     assert isinstance(part, ThresholdGraph)
     # Convex in the distances along the axes: largest where the widest axes take up the threshold.
-    left = part.limit * part.unit / unit
+    left = part.limit * part.unit / box.unit
     total = Fraction(0)
     for i, width in sorted(widths.items(), key=lambda item: -item[1]):
         if part.positions[i] is not None:
@@ -205,11 +205,12 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
         [exact(value, f"origins[{r},{c}]") for c, value in enumerate(row)] for r, row in enumerate(given.tolist())
     ]
     finer = math.lcm(2, *(value.denominator for row in points for value in row))
-    box = _box(domain, finer)
-    if max(abs(value) for row in points for value in row) / box.unit >= 2**28:
+    largest = max(abs(value) for row in points for value in row)
+    if finer >= 1 << 24 or largest * finer >= 1 << 28:
         raise InputError(
             "origins", "have too many digits for exact sums", remedy="round them to the step of the domain"
         )
+    box = _box(domain, finer)
     rows = []
     for column, (i, attribute) in enumerate(axes):
         codes = np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]

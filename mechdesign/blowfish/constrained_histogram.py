@@ -1,16 +1,33 @@
-"""Sensitivity of the histogram where counts are publicly known."""
+"""Sensitivity of the histogram where counts are publicly known (Blowfish, He et al. 2014, section 8).
+
+Two databases that agree with the known counts may differ in several records at once: what one move along an edge does to
+a known count, another has to undo. How many moves can depend on each other so is a question about the *policy graph*
+G_P of the constraints (see `longest_walks`): if every move lifts at most one known count and lowers at most one (the
+constraints are *sparse*), moves that cannot be taken apart are a simple cycle, or a simple path from v⁺ to v⁻, of G_P.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import networkx as nx
+import numpy as np
+
+from mechdesign.blowfish.clusterings import counts
+from mechdesign.blowfish.constraint_effects import NEUTRAL, Effect, Effects
+from mechdesign.blowfish.longest_walks import Walk, longest_walks
 from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.zero_sums import longest_zero_sum
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy
 
 __all__ = ["ConstraintSensitivity", "constraint_sensitivity"]
+
+# How many partial assignments of values to moves a search for a witness may try.
+_TRIALS = 20_000
 
 
 @dataclass(frozen=True)
@@ -18,25 +35,99 @@ class ConstraintSensitivity:
     """The ℓ1 sensitivity of the histogram under count constraints.
 
     Attributes:
-        value: an upper bound on how far the histograms of two neighbouring databases are apart.
-        exact: whether two neighbouring databases attain it.
-        moves: an upper bound on how many records of two neighbouring databases differ.
-        witness: the moves (x, y) of records that attain the bound, in order, or the longest ones found.
+        value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
+        exact: whether it is attained: moving one record along each edge of `witness` leads from a database to a
+            neighbour at just this distance, for some numbers that the counts may be known to be.
+        moves: an upper bound on the number of records in which two neighbouring databases differ.
+        sparse: whether every move lifts at most one count and lowers at most one.
+        witness: the moves (x, y) of records, |T| being the null node: those that attain the value, or else the most
+            dependent moves that were found.
     """
 
     value: int
     exact: bool
     moves: int
+    sparse: bool
     witness: tuple[Edge, ...]
 
 
 def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
-    """Return the ℓ1 sensitivity of the histogram, constraints included."""
-    edge = policy.secret_graph.crossing()
-    if edge is None:
-        edge = next((tuple(block[0].tolist()) for block in policy.secret_graph.edge_blocks()), None)
-    change = 0 if edge is None else 2 - (edge[1] == policy.domain.size)
-    rank = len(policy.constraints)
-    # A safe bound for any constraints (Steinitz): the partial sums of the changes can be kept in a cube of side 2r + 1.
-    moves = (2 * rank + 1) ** rank
-    return ConstraintSensitivity(change * moves, rank == 0, moves, () if edge is None else (edge,))
+    """Return how far the histograms of two neighbouring databases can be apart, constraints included.
+
+    For sparse constraints the bound is 2·max(α, ξ), with α the longest simple cycle of the policy graph and ξ its
+    longest simple path from v⁺ to v⁻, both in edges. They are found exactly for marginals, for disjoint ranges under a
+    distance threshold, and wherever at most `longest_walks.SEARCH_LIMIT` constraints hang together; otherwise the bound
+    is 2·(|Q| + 1), which no path can exceed. (2·max(|Q|, 1) is not safe: one range reaches 4.) For constraints that
+    are not sparse the longest minimal zero sum of effects is searched for, and beyond the limit of that search bounded
+    by (2r + 1)^r, r the rank of the effects.
+    """
+    graph = policy.secret_graph
+    alone = counts(graph, None)
+    change = int(alone.power)
+    if not change or not policy.constraints:
+        witness = () if alone.edge is None else (alone.edge,)
+        return ConstraintSensitivity(change, True, min(change, 1), True, witness)
+    effects = Effects.of(graph, policy.constraints)
+    if effects.sparse:
+        walks, moves = _policy_graph_walks(effects, policy)
+        sequences = [_effects_along(walk) for walk in walks]
+    else:
+        sequence, moves = longest_zero_sum([effect for effect in effects.by_effect if effect != NEUTRAL])
+        sequences = [sequence]
+    if moves < 2:
+        # No edge changes a known count.
+        sequences, moves = [[NEUTRAL]], 1
+    for sequence in sequences:
+        witness = _without_cancelling(effects, sequence)
+        if _distance(witness, graph.size) == change * moves:
+            return ConstraintSensitivity(change * moves, True, moves, effects.sparse, witness)
+    witness = tuple(effects.by_effect[effect][0] for effect in sequences[0])
+    return ConstraintSensitivity(change * moves, False, moves, effects.sparse, witness)
+
+
+def _policy_graph_walks(effects: Effects, policy: Policy) -> tuple[list[Walk], int]:
+    links = nx.Graph()
+    links.add_nodes_from(effects.kept)
+    ports = set()
+    for lifted, lowered in effects.by_effect:
+        if lifted and lowered:
+            links.add_edge(lifted[0], lowered[0])
+        elif lifted:
+            ports.add(lifted[0])
+    order = sorted(effects.kept, key=lambda index: int(np.argmax(policy.constraints[index].counted)))
+    return longest_walks(links, ports, order)
+
+
+def _effects_along(walk: Walk) -> list[Effect]:
+    """Return what the moves along a walk of the policy graph lift and lower: q → q' lifts q and lowers q'."""
+    stops: list[tuple[int, ...]] = [(node,) for node in walk.nodes]
+    stops = [*stops, stops[0]] if walk.cyclic else [(), *stops, ()]
+    return list(zip(stops, stops[1:], strict=False))
+
+
+def _without_cancelling(effects: Effects, sequence: Sequence[Effect]) -> tuple[Edge, ...]:
+    """Return an edge for each effect such that no value is left by one record and taken up by another, or nothing."""
+    choices = [effects.candidates(effect) for effect in sequence]
+    trials = 0
+
+    def extend(moves: tuple[Edge, ...], left: frozenset[int], taken: frozenset[int]) -> Iterator[tuple[Edge, ...]]:
+        nonlocal trials
+        if len(moves) == len(choices):
+            yield moves
+            return
+        for x, y in choices[len(moves)]:
+            trials += 1
+            if trials > _TRIALS:
+                return
+            if x not in taken and y not in left:
+                yield from extend((*moves, (x, y)), left | {x}, taken | {y})
+
+    return next(extend((), frozenset(), frozenset()), ())
+
+
+def _distance(moves: tuple[Edge, ...], null: int) -> int:
+    change: dict[int, int] = {}
+    for x, y in moves:
+        change[x] = change.get(x, 0) - 1
+        change[y] = change.get(y, 0) + 1
+    return sum(abs(by) for value, by in change.items() if value != null)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
 from mechdesign.model._arrays import read_only
 
-__all__ = ["Constraint", "as_constraints"]
+__all__ = ["Constraint", "as_constraints", "marginal_constraints"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,38 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError("constraints", "is not a list", value=given, bound="0/1 arrays, or pairs (array, count)")
     return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
+
+
+def marginal_constraints(
+    domain: Domain, names: Sequence[str], table: ArrayLike | None = None
+) -> list[NDArray[np.bool_] | tuple[NDArray[np.bool_], int]]:
+    """Return the constraints that the marginal table of some attributes is publicly known.
+
+    >>> domain = Domain({"age": range(3), "sex": ["f", "m"]})
+    >>> [array.astype(int).tolist() for array in marginal_constraints(domain, ["sex"])]
+    [[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]
+
+    Args:
+        domain: the values.
+        names: the attributes of the table.
+        table: its counts, with one axis for each of them; unless given they are only said to be known.
+
+    Returns:
+        One 0/1 array for each cell of the table, or pairs (array, known count), in the order of the cells.
+    """
+    if isinstance(names, str) or not names:
+        raise InputError("names", "is not a list of attributes", value=names, bound="at least one")
+    axes = [domain.names.index(domain.attribute(name).name) for name in names]
+    shape = tuple(domain.shape[axis] for axis in axes)
+    codes = np.unravel_index(np.arange(domain.size), domain.shape)
+    cells = np.ravel_multi_index([codes[axis] for axis in axes], shape)
+    arrays = [cells == cell for cell in range(int(np.prod(shape)))]
+    if table is None:
+        return list(arrays)
+    known = np.asarray(table)
+    if known.shape != shape:
+        raise InputError("table", "has the wrong shape", value=known.shape, bound=str(shape))
+    return list(zip(arrays, known.ravel().tolist(), strict=True))
 
 
 def _constraint(entry: object, size: int, path: str) -> Constraint:

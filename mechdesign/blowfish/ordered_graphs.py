@@ -91,7 +91,7 @@ class OrderedGraph(SecretGraph):
         """Return the largest |w_x − w_y| over the edges."""
         if within is not None:
             return super().spread(weights, within)
-        return largest_of((_highest_sum(-w, w, self.reach) for w in (weights, -weights)))
+        return largest_of(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different points."""
@@ -232,14 +232,16 @@ class ThresholdGraph(SecretGraph):
         stride = self.size
         for length, axis in zip(self.shape, self.positions, strict=True):
             stride //= length
-            numbers = np.arange(self.size)
-            place = numbers // stride % length
-            if axis is None or length == 1:
-                continue
-            x = numbers[np.append(np.diff(axis) <= self.limit, False)[place]]
-            crosses = np.flatnonzero(labels[x] != labels[x + stride]) if labels is not None else np.arange(len(x))
-            if len(crosses):
-                return int(x[crosses[0]]), int(x[crosses[0]] + stride)
+            near = np.flatnonzero(np.diff(axis) <= self.limit) if axis is not None else np.zeros(0, dtype=np.int64)
+            if labels is None and len(near):
+                return int(near[0] * stride), int((near[0] + 1) * stride)
+            if labels is not None and len(near):
+                table = labels.reshape(-1, length, stride)
+                crosses = np.argwhere(table[:, near] != table[:, near + 1])
+                if len(crosses):
+                    before, step, after = crosses[0].tolist()
+                    x = (before * length + int(near[step])) * stride + after
+                    return x, x + stride
         return None
 
     def components(self) -> Integers:

@@ -157,7 +157,13 @@ class Policy:
             raise InputError("unbounded", "is not a truth value", value=unbounded, bound="True or False")
         if unbounded and not graph.has_null:
             graph = UnionGraph((graph, NullGraph(domain.size)))
-        return cls(domain, graph, as_constraints(constraints, domain.size), unbounded)
+        known = as_constraints(constraints, domain.size)
+        if any(constraint.known is not None for constraint in known):
+            # The integer program is loaded only where there is something to decide.
+            from mechdesign.blowfish.contradictions import check_consistent
+
+            check_consistent(known, domain.size)
+        return cls(domain, graph, known, unbounded)
 
     @property
     def steps(self) -> int | None:
@@ -192,6 +198,23 @@ which changes from one value of age to the next or the previous one.
             f"where every record that differs changes {change}, and no smaller part of these changes alone would lead "
             f"to a database that agrees with {known}."
         )
+
+    def check_counts(self, counts: ArrayLike) -> None:
+        """Raise `InputError` if a histogram, shape (|T|,), does not have the publicly known counts."""
+        histogram = np.asarray(counts)
+        if histogram.shape != (self.domain.size,):
+            raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
+        for index, constraint in enumerate(self.constraints):
+            found = histogram[constraint.counted].sum().item()
+            if constraint.known is not None and found != constraint.known:
+                # What the data have instead is not shown: it is not publicly known.
+                raise InputError(
+                    f"constraints[{index}]",
+                    "does not hold for the data",
+                    value=constraint.known,
+                    bound="the count that the data have",
+                    remedy="correct the known count, or leave the constraint out",
+                )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
         """Return the policy-specific global sensitivity of a query: see `mechdesign.blowfish.sensitivity`.
