@@ -30,7 +30,7 @@ def hierarchical_levels(size: int, fanout: int) -> list[_Floats]:
     while width < size:
         levels.append(_blocks(size, width, size))
         width *= fanout
-    return [np.ones((1, size)), *reversed(levels)] if size > 1 else [np.ones((1, size))]
+    return [np.ones((1, size)), *reversed(levels)]
 
 
 def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[_Floats]:
@@ -52,8 +52,8 @@ def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[_Flo
 def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, norm: int) -> _Floats:
     """Weight the levels of a strategy for the least error at a given privacy.
 
-    Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)^2 over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l² for
-    the ℓ2 norm, where s_l is the sensitivity of level l.
+    Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
+    for the ℓ2 norm, where s_l is the sensitivity of level l.
 
     Args:
         levels: the rows of each level, on the values; those outside the span of the edges are left out.
@@ -64,7 +64,7 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     Returns:
         The weighted rows in the coordinates of the forest, shape (k, d).
     """
-    parts = [part[np.abs(part).max(axis=1) > 0] for part in map(space.differences, levels)]
+    parts: list[_Floats] = [part[np.abs(part).max(axis=1) > 0] for part in map(space.differences, levels)]
     parts = [part for part in parts if len(part)]
     if len(parts) == 1:
         return parts[0]
@@ -78,7 +78,7 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
         inverse = cho_solve(factor, gram, check_finite=False)
         trace = float(np.trace(inverse))
         curvature = cho_solve(factor, inverse.T, check_finite=False)
-        slopes = np.array([-2 * square * float((part * curvature).sum()) for square, part in zip(squares, grams, strict=True)])
+        slopes = -2 * squares * np.array([float((part * curvature).sum()) for part in grams])
         shares = np.exp(logs) * changes if norm == 1 else squares * changes
         power = 2.0 if norm == 1 else 1.0
         return np.log(trace) + power * np.log(shares.sum()), slopes / trace + 2 * shares / shares.sum()
@@ -86,7 +86,7 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     start = np.zeros(len(parts))
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 15, "maxfun": 25})
     weights = np.exp(found.x - found.x.max())
-    return np.concatenate([weight * part for weight, part in zip(weights, parts, strict=True)])
+    return np.vstack([weight * part for weight, part in zip(weights, parts, strict=True)])
 
 
 def largest_change(rows: _Floats, space: EdgeSpace, norm: int) -> float:
@@ -114,4 +114,5 @@ def _blocks(size: int, width: int, period: int) -> _Floats:
     values = np.arange(size)
     labels = (values // period) * (-(-period // width)) + (values % period) // width
     _, numbers = np.unique(labels, return_inverse=True)
-    return (numbers == np.arange(numbers.max() + 1)[:, None]).astype(float)
+    indicators: _Floats = (numbers == np.arange(numbers.max() + 1)[:, None]).astype(float)
+    return indicators

@@ -58,12 +58,14 @@ class EdgeSpace:
     @cached_property
     def totals(self) -> _Floats:
         """Return the queries outside the span, one 0/1 row per component whose total no edge changes."""
-        return (self.component[None, :] == self.free[:, None]).astype(float)
+        totals: _Floats = (self.component[None, :] == self.free[:, None]).astype(float)
+        return totals
 
     def differences(self, rows: _Floats) -> _Floats:
         """Return the rows' differences along the forest, shape (k, d)."""
         padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
-        return padded[:, self.children] - padded[:, self.parents]
+        result: _Floats = padded[:, self.children] - padded[:, self.parents]
+        return result
 
     def congruence(self, matrix: _Floats) -> _Floats:
         """Return TᵀMT for a symmetric M on values, with T the differences along the forest."""
@@ -79,7 +81,8 @@ class EdgeSpace:
     def centred(self, rows: _Floats) -> _Floats:
         """Return the rows' orthogonal projections on the span of the edges."""
         sums = rows @ self.totals.T
-        return rows - (sums / self.totals.sum(axis=1)) @ self.totals
+        result: _Floats = rows - (sums / self.totals.sum(axis=1)) @ self.totals
+        return result
 
     def laplacian(self, weights: _Floats) -> _Floats:
         """Return Σ w_e (e_x − e_y)(e_x − e_y)ᵀ over the edges, shape (size + 1, size + 1)."""
@@ -109,7 +112,8 @@ def edge_space(size: int, edges: _Integers) -> EdgeSpace:
     roots = {int(labels[size]): size}
     for value in range(size):
         roots.setdefault(int(labels[value]), value)
-    order, parent = [], np.full(nodes, -1, dtype=np.int64)
+    order: list[int] = []
+    parent = np.full(nodes, -1, dtype=np.int64)
     for root in roots.values():
         reached, before = breadth_first_order(tree, root, directed=False)
         order.extend(int(node) for node in reached[1:])

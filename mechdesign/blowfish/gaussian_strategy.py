@@ -173,7 +173,8 @@ def _moved(edges: _Integers, mirror: _Integers) -> _Integers:
 
 
 def _keys(edges: _Integers, size: int) -> _Integers:
-    return edges.min(axis=1) * (size + 1) + edges.max(axis=1)
+    keys: _Integers = edges.min(axis=1) * (size + 1) + edges.max(axis=1)
+    return keys
 
 
 def _blocks(gram: _Floats, size: int, mirrors: Sequence[_Integers]) -> list[tuple[_Floats, csr_array]]:
@@ -185,7 +186,7 @@ def _blocks(gram: _Floats, size: int, mirrors: Sequence[_Integers]) -> list[tupl
     largest = max(float(np.abs(gram).max()), 1e-300)
     blocks = []
     for basis in bases:
-        values, vectors = eigh(basis.T @ (basis.T @ gram).T)
+        values, vectors = eigh(np.asarray(basis.T @ (basis.T @ gram).T))
         kept = values > _RANK * max(float(values[-1]), largest)
         if kept.any():
             blocks.append((np.sqrt(values[kept])[:, None] * vectors[:, kept].T, basis))
@@ -194,19 +195,9 @@ def _blocks(gram: _Floats, size: int, mirrors: Sequence[_Integers]) -> list[tupl
 
 def _part(basis: csr_array, flip: csr_array, sign: int) -> csr_array | None:
     """Return an orthonormal basis of the even (or odd) vectors among those that the sparse columns of `basis` span."""
-    moved = (basis + sign * (flip @ basis)).tocsc()
-    moved.eliminate_zeros()
-    columns, seen = [], set()
-    for column in range(moved.shape[1]):
-        rows = moved.indices[moved.indptr[column] : moved.indptr[column + 1]]
-        support = frozenset(rows.tolist())
-        if len(rows) and support not in seen:
-            seen.add(support)
-            entries = moved.data[moved.indptr[column] : moved.indptr[column + 1]]
-            columns.append((rows, entries / np.linalg.norm(entries)))
-    if not columns:
-        return None
-    indptr = np.cumsum([0] + [len(rows) for rows, _ in columns])
-    indices = np.concatenate([rows for rows, _ in columns])
-    data = np.concatenate([entries for _, entries in columns])
-    return csr_array(coo_array((data, (indices, np.repeat(np.arange(len(columns)), np.diff(indptr)))), shape=(basis.shape[0], len(columns))))
+    moved = (basis + sign * (flip @ basis)).toarray()
+    moved = moved[:, np.abs(moved).max(axis=0) > 0]
+    # The vectors of a basis have disjoint supports, so that their first entries tell them apart.
+    _, kept = np.unique(np.argmax(moved != 0, axis=0), return_index=True)
+    moved = moved[:, kept]
+    return csr_array(moved / np.linalg.norm(moved, axis=0)) if moved.size else None

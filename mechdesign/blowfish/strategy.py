@@ -10,17 +10,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 
+from .budget import Budget, LedgerLike
 from .classical_strategies import decoder, squared_error
 from .edge_space import EdgeSpace, edge_space
-from .policy import Policy
 from .linear_queries import linear
 from .numbers import as_lattice
+from .policy import Policy
+from .release import Release
 from .strategy_bound import StrategyBound, certified_bound
 from .strategy_candidates import KINDS, Candidate, candidate, program
+from .strategy_release import release_workload
 from .workload import Workload, as_workload
 
 __all__ = ["Strategy", "strategy"]
@@ -69,7 +71,7 @@ class Strategy:
     @property
     def matrix(self) -> _Floats:
         """Return the strategy A, shape (k, |T|): the noisy rows only, within the span of the edges."""
-        return self.space.centred(self.rows * float(self.unit))
+        return self.space.centred((self.rows * float(self.unit)).astype(np.float64))
 
     @property
     def exact_rows(self) -> _Floats:
@@ -85,8 +87,8 @@ class Strategy:
         if count == 1:
             return "The number of records is not protected by the policy and is released exactly."
         return (
-            f"The numbers of records in the {count} components of the policy's graph are not protected and are released "
-            "exactly."
+            f"The numbers of records in the {count} components of the policy's graph are not protected and are "
+            "released exactly."
         )
 
     @property
@@ -149,28 +151,56 @@ class Strategy:
         result: _Floats = np.sqrt(law.variance * self.workload.variances(spread @ spread.T))
         return result
 
+    def release(
+        self,
+        data: object,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        ledger: LedgerLike | None = None,
+        rng: np.random.Generator | int | None = None,
+        confidence: object = Fraction(19, 20),
+    ) -> Release:
+        """Answer the workload from a table.
+
+        Args:
+            data: the table, as for `Domain.indices`.
+            epsilon: ε in nats, for Laplace noise.
+            rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
+            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+            confidence: of the interval of each answer on its own.
+
+        Returns:
+            The answers with their standard errors and intervals, what was spent and what is protected, in words.
+
+        Raises:
+            InputError: a value outside the domain, no record, or a budget of the other kind.
+            BudgetExceededError: the ledger refuses.
+        """
+        return release_workload(self, data, epsilon=epsilon, rho=rho, ledger=ledger, rng=rng, confidence=confidence)
+
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
-        if (epsilon is None) == (rho is None):
+        budget = Budget.of(epsilon, rho)
+        if self.noise == "laplace":
+            if budget.epsilon is None:
+                raise InputError(
+                    "rho",
+                    "does not measure Laplace noise",
+                    value=rho,
+                    bound="epsilon",
+                    remedy='ε-privacy implies ρ-zCDP with ρ = ε²/2: give epsilon = √(2ρ), or use noise="gaussian"',
+                )
+            return budget.epsilon
+        if budget.rho is None:
             raise InputError(
-                "budget",
-                "is missing" if epsilon is None else "is given twice",
-                bound="epsilon for Laplace noise, rho for Gaussian noise",
+                "epsilon",
+                "does not measure Gaussian noise, which is ε-private for no ε",
+                value=epsilon,
+                bound="rho",
+                remedy='give rho, or use noise="laplace"',
             )
-        if self.noise == "laplace" and epsilon is None:
-            raise InputError(
-                "rho", "does not measure Laplace noise", value=rho, bound="epsilon",
-                remedy="ε-privacy implies ρ-zCDP with ρ = ε²/2: give epsilon = √(2ρ), or use noise=\"gaussian\"",
-            )
-        if self.noise == "gaussian" and rho is None:
-            raise InputError(
-                "epsilon", "does not measure Gaussian noise, which is ε-private for no ε", value=epsilon, bound="rho",
-                remedy="give rho, or use noise=\"laplace\"",
-            )
-        path, given = ("epsilon", epsilon) if rho is None else ("rho", rho)
-        budget = exact(given, path)
-        if budget <= 0:
-            raise InputError(path, "is not positive", value=given, bound="> 0")
-        return budget
+        return budget.rho
 
 
 def strategy(
@@ -187,8 +217,8 @@ def strategy(
     limit within `tolerance` of it; for Laplace noise the best of several known ones, which may stay above the limit.
 
     Args:
-        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of numbers
-            of values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
+        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
+            numbers of values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
         policy: what is protected, without count constraints.
         noise: "gaussian" or "laplace".
         kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
@@ -207,28 +237,45 @@ def strategy(
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
     if not isinstance(policy, Policy):
-        raise InputError("policy", "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy")
+        raise InputError(
+            "policy", "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy"
+        )
     if policy.constraints:
         raise InputError(
-            "policy", "has count constraints", value=len(policy.constraints), bound="none for a strategy",
+            "policy",
+            "has count constraints",
+            value=len(policy.constraints),
+            bound="none for a strategy",
             remedy="several records of neighbours then differ: release a histogram",
         )
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
-            "policy", "has too many values", value=policy.domain.size, bound=f"at most {_LARGEST_SIZE} for a strategy",
+            "policy",
+            "has too many values",
+            value=policy.domain.size,
+            bound=f"at most {_LARGEST_SIZE} for a strategy",
             remedy="release an ordered hierarchical histogram, or group values",
         )
+    if not 0 < tolerance < 1:
+        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
     queries = as_workload(workload, policy.domain)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
+    law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
     if not _protected(queries, space):
-        return _exact_strategy(queries, policy, noise, space)
+        return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    found = [one for name in (KINDS if kind == "auto" else (kind,)) if (one := candidate(name, programme, norm))]
+    # The Gaussian optimum leaves the others no more than the tolerance: their budgets need no optimising.
+    balance = noise == "laplace" or kind != "auto"
+    kinds = KINDS if kind == "auto" else (kind,)
+    found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
     if not found:
         raise InputError(
-            "kind", "does not fit the policy", value=kind, bound="edges between values more than one number apart, not all"
+            "kind",
+            "does not fit the policy",
+            value=kind,
+            bound="edges between values more than one number apart",
         )
     found.sort(key=lambda one: one.error)
     best = found[0]
@@ -244,7 +291,7 @@ def strategy(
     reason += f": {ratios[0][2]:.6g} times the proven limit"
     trace = squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
-        queries, policy, noise, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
+        queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
     )
 
 
@@ -259,9 +306,9 @@ def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSp
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
     reason = "the policy protects nothing of the workload: all answers are exact"
+    rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
     return Strategy(
-        queries, policy, noise, "exact", reason, (), np.zeros((0, size), dtype=np.int64), Fraction(1), Fraction(0), bound,
-        space, np.zeros((rank, 0)), 0.0,
+        queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
     )
 
 

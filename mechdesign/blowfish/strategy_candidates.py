@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,18 +104,19 @@ def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolera
     return Program(workload, space, gram, basis, best)
 
 
-def candidate(kind: str, programme: Program, norm: int) -> Candidate | None:
+def candidate(kind: str, programme: Program, norm: int, *, balance: bool = True) -> Candidate | None:
     """Return the best strategy of a kind, or None where the kind does not fit the policy.
 
     Args:
         kind: one of `KINDS`.
         programme: the workload and the edges.
         norm: 1 for Laplace, 2 for Gaussian noise.
+        balance: whether to optimise the budgets of the levels of trees.
     """
-    return _BUILDERS[kind](programme, norm)
+    return _BUILDERS[kind](programme, norm, balance)
 
 
-def _optimal(programme: Program, norm: int) -> Candidate:
+def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
     space, basis = programme.space, programme.basis
     gram = space.congruence(programme.best.gram)
     if basis is not None:
@@ -132,21 +133,21 @@ def _optimal(programme: Program, norm: int) -> Candidate:
     return _best([("optimal", words, root) for root in roots], programme, norm, basis)
 
 
-def _identity(programme: Program, norm: int) -> Candidate:
+def _identity(programme: Program, norm: int, balance: bool) -> Candidate:
     return _rows("identity", "the count of every value", identity(programme.space.size), programme, norm)
 
 
-def _prefix(programme: Program, norm: int) -> Candidate:
+def _prefix(programme: Program, norm: int, balance: bool) -> Candidate:
     return _rows("prefix", "the cumulative counts", prefixes(programme.space.size), programme, norm)
 
 
-def _hierarchical(programme: Program, norm: int) -> Candidate:
+def _hierarchical(programme: Program, norm: int, balance: bool) -> Candidate:
     size = programme.space.size
     trees = {fanout: hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
-    return _balanced("hierarchical", "a tree", trees, programme, norm)
+    return _balanced("hierarchical", "a tree", trees, programme, norm, balance)
 
 
-def _ordered_hierarchical(programme: Program, norm: int) -> Candidate | None:
+def _ordered_hierarchical(programme: Program, norm: int, balance: bool) -> Candidate | None:
     size, edges = programme.space.size, programme.space.edges
     inner = edges[edges.max(axis=1) < size]
     theta = int(np.abs(inner[:, 0] - inner[:, 1]).max()) if len(inner) else size
@@ -155,10 +156,11 @@ def _ordered_hierarchical(programme: Program, norm: int) -> Candidate | None:
     trees = {
         fanout: ordered_hierarchical_levels(size, theta, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < theta
     }
-    return _balanced("ordered-hierarchical", f"cumulative counts at every {theta} values and trees", trees, programme, norm)
+    words = f"cumulative counts at every {theta} values and trees"
+    return _balanced("ordered-hierarchical", words, trees, programme, norm, balance)
 
 
-_BUILDERS: dict[str, Callable[[Program, int], Candidate | None]] = {
+_BUILDERS: dict[str, Callable[[Program, int, bool], Candidate | None]] = {
     "optimal": _optimal,
     "identity": _identity,
     "prefix": _prefix,
@@ -167,13 +169,18 @@ _BUILDERS: dict[str, Callable[[Program, int], Candidate | None]] = {
 }
 
 
-def _balanced(kind: str, words: str, trees: dict[int, list[_Floats]], programme: Program, norm: int) -> Candidate:
+def _balanced(
+    kind: str, words: str, trees: dict[int, list[_Floats]], programme: Program, norm: int, balance: bool
+) -> Candidate:
     """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
     equal = []
     for fanout, levels in trees.items():
         rows = programme.space.differences(np.concatenate(levels))
         equal.append((kind, str(fanout), rows[np.abs(rows).max(axis=1) > 0]))
-    fanout = int(_best(equal, programme, norm).detail)
+    least = _best(equal, programme, norm)
+    fanout = int(least.detail)
+    if not balance:
+        return replace(least, detail=f"{words} of fan-out {fanout}, equal budgets")
     rows = balanced_levels(trees[fanout], programme.space, programme.gram, norm)
     return _best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,16 @@ from mechdesign.errors import InputError
 
 from .domain import Domain
 
-__all__ = ["MatrixQueries", "RangeQueries", "Workload", "all_ranges", "as_workload", "identity", "marginals", "prefixes"]
+__all__ = [
+    "MatrixQueries",
+    "RangeQueries",
+    "Workload",
+    "all_ranges",
+    "as_workload",
+    "identity",
+    "marginals",
+    "prefixes",
+]
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -53,6 +63,10 @@ class Workload(ABC):
     @abstractmethod
     def matrix(self) -> _Floats:
         """Return W, shape (count, size)."""
+
+    @abstractmethod
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return what names each query: arrays of shape (count,) by heading."""
 
     @abstractmethod
     def answers(self, histogram: NDArray[Any]) -> _Floats:
@@ -96,6 +110,10 @@ class RangeQueries(Workload):
         values = np.arange(self.size)
         return ((values >= self.low[:, None]) & (values <= self.high[:, None])).astype(float)
 
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the ends of the ranges."""
+        return {"low": self.low.copy(), "high": self.high.copy()}
+
     def answers(self, histogram: NDArray[Any]) -> _Floats:
         """Return the ranges' counts."""
         sums = np.concatenate([[0.0], np.cumsum(histogram, dtype=float)])
@@ -113,10 +131,11 @@ class RangeQueries(Workload):
 
 @dataclass(frozen=True, eq=False)
 class MatrixQueries(Workload):
-    """Queries given by their coefficients, a sparse matrix of shape (count, size)."""
+    """Queries given by their coefficients, a sparse matrix of shape (count, size), and perhaps a name for each."""
 
     rows: sparse.csr_array
     phrase: str = "given queries"
+    names: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -147,6 +166,10 @@ class MatrixQueries(Workload):
         """Return W."""
         result: _Floats = self.rows.toarray()
         return result
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the names of the queries, or their numbers."""
+        return {"query": np.array(self.names) if self.names else np.arange(self.count)}
 
     def answers(self, histogram: NDArray[Any]) -> _Floats:
         """Return Wh."""
@@ -198,18 +221,21 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
     if not tables:
         raise InputError("ways", "holds no table", bound="at least one")
     codes = np.unravel_index(np.arange(domain.size), domain.shape)
-    parts = []
+    parts, labels = [], []
     for index, table in enumerate(tables):
         for name in table:
             if name not in names:
-                raise InputError(f"ways[{index}]", "is not in the domain", value=name, bound=f"one of {', '.join(names)}")
+                raise InputError(f"ways[{index}]", "is unknown", value=name, bound=f"one of {', '.join(names)}")
         axes = [names.index(name) for name in table]
         lengths = tuple(domain.shape[axis] for axis in axes)
-        cell = np.ravel_multi_index(tuple(codes[axis] for axis in axes), lengths) if axes else np.zeros(domain.size, int)
-        ones = np.ones(domain.size)
-        parts.append(sparse.csr_array((ones, (cell, np.arange(domain.size))), shape=(int(np.prod(lengths)), domain.size)))
+        chosen = tuple(codes[axis] for axis in axes)
+        cell = np.ravel_multi_index(chosen, lengths) if axes else np.zeros(domain.size, dtype=np.int64)
+        shape = (math.prod(lengths), domain.size)
+        parts.append(sparse.csr_array((np.ones(domain.size), (cell, np.arange(domain.size))), shape=shape))
+        cells = itertools.product(*(domain.attributes[axis].values for axis in axes))
+        labels += [", ".join(f"{name} = {value}" for name, value in zip(table, cell, strict=True)) for cell in cells]
     shown = "; ".join(" × ".join(table) or "total" for table in tables)
-    return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}")
+    return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}", tuple(labels))
 
 
 def as_workload(workload: object, domain: Domain) -> Workload:
@@ -274,12 +300,12 @@ def _range_list(pairs: Sequence[tuple[Any, ...]], size: int) -> RangeQueries:
 
 def _coefficients(workload: Any) -> MatrixQueries:
     try:
-        rows = workload if sparse.issparse(workload) else np.atleast_2d(np.asarray(workload))
+        rows: Any = workload if sparse.issparse(workload) else np.atleast_2d(np.asarray(workload))
         if rows.dtype.kind not in "biuf":
             raise TypeError(f"an array of {rows.dtype} was given")
         if rows.ndim != 2:
             raise TypeError(f"an array with {rows.ndim} axes was given")
-        matrix = sparse.csr_array(rows, dtype=float)
+        matrix: Any = sparse.csr_array(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
             "workload", f"is no matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
@@ -291,7 +317,9 @@ def _coefficients(workload: Any) -> MatrixQueries:
 
 def _listed(ways: object) -> list[Any]:
     if isinstance(ways, str | bytes) or not isinstance(ways, Iterable):
-        raise InputError("ways", "is no list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]')
+        raise InputError(
+            "ways", "is no list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
+        )
     tables = list(ways)
     for index, table in enumerate(tables):
         if isinstance(table, str | bytes) or not isinstance(table, Iterable):
