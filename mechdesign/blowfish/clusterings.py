@@ -1,8 +1,8 @@
 """Sensitivity of the queries of k-means: how many records each cluster has, and what they add up to.
 
-A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', with o and o'
-the points that the sums are taken about, so that the distance ‖x − y‖ that Lemma 6.1 of Blowfish (He et al. 2014) counts
-is not enough: on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
+A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', with o and
+o' the points that the sums are taken about, so that the distance ‖x − y‖ that Lemma 6.1 of Blowfish (He et al. 2014)
+counts is not enough: on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
 """
 
 from __future__ import annotations
@@ -207,9 +207,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     finer = math.lcm(2, *(value.denominator for row in points for value in row))
     largest = max(abs(value) for row in points for value in row)
     if finer >= 1 << 24 or largest * finer >= 1 << 28:
-        raise InputError(
-            "origins", "have too many digits for exact sums", remedy="round them to the step of the domain"
-        )
+        raise InputError("origins", "have too many digits for exact sums", remedy="round them to the domain's step")
     box = _box(domain, finer)
     rows = []
     for column, (i, attribute) in enumerate(axes):

@@ -1,13 +1,15 @@
 """Sensitivity of the histogram where counts are publicly known (Blowfish, He et al. 2014, section 8).
 
-Two databases that agree with the known counts may differ in several records at once: what one move along an edge does to
-a known count, another has to undo. How many moves can depend on each other so is a question about the *policy graph*
-G_P of the constraints (see `longest_walks`): if every move lifts at most one known count and lowers at most one (the
-constraints are *sparse*), moves that cannot be taken apart are a simple cycle, or a simple path from v⁺ to v⁻, of G_P.
+Two databases that agree with the known counts may differ in several records at once: what one move along an edge does
+to a known count, another has to undo. How many moves can depend on each other in this way is a question about the
+*policy graph* G_P of the constraints (see `longest_walks`): if every move lifts at most one known count and lowers at
+most one (the constraints are *sparse*), moves that cannot be taken apart form a simple cycle, or a simple path from v⁺
+to v⁻, of G_P.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -65,8 +67,8 @@ def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
     alone = counts(graph, None)
     change = int(alone.power)
     if not change or not policy.constraints:
-        witness = () if alone.edge is None else (alone.edge,)
-        return ConstraintSensitivity(change, True, min(change, 1), True, witness)
+        single = () if alone.edge is None else (alone.edge,)
+        return ConstraintSensitivity(change, True, min(change, 1), True, single)
     effects = Effects.of(graph, policy.constraints)
     if effects.sparse:
         walks, moves = _policy_graph_walks(effects, policy)
@@ -102,7 +104,7 @@ def _effects_along(walk: Walk) -> list[Effect]:
     """Return what the moves along a walk of the policy graph lift and lower: q → q' lifts q and lowers q'."""
     stops: list[tuple[int, ...]] = [(node,) for node in walk.nodes]
     stops = [*stops, stops[0]] if walk.cyclic else [(), *stops, ()]
-    return list(zip(stops, stops[1:], strict=False))
+    return list(itertools.pairwise(stops))
 
 
 def _without_cancelling(effects: Effects, sequence: Sequence[Effect]) -> tuple[Edge, ...]:

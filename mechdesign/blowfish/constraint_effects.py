@@ -47,8 +47,8 @@ class Effects:
 
     Attributes:
         graph: the secret graph.
-        labels: the kind of each node, the null node included, shape (|T| + 1,): values of one kind are in the same atom,
-            and in the same part where parts are given.
+        labels: the kind of each node, the null node included, shape (|T| + 1,): values of one kind are in the same
+            atom, and in the same part where parts are given.
         counted: which constraints count each kind, shape (kinds, constraints); none counts the null node.
         kept: the constraints that matter: no edge affects the others, or every edge affects them like, or exactly
             opposite to, an earlier one.

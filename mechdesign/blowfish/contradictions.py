@@ -32,8 +32,8 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
 def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
     """Return a set of constraints whose known counts no table can have together, none of which can be left out.
 
-    Decides whether there are whole numbers n_a >= 0 of records in each atom with Σ_a Q[q, a] n_a = count of q; a minimal
-    set follows by leaving out one constraint after the other.
+    Decides whether there are whole numbers n_a >= 0 of records in each atom with Σ_a Q[q, a] n_a = count of q; a
+    minimal set follows by leaving out one constraint after the other.
 
     Returns:
         The numbers of the constraints, in order; empty where the counts agree with some table.
@@ -64,7 +64,7 @@ def _possible(counted: NDArray[np.float64], answers: NDArray[np.float64]) -> boo
     """Say whether some table has the counts; a yes is checked in whole numbers."""
     result = optimize.milp(
         np.zeros(counted.shape[1]),
-        integrality=np.ones(counted.shape[1]),
+        integrality=np.ones(counted.shape[1], dtype=np.int64),
         bounds=optimize.Bounds(0, float(answers.max())),
         constraints=optimize.LinearConstraint(counted, answers, answers),
     )

@@ -9,6 +9,7 @@ between two ports, or a single port, with one edge more at either end.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def _in_order(part: nx.Graph, ports: set[int], order: list[int]) -> Iterator[Wal
     inner = [node for node in order if node not in ports]
     outer = [node for node in order if node in ports]
     for nodes in (order, outer[:1] + inner + outer[1:]):
-        if all(part.has_edge(a, b) for a, b in zip(nodes, nodes[1:], strict=False)):
+        if all(part.has_edge(a, b) for a, b in itertools.pairwise(nodes)):
             if nodes[0] in ports and nodes[-1] in ports:
                 yield Walk(tuple(nodes), False)
             if len(nodes) > 2 and part.has_edge(nodes[-1], nodes[0]):

@@ -24,7 +24,8 @@ class Lattice:
     """A matrix `entries` × `unit`.
 
     Attributes:
-        entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object), or floats.
+        entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object) or
+            floats.
         unit: the unit, positive.
         floats: whether the matrix was given in floats.
     """
@@ -74,7 +75,7 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 
 def root_up(power: Fraction) -> float:
-    """Return a float, the least or next to it, whose square and whose printed decimal's square are not below `power`."""
+    """Return about the least float whose square, and whose printed decimal's square, is not below `power`."""
     number = math.sqrt(nearest(power))
     for _ in range(2):
         number = math.nextafter(number, 0)

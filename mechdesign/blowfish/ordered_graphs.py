@@ -48,7 +48,7 @@ class OrderedGraph(SecretGraph):
         return len(self.reach)
 
     @cached_property
-    def steps(self) -> int | None:  # type: ignore[override]
+    def steps(self) -> int | None:
         """Return θ if exactly the values at most θ numbers apart are joined, else None."""
         numbers = np.arange(self.size)
         theta = int(self._widths.max())

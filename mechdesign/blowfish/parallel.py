@@ -63,15 +63,11 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
             continue
         shown = (int(critical[0, 0]), int(critical[0, 1]))
         if labels is None:
-            reason = (
-                f"People in different groups may change constraint {index} together, each undoing the other's change."
-            )
+            reason = f"People in different groups may change the count of constraints[{index}] and restore it together."
             return ParallelComposition(False, reason, index, shown)
         touched = np.unique(labels[critical].max(axis=1))
         if len(touched) > 1:
-            reason = (
-                f"Records in {len(touched)} parts may change constraint {index} together, undoing each other's change."
-            )
+            reason = f"Records in {len(touched)} parts may change the count of constraints[{index}] and restore it."
             return ParallelComposition(False, reason, index, shown)
     if not policy.constraints:
         return ParallelComposition(True, "Two neighbouring databases differ in a single record.")

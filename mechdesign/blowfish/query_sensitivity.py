@@ -40,7 +40,7 @@ class Sensitivity:
         norm: 1 or 2.
         power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the truth.
         exact: whether `power` is the truth itself; if not, it is a proven upper bound.
-        witness: an edge (x, y) of the secret graph whose move changes the answer most, |T| being the null node, or None.
+        witness: an edge (x, y) of the secret graph whose move changes the answer most (|T| is the null node), or None.
     """
 
     value: int | float | Fraction
@@ -155,9 +155,7 @@ def _sum(policy: Policy, name: str | None, norm: int) -> Found:
             break
         stride *= other.size
     weights = attribute.positions[np.arange(domain.size) // stride % attribute.size]
-    found = linear(policy.secret_graph, Lattice(weights[None], attribute.unit), 1)
-    floats = any(isinstance(value, float) for value in attribute.values[:1])
-    return replace(found, power=found.power**norm, floats=floats)
+    return linear(policy.secret_graph, Lattice(weights[None], attribute.unit), norm)
 
 
 def _under_constraints(policy: Policy, found: Found, norm: int, histogram: bool) -> Found:

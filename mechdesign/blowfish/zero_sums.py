@@ -19,10 +19,10 @@ def longest_zero_sum(effects: Sequence[Effect]) -> tuple[list[Effect], int]:
     """Return a longest sequence of effects that add up to nothing while no smaller part of them does, and a bound.
 
     The sequences are the minimal solutions of Σ n_f f = 0 in natural numbers, enumerated by length after Contejean and
-    Devie (1994): a partial sum s is extended by f only if s·f < 0, which reaches all of them. Where that takes more than
-    `SEARCH_STEPS` steps the longest found so far is returned with the bound (2r + 1)^r, r the rank of the effects: by
-    Steinitz's lemma the effects can be put in an order in which all partial sums lie in a cube of side 2r + 1, and two
-    equal ones would enclose a smaller zero sum.
+    Devie (1994): a partial sum s is extended by f only if s·f < 0, which reaches all of them. Where that takes more
+    than `SEARCH_STEPS` steps the longest found so far is returned with the bound (2r + 1)^r, r the rank of the effects:
+    by Steinitz's lemma the effects can be put in an order in which all partial sums lie in a cube with (2r + 1)^r
+    integer points, and two equal ones would enclose a smaller zero sum.
     """
     constraints = sorted({index for effect in effects for part in effect for index in part})
     place = {index: row for row, index in enumerate(constraints)}
