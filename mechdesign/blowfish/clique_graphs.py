@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.secret_graphs import (
     BLOCK,
     Booleans,
@@ -22,17 +24,18 @@ from mechdesign.blowfish.secret_graphs import (
     merged,
     one_per_pair,
 )
-from mechdesign.model._arrays import Integers
+from mechdesign.errors import InputError
+from mechdesign.model._arrays import Integers, as_labels, read_only
 
-__all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph"]
+__all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
 
 
 class CliqueGraph(SecretGraph):
     """Values are joined if some grouping puts them into the same group; no pair is joined by two groupings."""
 
+    @abstractmethod
     def groupings(self) -> Iterator[Integers]:
         """Yield groupings: the number of the group of each value, int64 of shape (|T|,)."""
-        raise AssertionError("every graph of cliques names its groupings")
 
     @cached_property
     def edge_count(self) -> int:
@@ -224,6 +227,22 @@ class PartitionGraph(CliqueGraph):
     def groupings(self) -> Iterator[Integers]:
         """Yield the blocks."""
         yield self.labels
+
+
+def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
+    """Return the number of the block of each value, int64 of shape (|T|,), from labels that can be compared."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
+        numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    else:
+        first: dict[object, int] = {}
+        found = as_labels(labels, path)  # type: ignore[arg-type]
+        numbers = np.array([first.setdefault(label, len(first)) for label in found], dtype=np.int64)
+    if len(numbers) != domain.size:
+        raise InputError(
+            path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"
+        )
+    read_only(numbers)
+    return numbers
 
 
 def _tally(sizes: Integers) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.constraint_effects import Effects
 from mechdesign.blowfish.secret_graphs import Edge
 
@@ -50,8 +51,6 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
             edge may lead from one part to another, so that the group is no secret. Unless given, the groups are chosen
             without looking at the data, and any person may be in any group.
     """
-    from mechdesign.blowfish.policy import block_numbers
-
     graph = policy.secret_graph
     labels = None if parts is None else np.append(block_numbers(policy.domain, parts, "parts"), -1)
     if labels is not None and (edge := graph.crossing(labels[:-1])) is not None:

@@ -12,16 +12,17 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph, PartitionGraph
+from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
 from mechdesign.blowfish.constraints import Constraint, as_constraints
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
+from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, as_labels, read_only
+from mechdesign.model._arrays import Integers, read_only
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "block_numbers"]
 
 ConstraintsLike = Iterable[object]
 
@@ -134,7 +135,7 @@ class Policy:
 
     @classmethod
     def union(cls, *policies: Policy) -> Policy:
-        """Protect all that any of several policies on one domain protects; what is known is what all of them know."""
+        """Protect what any of several policies on one domain protects, given the known counts of all of them."""
         if not policies:
             raise InputError("policies", "are empty", bound="at least one policy")
         domain = policies[0].domain
@@ -223,25 +224,7 @@ which changes from one value of age to the next or the previous one.
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
         (1, 5)
         """
-        from mechdesign.blowfish.query_sensitivity import sensitivity
-
         return sensitivity(self, query, norm, **options).value
-
-
-def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
-    """Return the number of the block of each value, int64 of shape (|T|,), from labels that can be compared."""
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
-        numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    else:
-        first: dict[object, int] = {}
-        found = as_labels(labels, path)  # type: ignore[arg-type]
-        numbers = np.array([first.setdefault(label, len(first)) for label in found], dtype=np.int64)
-    if len(numbers) != domain.size:
-        raise InputError(
-            path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"
-        )
-    read_only(numbers)
-    return numbers
 
 
 def _checked(domain: object) -> Domain:

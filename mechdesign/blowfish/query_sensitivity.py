@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.brute_force import largest_change
+from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.clusterings import counts, kmeans_sizes, kmeans_sums
+from mechdesign.blowfish.constrained_histogram import constraint_sensitivity
 from mechdesign.blowfish.linear_queries import Found, linear
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
 from mechdesign.blowfish.secret_graphs import Edge
@@ -128,8 +130,6 @@ def _named(
     clusters: ArrayLike | None,
     origins: ArrayLike | None,
 ) -> Found:
-    from mechdesign.blowfish.policy import block_numbers
-
     domain, graph = policy.domain, policy.secret_graph
     if query == "histogram":
         return counts(graph, None if partition is None else block_numbers(domain, partition, "partition"))
@@ -159,8 +159,6 @@ def _sum(policy: Policy, name: str | None, norm: int) -> Found:
 
 
 def _under_constraints(policy: Policy, found: Found, norm: int, histogram: bool) -> Found:
-    from mechdesign.blowfish.constrained_histogram import constraint_sensitivity
-
     known = constraint_sensitivity(policy)
     if histogram and norm == 1:
         return Found(Fraction(known.value), None, known.exact)
