@@ -83,9 +83,13 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
         power = 2.0 if norm == 1 else 1.0
         return np.log(trace) + power * np.log(shares.sum()), slopes / trace + 2 * shares / shares.sum()
 
-    start = np.zeros(len(parts))
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 15, "maxfun": 25})
-    weights = np.exp(found.x - found.x.max())
+    # The ℓ1 problem is not convex: equal budgets, and most of it on the last level, the leaves.
+    last = np.arange(len(parts)) == len(parts) - 1
+    starts = [np.zeros(len(parts)), np.where(last, 0.0, -3.0)][: 2 if norm == 1 else 1]
+    options = {"maxiter": 15, "maxfun": 20}
+    found = [minimize(objective, start, jac=True, method="L-BFGS-B", options=options) for start in starts]
+    logs = min(found, key=lambda one: float(one.fun)).x
+    weights = np.exp(logs - logs.max())
     return np.vstack([weight * part for weight, part in zip(weights, parts, strict=True)])
 
 

@@ -32,7 +32,7 @@ _Integers = NDArray[np.int64]
 
 _LARGEST_SIZE = 2048
 _TOLERANCE = 5e-5
-# Rows whose entries are no integers are rounded so finely that sums of squares of differences fit an int64.
+# Rows are rounded so finely that sums of squares of their differences just fit an int64.
 _BITS = 61
 
 
@@ -113,8 +113,8 @@ class Strategy:
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
 
-        2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace, Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. On the lattice the noise has at most
-        this variance, and less only where its scale is a few steps.
+        2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace, Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is so fine that its noise
+        has this variance.
         """
         budget = self._budget(epsilon, rho)
         if self.noise == "laplace":
@@ -315,11 +315,9 @@ def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSp
 def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[_Integers, Fraction, _Floats]:
     """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
     coefficients = best.coefficients
-    bits = 0
-    if not (coefficients == np.rint(coefficients)).all():
-        reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
-        # Differences are at most twice the largest entry; a factor of two is left for rounding.
-        bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
+    reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
+    # Differences are at most twice the largest entry; a factor of two is left for rounding.
+    bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
     integers = np.rint(np.ldexp(coefficients, bits))
     lattice = integers if best.basis is None else integers @ best.basis
     rows = np.rint(lattice @ space.paths[:-1].T).astype(np.int64)

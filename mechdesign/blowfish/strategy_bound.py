@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ __all__ = ["StrategyBound", "certified_bound"]
 _Floats = NDArray[np.float64]
 
 _UNIT = 2.0**-53
+# A loss of twice this much is accepted without looking for a better conditioned H.
+_ENOUGH = 4.0**-8
 # By how much H is shrunk, tried in turn: 4^-20 (some 1e-12) to 1/4.
 _SLACKS = tuple(4.0**-power for power in range(20, 0, -1))
 
@@ -50,7 +53,8 @@ def certified_bound(workload: Workload, space: EdgeSpace, weights: _Floats) -> S
     - a floating-point Cholesky factorisation of A − cI that runs to its end proves A ⪰ 0 where c is at least
       γ_{d+2}·tr A/(1 − γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
 
-    H is shrunk until the check succeeds; where it never does the bound is 0.
+    H is shrunk until the check succeeds; where it never does the bound is 0. No product underflows as long as the
+    coefficients of the workload are zero or between 1e-100 and 1e100 in magnitude.
 
     Args:
         workload: the queries.
@@ -59,33 +63,38 @@ def certified_bound(workload: Workload, space: EdgeSpace, weights: _Floats) -> S
     """
     rank = space.rank
     gram, inexact = _forest_gram(workload, space)
-    spectrum, basis = eigh(gram)
-    kept = spectrum > 1e-13 * max(float(spectrum[-1]), 0.0)
-    if not kept.any():
-        return StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    roots, basis = np.sqrt(spectrum[kept]), basis[:, kept]
+    spectrum, vectors = eigh(gram)
+    sizes = np.sqrt(np.diag(gram))
     best = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    for floor in (0.0, 2.0**-36, 2.0**-30):
-        integers = _integral_weights(space, weights, floor)
+    # Small eigenvalues of M and edges without weight add little to the bound and much to the condition of H.
+    for cut, floor in itertools.product((1e-13, 1e-10, 1e-7), (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)):
+        kept = spectrum > cut * max(float(spectrum[-1]), 0.0)
+        if not kept.any():
+            break
+        integers = _integral_weights(space, weights, floor / rank)
         inner = space.paths.T @ space.laplacian(integers) @ space.paths
-        total = float(integers.sum())
-        middle, turn = eigh((roots[:, None] * (basis.T @ inner @ basis)) * roots)
-        inverse = (turn / np.sqrt(np.maximum(middle, middle[-1] * 1e-15))) @ turn.T
-        multiplier = inner @ ((basis * roots) @ inverse @ (basis / roots).T)
+        multiplier = _multiplier(inner, np.sqrt(spectrum[kept]), vectors[:, kept])
         slack = _smallest_slack(inner, multiplier, gram, inexact)
         if slack is None:
             continue
         shrunk = (1.0 - slack) * multiplier
         trace = float((shrunk * gram).sum())
-        sizes = np.sqrt(np.diag(gram))
         trace -= 1.01 * _gamma(rank * rank + 4) * float((np.abs(shrunk) * np.abs(gram)).sum())
         trace -= 1.01 * inexact * float(sizes @ np.abs(shrunk) @ sizes)
-        value = max(trace, 0.0) ** 2 / total * (1 - 8 * _UNIT)
+        value = max(trace, 0.0) ** 2 / float(integers.sum()) * (1 - 8 * _UNIT)
         if value > best.value:
             best = StrategyBound(value, integers, shrunk)
-        if slack <= 1e-6:
+        if slack <= _ENOUGH:
             break
     return best
+
+
+def _multiplier(inner: _Floats, roots: _Floats, vectors: _Floats) -> _Floats:
+    """Return H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ for F with the given singular values and right singular vectors."""
+    middle, turn = eigh((roots[:, None] * (vectors.T @ inner @ vectors)) * roots)
+    inverse = (turn / np.sqrt(np.maximum(middle, middle[-1] * 1e-15))) @ turn.T
+    result: _Floats = inner @ ((vectors * roots) @ inverse @ (vectors / roots).T)
+    return result
 
 
 def _smallest_slack(inner: _Floats, multiplier: _Floats, gram: _Floats, inexact: float) -> float | None:
