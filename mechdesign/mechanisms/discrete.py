@@ -23,7 +23,7 @@ from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.mechanisms.sampling import draw, source
 from mechdesign.model._arrays import as_integer
 
-__all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise"]
+__all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
 
 Integers = NDArray[np.int64]
 
@@ -134,7 +134,7 @@ class DiscreteLaplace(DiscreteNoise):
 
     def half_width(self, confidence: object = 0.95) -> int:
         """Return the least integer t with P(|X| > t) = 2q**(t + 1)/(1 + q) <= 1 - confidence."""
-        outside = 1 - _confidence(confidence)
+        outside = 1 - as_confidence(confidence)
         _, one = exp_minus(1 / self.scale, _BITS)
         guess = float(self.scale) * math.log(2 / (float(outside) * (1 + math.exp(-nearest(1 / self.scale))))) - 1
 
@@ -192,7 +192,7 @@ class DiscreteGaussian(DiscreteNoise):
         Beyond, it rests on P(X >= t + 1) <= P(N(0, σ²) >= t) (Canonne, Kamath and Steinke 2020, Proposition 25), and
         may be one more than needed.
         """
-        outside = 1 - _confidence(confidence)
+        outside = 1 - as_confidence(confidence)
         if self.spread >= _SMALL:
             tail = NormalDist().inv_cdf(float(outside) / 2)
             return math.ceil(-tail * math.sqrt(self.sigma_squared) * (1 + 1e-9))
@@ -206,6 +206,14 @@ class DiscreteGaussian(DiscreteNoise):
 
     def __str__(self) -> str:
         return f"discrete Gaussian noise of standard deviation {self.standard_deviation:.6g}"
+
+
+def as_confidence(value: object, path: str = "confidence") -> Fraction:
+    """Return a confidence as a fraction; raise InputError unless it is above 0 and at most 1 - 1e-12."""
+    number = exact(value, path)
+    if not 0 < number <= 1 - _LEAST_OUTSIDE:
+        raise InputError(path, "is out of range", value=value, bound="above 0 and at most 1 - 1e-12")
+    return number
 
 
 @lru_cache(maxsize=64)
@@ -230,11 +238,4 @@ def _positive(value: object, path: str, largest: int) -> Fraction:
         raise InputError(
             path, "is out of range", value=value, bound=f"above 0 and at most 2**{largest.bit_length() - 1}"
         )
-    return number
-
-
-def _confidence(value: object) -> Fraction:
-    number = exact(value, "confidence")
-    if not 0 < number <= 1 - _LEAST_OUTSIDE:
-        raise InputError("confidence", "is out of range", value=value, bound="above 0 and at most 1 - 1e-12")
     return number
