@@ -21,7 +21,7 @@ from mechdesign.blowfish.clusterings import counts
 from mechdesign.blowfish.constraint_effects import NEUTRAL, Effect, Effects
 from mechdesign.blowfish.longest_walks import Walk, longest_walks
 from mechdesign.blowfish.secret_graphs import Edge
-from mechdesign.blowfish.zero_sums import longest_zero_sum
+from mechdesign.blowfish.zero_sums import longest_zero_sum, minimal_zero_sums
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy
@@ -30,6 +30,8 @@ __all__ = ["ConstraintSensitivity", "constraint_sensitivity"]
 
 # How many partial assignments of values to moves a search for a witness may try.
 _TRIALS = 20_000
+# In graphs of at most this many edges all dependent moves are tried where the bound is not attained.
+_EDGES_TO_SEARCH = 400
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ConstraintSensitivity:
     Attributes:
         value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
         exact: whether it is attained: moving one record along each edge of `witness` leads from a database to a
-            neighbour at just this distance, for some numbers that the counts may be known to be.
+            neighbour at just this distance. (Whether this database has the known counts is not asked.)
         moves: an upper bound on the number of records in which two neighbouring databases differ.
         sparse: whether every move lifts at most one count and lowers at most one.
         witness: the moves (x, y) of records, |T| being the null node: those that attain the value, or else the most
@@ -62,6 +64,9 @@ def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
     is 2·(|Q| + 1), which no path can exceed. (2·max(|Q|, 1) is not safe: one range reaches 4.) For constraints that
     are not sparse the longest minimal zero sum of effects is searched for, and beyond the limit of that search bounded
     by (2r + 1)^r, r the rank of the effects.
+
+    Moves may also cancel in the histogram, and a small domain may not have enough values to avoid it. In small graphs
+    the largest distance is then searched for; elsewhere the bound stands, marked as not exact.
     """
     graph = policy.secret_graph
     alone = counts(graph, None)
@@ -83,6 +88,9 @@ def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
         witness = _without_cancelling(effects, sequence)
         if _distance(witness, graph.size) == change * moves:
             return ConstraintSensitivity(change * moves, True, moves, effects.sparse, witness)
+    searchable = graph.edge_count <= _EDGES_TO_SEARCH and len(sequences[0]) == moves
+    if searchable and (farthest := _farthest(effects, change)) is not None:
+        return ConstraintSensitivity(_distance(farthest, graph.size), True, moves, effects.sparse, farthest)
     witness = tuple(effects.by_effect[effect][0] for effect in sequences[0])
     return ConstraintSensitivity(change * moves, False, moves, effects.sparse, witness)
 
@@ -125,6 +133,42 @@ def _without_cancelling(effects: Effects, sequence: Sequence[Effect]) -> tuple[E
                 yield from extend((*moves, (x, y)), left | {x}, taken | {y})
 
     return next(extend((), frozenset(), frozenset()), ())
+
+
+def _farthest(effects: Effects, change: int) -> tuple[Edge, ...] | None:
+    """Return the moves that take the histogram farthest of all that depend on each other; None if there are too many.
+
+    Tries all minimal sequences of effects, and all edges for each effect, as long as they can still go farther.
+    """
+    sequences, finished = minimal_zero_sums([effect for effect in effects.by_effect if effect != NEUTRAL])
+    if not finished:
+        return None
+    if NEUTRAL in effects.by_effect:
+        sequences.append([NEUTRAL])
+    null = effects.graph.size
+    best: tuple[Edge, ...] = ()
+    trials = 0
+
+    def extend(moves: tuple[Edge, ...], choices: list[list[Edge]], first: int) -> None:
+        nonlocal best, trials
+        left = choices[len(moves) :]
+        reached = _distance(moves, null)
+        if not left:
+            if not best or reached > _distance(best, null):
+                best = moves
+            return
+        # Moves with one effect are taken in one order.
+        start = first if moves and left[0] is choices[len(moves) - 1] else 0
+        for index in range(start, len(left[0])):
+            if trials > _TRIALS or (best and reached + change * len(left) <= _distance(best, null)):
+                return
+            trials += 1
+            extend((*moves, left[0][index]), choices, index)
+
+    for sequence in sequences:
+        listed = {effect: effects.candidates(effect) for effect in sequence}
+        extend((), [listed[effect] for effect in sorted(sequence)], 0)
+    return best if trials <= _TRIALS else None
 
 
 def _distance(moves: tuple[Edge, ...], null: int) -> int:
