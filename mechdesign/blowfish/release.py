@@ -287,7 +287,7 @@ def _quoted(text: str) -> str:
 def _kinds() -> dict[str, type[Release]]:
     # They are made from what this module defines.
     from mechdesign.blowfish.cumulative import CumulativeRelease
-    from mechdesign.blowfish.kmeans import ClusteringRelease
+    from mechdesign.blowfish.kmeans_release import ClusteringRelease
 
     return {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
 
