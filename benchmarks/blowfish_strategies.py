@@ -25,8 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import isotonic_regression
 
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.strategy import strategy
+from mechdesign.blowfish import Domain, Policy, strategy
 
 GAUSSIAN = (
     ("ranges", 64, (1, 4, 16, 63)),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .linear_release import release_histogram as release_histogram
     from .linear_release import release_linear as release_linear
     from .linear_release import release_sum as release_sum
+    from .linear_strategy import Strategy as Strategy
+    from .linear_strategy import strategy as strategy
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
     from .policy import Policy as Policy
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from .release import Description as Description
     from .release import Release as Release
     from .release import load as load
+    from .workload import Workload as Workload
+    from .workload import marginals as marginals
 
 _VALUES = {
     "Budget": ".budget",
@@ -58,6 +62,8 @@ _VALUES = {
     "RangePlan": ".range_planning",
     "Release": ".release",
     "Sensitivity": ".query_sensitivity",
+    "Strategy": ".linear_strategy",
+    "Workload": ".workload",
     "budget_split": ".range_planning",
     "cdf": ".ranges",
     "constraint_sensitivity": ".constrained_histogram",
@@ -68,6 +74,7 @@ _VALUES = {
     "ordered": ".cumulative",
     "ordered_error": ".range_planning",
     "ordered_hierarchical": ".cumulative",
+    "marginals": ".workload",
     "parallel_composition": ".parallel",
     "plan_ranges": ".range_planning",
     "quantile": ".ranges",
@@ -76,6 +83,7 @@ _VALUES = {
     "release_linear": ".linear_release",
     "release_sum": ".linear_release",
     "sensitivity": ".query_sensitivity",
+    "strategy": ".linear_strategy",
 }
 
 __all__ = [*_VALUES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     # The ℓ1 problem is not convex: equal budgets, and most of it on the last level, the leaves.
     last = np.arange(len(parts)) == len(parts) - 1
     starts = [np.zeros(len(parts)), np.where(last, 0.0, -3.0)][: 2 if norm == 1 else 1]
-    options = {"maxiter": 15, "maxfun": 20}
+    options: Any = {"maxiter": 15, "maxfun": 20}
     found = [minimize(objective, start, jac=True, method="L-BFGS-B", options=options) for start in starts]
     logs = min(found, key=lambda one: float(one.fun)).x
     weights = np.exp(logs - logs.max())

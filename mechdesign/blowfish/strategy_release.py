@@ -19,7 +19,7 @@ from .linear_release import describe_policy
 from .release import Description, Release
 
 if TYPE_CHECKING:
-    from .strategy import Strategy
+    from .linear_strategy import Strategy
 
 __all__ = ["half_widths", "release_workload"]
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.strategy import strategy
+from mechdesign.blowfish import Domain, Policy, strategy
 from mechdesign.blowfish.strategy_release import half_widths
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace

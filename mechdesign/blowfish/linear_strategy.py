@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -52,21 +52,24 @@ class Strategy:
         unit: the step of the lattice on which the noisy answers lie.
         power: the exact sensitivity of `rows` in units: Δ for Laplace, Δ² for Gaussian noise.
         bound: τ²/Σμ with the weights that prove it, in units in which Δ and the noise's variance are one.
+        space: the span of the edges.
+        decoding: (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k).
+        trace: tr(M(AᵀA)⁺) for the integer rows A.
     """
 
-    workload: Workload
-    policy: Policy
+    workload: Workload = field(repr=False)
+    policy: Policy = field(repr=False)
     noise: Literal["gaussian", "laplace"]
     kind: str
     reason: str
     candidates: tuple[tuple[str, str, float], ...]
-    rows: _Integers
+    rows: _Integers = field(repr=False)
     unit: Fraction
     power: Fraction
-    bound: StrategyBound
-    space: EdgeSpace
-    decoding: _Floats
-    trace: float
+    bound: StrategyBound = field(repr=False)
+    space: EdgeSpace = field(repr=False)
+    decoding: _Floats = field(repr=False)
+    trace: float = field(repr=False)
 
     @property
     def matrix(self) -> _Floats:
@@ -227,6 +230,15 @@ def strategy(
 
     Returns:
         The strategy, with `error`, `lower_bound`, `matrix` and `release`.
+
+    >>> from mechdesign.blowfish import Domain, Policy
+    >>> found = strategy("ranges", Policy.line(Domain({"age": range(64)})))
+    >>> found.kind, found.matrix.shape
+    ('optimal', (63, 64))
+    >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
+    1.0
+    >>> round((found.error(rho="0.5") / found.workload.count) ** 0.5, 4)
+    1.3848
 
     Raises:
         InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
