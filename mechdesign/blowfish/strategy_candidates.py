@@ -124,11 +124,12 @@ def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
         gram = inverse.T @ gram @ inverse
     gram = (gram + gram.T) / 2
     # Every square root gives the same ℓ2 sensitivity; the ℓ1 sensitivity differs.
-    roots = [cholesky(gram, check_finite=False)]
+    values, vectors = eigh(gram)
+    values = np.maximum(values, 1e-12 * values[-1])
+    roots = [(vectors * np.sqrt(values)) @ vectors.T]
     if norm == 1:
-        roots.append(cholesky(gram[::-1, ::-1], check_finite=False)[::-1, ::-1])
-        values, vectors = eigh(gram)
-        roots.append((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+        gram = (vectors * values) @ vectors.T
+        roots += [cholesky(gram), cholesky(gram[::-1, ::-1])[::-1, ::-1]]
     words = "a square root of the optimal matrix for Gaussian noise"
     return _best([("optimal", words, root) for root in roots], programme, norm, basis)
 
@@ -203,9 +204,12 @@ def _best(
 
 
 def _basis(workload: Workload, space: EdgeSpace, rank: int) -> _Floats | None:
-    """Return `rank` independent rows of differences of the workload, if they are integers."""
+    """Return `rank` independent rows of differences of the workload that span all, if they are integers."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
     _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
-    return rows[order[:rank]]
+    basis: _Floats = rows[order[:rank]]
+    # A direction taken for none would bias the answers.
+    left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
+    return basis if left_out <= 1e-8 * np.abs(rows).max() else None

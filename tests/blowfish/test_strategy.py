@@ -83,7 +83,7 @@ def test_every_kind_can_be_asked_for(kind, noise):
     assert found.reason.startswith("it was asked for")
     best = strategy("ranges", policy, noise=noise)
     assert best.error(**_NOISES[noise]) <= found.error(**_NOISES[noise]) * (1 + 1e-9)
-    assert best.lower_bound(**_NOISES[noise]) == found.lower_bound(**_NOISES[noise])
+    assert best.lower_bound(**_NOISES[noise]) == pytest.approx(found.lower_bound(**_NOISES[noise]), rel=1e-6)
 
 
 def test_balanced_budgets_are_better_than_equal_ones():
@@ -188,12 +188,12 @@ def test_released_errors_agree_with_the_promised_ones(noise, policy):
     found = strategy("ranges", policy, noise=noise)
     truth = found.workload.matrix() @ counts
     rng = np.random.default_rng(5)
-    released = [found.release(data, rng=rng, **budget) for _ in range(1500)]
+    released = [found.release(data, rng=rng, **budget) for _ in range(800)]
     errors = np.array([one.answers for one in released]) - truth
     promised = found.standard_errors(**budget)
-    assert (errors**2).sum(axis=1).mean() == pytest.approx(found.error(**budget), rel=0.1)
-    np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0)), promised, rtol=0.12, atol=1e-6)
-    np.testing.assert_array_less(np.abs(errors.mean(axis=0)), 5 * promised / np.sqrt(1500) + 1e-6)
+    assert (errors**2).sum(axis=1).mean() == pytest.approx(found.error(**budget), rel=0.12)
+    np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0)), promised, rtol=0.15, atol=1e-6)
+    np.testing.assert_array_less(np.abs(errors.mean(axis=0)), 5 * promised / np.sqrt(800) + 1e-6)
     inside = np.mean([(one.low <= truth + 1e-6) & (truth <= one.high + 1e-6) for one in released], axis=0)
     assert inside.min() > 0.93
 
