@@ -111,8 +111,8 @@ class RangeQueries(Workload):
         return ((values >= self.low[:, None]) & (values <= self.high[:, None])).astype(float)
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        """Return the ends of the ranges."""
-        return {"low": self.low.copy(), "high": self.high.copy()}
+        """Return the first and the last value of each range."""
+        return {"first": self.low.copy(), "last": self.high.copy()}
 
     def answers(self, histogram: NDArray[Any]) -> _Floats:
         """Return the ranges' counts."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mechdesign.blowfish import Domain, Policy, strategy
+from mechdesign.blowfish.release import load
 from mechdesign.blowfish.strategy_release import half_widths
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -217,7 +218,16 @@ def test_a_release_says_what_it_is():
     assert release.standard_errors[-1] == pytest.approx(0, abs=1e-6)
     assert release.answers[-1] == pytest.approx(4, abs=1e-6)
     assert "number of records" in release.description.remarks[0]
-    np.testing.assert_array_equal(release.labels["high"], np.arange(6))
+    np.testing.assert_array_equal(release.labels["last"], np.arange(6))
+
+
+def test_a_release_is_read_as_it_was_saved(tmp_path):
+    release = strategy([(0, 3), (2, 5)], Policy.full(_LINE)).release([0, 5, 5, 2], rho=1)
+    release.save(tmp_path)
+    read = load(tmp_path)
+    np.testing.assert_array_equal(read.answers, release.answers)
+    np.testing.assert_array_equal(read.labels["first"], [0, 2])
+    assert read.description == release.description
 
 
 def test_nothing_is_drawn_when_the_ledger_refuses():
