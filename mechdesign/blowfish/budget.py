@@ -61,7 +61,10 @@ class Budget:
     def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
         """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0."""
         assert self.epsilon is not None
-        return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
+        try:
+            return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
+        except InputError as error:
+            raise self._too_small() from error
 
     def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
         """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact.
@@ -74,7 +77,19 @@ class Budget:
             return None
         if self.rho is None:
             return self.laplace(power / step)
-        return DiscreteGaussian(power / step**2 / (2 * self.rho))
+        try:
+            return DiscreteGaussian(power / step**2 / (2 * self.rho))
+        except InputError as error:
+            raise self._too_small() from error
+
+    def _too_small(self) -> InputError:
+        path, amount = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        return InputError(
+            path,
+            "is too small or too large for the sensitivity",
+            value=float(amount or 0),
+            bound="so that the noise has a scale above 0 and of at most 2^50 steps",
+        )
 
     def spend(self, ledger: LedgerLike | None, what: str, protects: str) -> None:
         """Enter the budget in a ledger where there is one."""

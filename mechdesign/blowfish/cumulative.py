@@ -23,7 +23,7 @@ from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.model._arrays import as_integer
+from mechdesign.model._arrays import as_generator, as_integer
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical"]
 
@@ -259,12 +259,13 @@ def _release(
         if scale is not None
     }
     level = as_confidence(confidence)
+    generator = None if rng is None else as_generator(rng)
     policy = _policy(size, theta)
     remarks = ["The number of records is public and is given exactly."]
     if laws:
         remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
         budget.spend(ledger, f"cumulative histogram ({name})", policy.neighbours)
-        linear, variances = _measured(histogram, structure, node_scale, tree_scale, rng)
+        linear, variances = _measured(histogram, structure, node_scale, tree_scale, generator)
     else:
         budget = Budget(epsilon=Fraction(0))
         linear, variances = np.cumsum(histogram).astype(np.float64), np.zeros(size)
@@ -304,10 +305,9 @@ def _measured(
     structure: RangeTree,
     node_scale: Fraction | None,
     tree_scale: Fraction | None,
-    rng: Rng,
+    generator: np.random.Generator | None,
 ) -> tuple[Floats, Floats]:
     """Draw the noise; return the unbiased estimates of the cumulative counts and their variances."""
-    generator = None if rng is None else np.random.default_rng(rng)
     cumulative = np.cumsum(histogram)
     records = int(cumulative[-1])
     ends = cumulative[structure.theta - 1 : -1 : structure.theta]

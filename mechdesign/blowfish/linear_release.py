@@ -14,6 +14,7 @@ from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
+from mechdesign.model._arrays import as_generator
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
@@ -228,6 +229,7 @@ def _with_noise(
     `query_step` is the step of the query's own numbers as `sensitivity` understands them, `step` unless given.
     """
     level = as_confidence(confidence)
+    generator = None if rng is None else as_generator(rng)
     law = budget.noise(policy, query, step if query_step is None else query_step, **options)
     width = 0 if law is None else law.half_width(level)
     neighbours = policy.neighbours
@@ -241,7 +243,7 @@ def _with_noise(
         )
     else:
         budget.spend(ledger, what, neighbours)
-        noisy, error = law.add(answers, rng), law.standard_deviation
+        noisy, error = law.add(answers, generator), law.standard_deviation
         mechanism = f"{law} on each answer, in steps of {exact_text(step)}"
         remarks = ("The answers are unbiased and are not rounded to what is possible: counts may be negative.",)
 

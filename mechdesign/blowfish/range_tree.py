@@ -240,7 +240,7 @@ class RangeTree:
         slopes = -np.diff(np.concatenate(shares))
         if not slopes.any():
             return rest
-        return float(slopes @ solveh_banded(self._precision, slopes)) + rest
+        return float(slopes @ _solved(self._precision, slopes)) + rest
 
     def prefix_variances(self) -> Floats:
         """Return the variances of the estimated cumulative counts, shape (|T|,)."""
@@ -286,7 +286,7 @@ class RangeTree:
         pulls = roots / self._root_variances
         right = nodes / self.node_variance + pulls[:-1] - pulls[1:]
         right[-1] += records / self._root_variances[-1]
-        return np.append(solveh_banded(self._precision, right), float(records))
+        return np.append(_solved(self._precision, right), float(records))
 
     @cached_property
     def _ends(self) -> tuple[Floats, Floats]:
@@ -300,6 +300,12 @@ class RangeTree:
             variances[1:-1] = 1 / (forward + backward - diagonal)
             covariances[1:-1] = -off / backward[1:] * variances[1:-2]
         return variances, covariances
+
+
+def _solved(bands: Floats, right: Floats) -> Floats:
+    # LAPACK's tridiagonal solver refuses a system of one equation.
+    solution: Floats = right / bands[1] if len(right) == 1 else solveh_banded(bands, right)
+    return solution
 
 
 def _pivots(diagonal: Floats, off: Floats) -> Floats:
