@@ -13,49 +13,63 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import blowfish as blowfish
     from . import errors as errors
+    from . import graphs as graphs
     from . import leakage as leakage
+    from . import mechanisms as mechanisms
     from . import policy as policy
     from . import release as release
+    from . import spec as spec
+    from .accounting.ledger import Ledger as Ledger
+    from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
-    from .games import attack as attack
-    from .io import traces as traces
+    from .data import traces as traces
     from .model import distances as distances
     from .model.channel import Channel as Channel
     from .model.domain import Domain as Domain
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
-    from .model.requirements import DistortionPrivacy as DistortionPrivacy
-    from .model.requirements import GraphPrivacy as GraphPrivacy
-    from .model.requirements import MetricPrivacy as MetricPrivacy
-    from .model.requirements import ThresholdPrivacy as ThresholdPrivacy
-    from .synthesis.design import Design as Design
+    from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
+    from .requirements.kinds import GraphPrivacy as GraphPrivacy
+    from .requirements.kinds import MetricPrivacy as MetricPrivacy
+    from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
+    from .spec.specification import read_spec as read_spec
+    from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
+    from .synthesis.settings import SolveSettings as SolveSettings
+    from .synthesis.summary import SolveSummary as SolveSummary
 
 _MODULES = {
-    "attack": ".games.attack",
+    "attack": ".attacks.attack",
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
+    "graphs": ".graphs",
     "leakage": ".leakage",
+    "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
-    "traces": ".io.traces",
+    "spec": ".spec",
+    "traces": ".data.traces",
 }
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
-    "Design": ".synthesis.design",
-    "DistortionPrivacy": ".model.requirements",
+    "Design": ".synthesis.certified",
+    "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
-    "GraphPrivacy": ".model.requirements",
+    "GraphPrivacy": ".requirements.kinds",
+    "Ledger": ".accounting.ledger",
     "MarkovChain": ".model.markov",
-    "MetricPrivacy": ".model.requirements",
+    "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",
     "Problem": ".model.problem",
-    "ThresholdPrivacy": ".model.requirements",
+    "SolveSettings": ".synthesis.settings",
+    "SolveSummary": ".synthesis.summary",
+    "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
+    "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }
 

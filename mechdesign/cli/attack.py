@@ -9,15 +9,15 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.attacks import attack as games
 from mechdesign.cli.console import number, output, progress, table
+from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.export import sets
-from mechdesign.games import attack as games
-from mechdesign.io.text import read_numbers
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
-from mechdesign.solvers import Options, Report
+from mechdesign.solvers import Options, ProgressCallback
 
 __all__ = ["attack"]
 
@@ -84,13 +84,13 @@ def _error(
     belief: NDArray[np.float64],
     error: NDArray[np.float64],
     time_limit: float,
-    live: Report | None,
+    live: ProgressCallback | None,
 ) -> float | None:
     """Return the attack's figure of merit, or None when it was not found in time or does not apply."""
     function = getattr(games, name)
     if name in _BY_PROGRAM:
         try:
-            found = function(channel, None, error, options=Options(time_limit=time_limit, report=live))
+            found = function(channel, None, error, options=Options(time_limit=time_limit, progress=live))
         except TimeLimitError:
             return None
     elif name == "bayes" and error.shape[0] != error.shape[1]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from mechdesign.atomic import write_file
 from mechdesign.certify.certificate import Certificate
 from mechdesign.export import formats, sets
 from mechdesign.export.files import check_writable
-from mechdesign.io.writing import write_file
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 

@@ -26,13 +26,8 @@ from mechdesign.export.description import described, domain_of
 from mechdesign.export.formats import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import (
-    DistortionPrivacy,
-    GraphPrivacy,
-    MetricPrivacy,
-    Requirement,
-    ThresholdPrivacy,
-)
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
 
 __all__ = ["load", "load_problem", "save"]
 

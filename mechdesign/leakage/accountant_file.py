@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mechdesign.io.writing import write_file
+from mechdesign.atomic import write_file
 from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.signals import StateError

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Integers
-from mechdesign.model._arrays import as_indices, as_integer, as_smoothing, read_only
 from mechdesign.model.markov import MarkovChain, smooth
 from mechdesign.model.prior import Prior
+from mechdesign.validation import as_indices, as_integer, as_smoothing, read_only
 
 __all__ = ["Correlations", "correlations_from_traces", "smooth"]
 
@@ -35,7 +35,7 @@ class Correlations:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.io.traces.Visits` that is needed here."""
+    """The part of `mechdesign.data.traces.Visits` that is needed here."""
 
     @property
     def cells(self) -> tuple[Integers, ...]: ...
@@ -50,7 +50,7 @@ def correlations_from_traces(
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    `traces` is what `mechdesign.io.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added
+    `traces` is what `mechdesign.data.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added
     to each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of
     the state before a step; by default its observed frequency, smoothed alike. With `only_visited` states that no step
     leaves, or none reaches, are left out, again and again until none is; otherwise all n stay, and smoothing must be

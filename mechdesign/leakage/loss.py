@@ -19,7 +19,7 @@ from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_r
 from mechdesign.leakage.numbers import as_alphas, as_not_negative
 from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
-from mechdesign.model._arrays import read_only
+from mechdesign.validation import read_only
 
 __all__ = ["LossFunction", "Pieces"]
 

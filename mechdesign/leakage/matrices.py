@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats, Integers
-from mechdesign.model._arrays import SUM_TOLERANCE, as_floats, read_only, require
+from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
 
 __all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest"]
 

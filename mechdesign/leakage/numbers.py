@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
-from mechdesign.model._arrays import as_number
+from mechdesign.validation import as_number
 
 __all__ = ["as_alphas", "as_not_negative", "as_target"]
 

@@ -16,15 +16,15 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
+from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.oracle import algorithm2
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
-from mechdesign.model._arrays import as_budgets
 from mechdesign.model.markov import smooth
+from mechdesign.validation import as_budgets
 
 __all__ = [
     "allocation",

@@ -12,7 +12,7 @@ from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.leakage.recursion import temporal
-from mechdesign.model._arrays import as_budgets, read_only
+from mechdesign.validation import as_budgets, read_only
 
 __all__ = ["User", "UsersLeakage", "users"]
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
-from mechdesign.model._arrays import SUM_TOLERANCE, as_floats, as_number, require
 from mechdesign.programs.fractional import FractionalProgram
 from mechdesign.solvers import Options
 from mechdesign.solvers.fractional import solve_fractional
+from mechdesign.validation import SUM_TOLERANCE, as_floats, as_number, require
 
 __all__ = ["LARGEST_ALPHA", "fractional", "row_pair_program"]
 
@@ -71,7 +71,7 @@ def fractional(
     0.569445
     """
     program = row_pair_program(q, d, alpha)
-    found = solve_fractional(program, method, solver, options or Options(tolerance=_TIGHT))
+    found = solve_fractional(program, method, solver, options or Options(feasibility=_TIGHT))
     return math.log(found.value)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from mechdesign.model._arrays import Floats
+from mechdesign.validation import Floats
 
 Expansion = list[Floats]
 

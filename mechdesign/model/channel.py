@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.model._arrays import as_generator, as_integer, read_only
+from mechdesign.validation import as_generator, as_integer, read_only
 
 __all__ = ["EXPONENT", "Channel"]
 

@@ -24,8 +24,8 @@ from scipy.spatial import cKDTree
 
 from mechdesign.errors import InputError, MetricWarning
 from mechdesign.model import _expansions as expansions
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_integer, as_number, read_only, require
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
 
 __all__ = [
     "chebyshev",

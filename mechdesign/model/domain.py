@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
+from mechdesign.validation import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
 

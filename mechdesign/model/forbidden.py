@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Claim, PairBound
 from mechdesign.errors import InfeasibleError
-from mechdesign.model._arrays import Floats, Integers, read_only
+from mechdesign.validation import Floats, Integers, read_only
 
 __all__ = ["sharing", "spread", "tied"]
 

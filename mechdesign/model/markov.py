@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import (
+from mechdesign.model.prior import Prior
+from mechdesign.validation import (
     SUM_TOLERANCE,
     Floats,
     as_floats,
@@ -19,7 +20,6 @@ from mechdesign.model._arrays import (
     as_smoothing,
     require,
 )
-from mechdesign.model.prior import Prior
 
 __all__ = ["MarkovChain", "smooth"]
 

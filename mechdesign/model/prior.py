@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import (
+from mechdesign.validation import (
     LARGEST_COUNT,
     SUM_TOLERANCE,
     Floats,
@@ -103,7 +103,7 @@ class Prior:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.io.traces.Visits` that priors need: rooms may only import from rooms below."""
+    """The part of `mechdesign.data.traces.Visits` that priors need: rooms may only import from rooms below."""
 
     @property
     def users(self) -> tuple[str, ...]: ...

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
 from mechdesign.errors import InfeasibleError, InputError
-from mechdesign.model._arrays import as_floats, require
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
-from mechdesign.model.requirements import Requirement
+from mechdesign.model.requirement import Requirement
+from mechdesign.validation import as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 

@@ -12,67 +12,67 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.model.graphs import attribute as attribute
-    from mechdesign.model.graphs import blocks as blocks
-    from mechdesign.model.graphs import categories as categories
-    from mechdesign.model.graphs import complete as complete
-    from mechdesign.model.graphs import from_edges as from_edges
-    from mechdesign.model.graphs import line as line
-    from mechdesign.model.graphs import neighbours8 as neighbours8
-    from mechdesign.model.graphs import threshold as threshold
-    from mechdesign.model.graphs import transitions as transitions
-    from mechdesign.model.graphs import union as union
+    from mechdesign.geometry.hull import SensitivityHull as SensitivityHull
+    from mechdesign.graphs.builders import attribute as attribute
+    from mechdesign.graphs.builders import blocks as blocks
+    from mechdesign.graphs.builders import categories as categories
+    from mechdesign.graphs.builders import complete as complete
+    from mechdesign.graphs.builders import from_edges as from_edges
+    from mechdesign.graphs.builders import line as line
+    from mechdesign.graphs.builders import neighbours8 as neighbours8
+    from mechdesign.graphs.builders import threshold as threshold
+    from mechdesign.graphs.builders import transitions as transitions
+    from mechdesign.graphs.builders import union as union
+    from mechdesign.graphs.constraint import components as components
+    from mechdesign.graphs.constraint import constrain as constrain
+    from mechdesign.graphs.constraint import delta_set as delta_set
+    from mechdesign.graphs.constraint import disconnected as disconnected
+    from mechdesign.graphs.constraint import excluded as excluded
+    from mechdesign.graphs.constraint import hop_distance as hop_distance
+    from mechdesign.graphs.constraint import isolated as isolated
+    from mechdesign.graphs.exposure import degree_of_protection as degree_of_protection
+    from mechdesign.graphs.exposure import exposed as exposed
+    from mechdesign.graphs.exposure import protectable as protectable
+    from mechdesign.graphs.exposure import protected_pairs as protected_pairs
+    from mechdesign.graphs.hulls import component_hulls as component_hulls
+    from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
+    from mechdesign.graphs.repairs import Repair as Repair
+    from mechdesign.graphs.repairs import repair as repair
+    from mechdesign.mechanisms.laplace import Laplace as Laplace
+    from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic as PlanarIsotropic
     from mechdesign.policy import metrics as metrics
-    from mechdesign.policy.constraint import components as components
-    from mechdesign.policy.constraint import constrain as constrain
-    from mechdesign.policy.constraint import delta_set as delta_set
-    from mechdesign.policy.constraint import disconnected as disconnected
-    from mechdesign.policy.constraint import excluded as excluded
-    from mechdesign.policy.constraint import hop_distance as hop_distance
-    from mechdesign.policy.constraint import isolated as isolated
-    from mechdesign.policy.hull import SensitivityHull as SensitivityHull
-    from mechdesign.policy.hull import component_hulls as component_hulls
-    from mechdesign.policy.hull import sensitivity_hull as sensitivity_hull
-    from mechdesign.policy.laplace import Laplace as Laplace
     from mechdesign.policy.optimal import design as design
-    from mechdesign.policy.planar_isotropic import PlanarIsotropic as PlanarIsotropic
-    from mechdesign.policy.protection import degree_of_protection as degree_of_protection
-    from mechdesign.policy.protection import exposed as exposed
-    from mechdesign.policy.protection import protectable as protectable
-    from mechdesign.policy.protection import protected_pairs as protected_pairs
-    from mechdesign.policy.repairs import Repair as Repair
-    from mechdesign.policy.repairs import repair as repair
 
 _VALUES = {
-    "Laplace": "mechdesign.policy.laplace",
-    "PlanarIsotropic": "mechdesign.policy.planar_isotropic",
-    "Repair": "mechdesign.policy.repairs",
-    "SensitivityHull": "mechdesign.policy.hull",
-    "attribute": "mechdesign.model.graphs",
-    "blocks": "mechdesign.model.graphs",
-    "categories": "mechdesign.model.graphs",
-    "complete": "mechdesign.model.graphs",
-    "component_hulls": "mechdesign.policy.hull",
-    "components": "mechdesign.policy.constraint",
-    "constrain": "mechdesign.policy.constraint",
-    "degree_of_protection": "mechdesign.policy.protection",
-    "delta_set": "mechdesign.policy.constraint",
+    "Laplace": "mechdesign.mechanisms.laplace",
+    "PlanarIsotropic": "mechdesign.mechanisms.planar_isotropic",
+    "Repair": "mechdesign.graphs.repairs",
+    "SensitivityHull": "mechdesign.geometry.hull",
+    "attribute": "mechdesign.graphs.builders",
+    "blocks": "mechdesign.graphs.builders",
+    "categories": "mechdesign.graphs.builders",
+    "complete": "mechdesign.graphs.builders",
+    "component_hulls": "mechdesign.graphs.hulls",
+    "components": "mechdesign.graphs.constraint",
+    "constrain": "mechdesign.graphs.constraint",
+    "degree_of_protection": "mechdesign.graphs.exposure",
+    "delta_set": "mechdesign.graphs.constraint",
     "design": "mechdesign.policy.optimal",
-    "disconnected": "mechdesign.policy.constraint",
-    "excluded": "mechdesign.policy.constraint",
-    "exposed": "mechdesign.policy.protection",
-    "from_edges": "mechdesign.model.graphs",
-    "hop_distance": "mechdesign.policy.constraint",
-    "isolated": "mechdesign.policy.constraint",
-    "line": "mechdesign.model.graphs",
-    "neighbours8": "mechdesign.model.graphs",
-    "protectable": "mechdesign.policy.protection",
-    "protected_pairs": "mechdesign.policy.protection",
-    "repair": "mechdesign.policy.repairs",
-    "sensitivity_hull": "mechdesign.policy.hull",
-    "threshold": "mechdesign.model.graphs",
-    "transitions": "mechdesign.model.graphs",
-    "union": "mechdesign.model.graphs",
+    "disconnected": "mechdesign.graphs.constraint",
+    "excluded": "mechdesign.graphs.constraint",
+    "exposed": "mechdesign.graphs.exposure",
+    "from_edges": "mechdesign.graphs.builders",
+    "hop_distance": "mechdesign.graphs.constraint",
+    "isolated": "mechdesign.graphs.constraint",
+    "line": "mechdesign.graphs.builders",
+    "neighbours8": "mechdesign.graphs.builders",
+    "protectable": "mechdesign.graphs.exposure",
+    "protected_pairs": "mechdesign.graphs.exposure",
+    "repair": "mechdesign.graphs.repairs",
+    "sensitivity_hull": "mechdesign.graphs.hulls",
+    "threshold": "mechdesign.graphs.builders",
+    "transitions": "mechdesign.graphs.builders",
+    "union": "mechdesign.graphs.builders",
 }
 
 __all__ = [*_VALUES]

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_integer, as_labels, require
+from mechdesign.geometry.hull import as_points
+from mechdesign.graphs.builders import as_grid
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain, Grid
-from mechdesign.model.graphs import as_grid
 from mechdesign.model.prior import Prior
-from mechdesign.policy.hull import as_points
+from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, as_integer, as_labels, require
 
 __all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
 

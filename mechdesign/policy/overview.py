@@ -10,13 +10,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.model._arrays import Floats, Integers
+from mechdesign.geometry.hull import SensitivityHull, as_points
+from mechdesign.graphs.check import check_graph, edge_array
+from mechdesign.graphs.constraint import components, constrain, disconnected, excluded, isolated
+from mechdesign.graphs.exposure import degree_of_protection, exposed
+from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs.repairs import Method, Repair, repair
 from mechdesign.model.domain import Domain
-from mechdesign.model.policy_graph import check_graph, edge_array
-from mechdesign.policy.constraint import components, constrain, disconnected, excluded, isolated
-from mechdesign.policy.hull import SensitivityHull, as_points, sensitivity_hull
-from mechdesign.policy.protection import degree_of_protection, exposed
-from mechdesign.policy.repairs import Method, Repair, repair
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Geometry", "Overview", "overview"]
 

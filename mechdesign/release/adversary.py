@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
-from mechdesign.policy.protection import degree_of_protection
 from mechdesign.release.composition import hull_level, stages_of
 from mechdesign.release.filter import as_chain, as_initial, forward
 from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
+from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 

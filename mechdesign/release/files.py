@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign import __version__
+from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
 from mechdesign.export.files import SET, check_folder
-from mechdesign.io.writing import write_file
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs, expected_error
 from mechdesign.release.composition import Composition, stage_level
 from mechdesign.release.outcome import Release
-from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.certified import Design
 
 __all__ = [
     "CHANNELS",

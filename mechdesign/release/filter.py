@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Floats, as_floats, read_only, renamed, require
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
+from mechdesign.validation import Floats, as_floats, read_only, renamed, require
 
 __all__ = ["Filtered", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
 

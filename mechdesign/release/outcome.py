@@ -8,10 +8,10 @@ from fractions import Fraction
 import networkx as nx
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.model._arrays import Floats, Integers
-from mechdesign.policy.hull import SensitivityHull
-from mechdesign.policy.repairs import Repair
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.graphs.repairs import Repair
 from mechdesign.release.stage import Stage
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Release"]
 
@@ -65,7 +65,7 @@ class Release:
 
     @property
     def graph(self) -> nx.Graph:
-        """The policy graph that was kept: on the constrained domain, repaired."""
+        """The policy graph that was kept, on the constrained domain and repaired."""
         return self.stage.graph
 
     @property

@@ -7,10 +7,10 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
-from mechdesign.model._arrays import Floats, Integers
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import GraphPrivacy
+from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["merged", "stated_problem"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.model._arrays import Floats, as_floats, read_only
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.filter import Filtered, as_chain, forward, log_mix, update
+from mechdesign.validation import Floats, as_floats, read_only
 
 __all__ = ["backward", "smooth"]
 

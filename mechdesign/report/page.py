@@ -13,19 +13,19 @@ from importlib import resources
 import numpy as np
 from matplotlib.figure import Figure
 
+from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError
-from mechdesign.games import attack
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import GraphPrivacy
 from mechdesign.report import dots, plot, policy
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
 from mechdesign.report.sentences import met, requirement_name, summary
 from mechdesign.report.svg import inline_svg
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
+from mechdesign.requirements.kinds import GraphPrivacy
 
 __all__ = ["html"]
 

@@ -9,16 +9,11 @@ import numpy as np
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import (
-    DistortionPrivacy,
-    GraphPrivacy,
-    MetricPrivacy,
-    Requirement,
-    ThresholdPrivacy,
-)
+from mechdesign.model.requirement import Requirement
 from mechdesign.report.dots import Met
 from mechdesign.report.scales import relative, short
 from mechdesign.report.words import cost_measure, decimal, measure
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
 
 __all__ = ["met", "requirement_name", "summary"]
 

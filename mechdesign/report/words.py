@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import DistortionPrivacy
+from mechdesign.requirements.kinds import DistortionPrivacy
 
 __all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain"]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.atomic import write_file
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
 from mechdesign.export import formats, sets
 from mechdesign.export.files import check_target
-from mechdesign.io.writing import write_file
 from mechdesign.model.channel import EXPONENT
 
 

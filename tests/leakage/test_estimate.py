@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
+from mechdesign.data.traces import read_plt, to_grid
 from mechdesign.errors import InputError
-from mechdesign.io.traces import read_plt, to_grid
 from mechdesign.model.domain import Domain
 
 

@@ -10,7 +10,7 @@ from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import DistortionPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.requirements.kinds import DistortionPrivacy, MetricPrivacy, ThresholdPrivacy
 
 
 def channel(matrix, secrets=(), observables=()) -> Channel:

@@ -9,12 +9,11 @@ import pytest
 from numpy.testing import assert_allclose
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
+from mechdesign.attacks import attack
 from mechdesign.errors import InputError
-from mechdesign.games import attack
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
 from mechdesign.report.page import html
 from mechdesign.report.references import (
     NO_INFORMATION,
@@ -24,6 +23,7 @@ from mechdesign.report.references import (
 )
 from mechdesign.report.sentences import requirement_name, summary
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, measure
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
 
 VOID = {"meta"}
 

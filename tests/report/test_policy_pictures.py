@@ -12,11 +12,11 @@ from mechdesign import policy
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirements import GraphPrivacy, MetricPrivacy
 from mechdesign.report.page import html
 from mechdesign.report.policy import Shown, can_draw, policy_picture
 from mechdesign.report.svg import inline_svg
 from mechdesign.report.traces import over_time_picture, trace_picture
+from mechdesign.requirements.kinds import GraphPrivacy, MetricPrivacy
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)
 LINE = Domain.from_points(np.arange(5.0)[:, None])

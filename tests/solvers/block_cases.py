@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from mechdesign.programs.block import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):

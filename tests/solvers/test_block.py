@@ -13,15 +13,15 @@ import pytest
 from block_cases import grid, optimum, random_program, violation
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
-from mechdesign.solvers.block import solve_block
-from mechdesign.solvers.block.directions import direction
-from mechdesign.solvers.block.kernel_numpy import NumpyKernel
-from mechdesign.solvers.block.layout import lay_out
-from mechdesign.solvers.block.method import Iterator
-from mechdesign.solvers.block.parallel import Workers
-from mechdesign.solvers.block.schur import LinkSystem
+from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
 from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import solve_block
+from mechdesign.solvers.ipm.directions import direction
+from mechdesign.solvers.ipm.kernel_numpy import NumpyKernel
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.method import Iterator
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.schur import LinkSystem
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 
@@ -265,7 +265,7 @@ def test_interruption_returns_a_valid_bracket():
         if progress.iteration == 4:
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_block(grid(9, 9), Options(threads=2, report=stop))
+    found = solve_block(grid(9, 9), Options(threads=2, progress=stop))
     assert found.status is Status.INTERRUPTED
     assert np.isfinite(found.upper)
     assert found.lower <= found.upper
@@ -274,7 +274,7 @@ def test_interruption_returns_a_valid_bracket():
 
 def test_progress_reports_valid_bounds():
     seen = []
-    found = solve_block(grid(5, 5), Options(report=seen.append))
+    found = solve_block(grid(5, 5), Options(progress=seen.append))
     assert "GB" in seen[0].stage
     assert [entry.iteration for entry in seen[1:]] == list(range(found.iterations))
     lowers = [entry.lower for entry in seen[1:]]

@@ -10,14 +10,14 @@ import pytest
 from block_cases import grid, violation
 
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
-from mechdesign.programs.block import BlockProgram
-from mechdesign.solvers.block import find_symmetry, kernel_numpy, solve_block
-from mechdesign.solvers.block.kernel import choose
-from mechdesign.solvers.block.layout import lay_out
-from mechdesign.solvers.block.method import Iterator
-from mechdesign.solvers.block.parallel import Workers
-from mechdesign.solvers.block.schur import Blocks
+from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import find_symmetry, kernel_numpy, solve_block
+from mechdesign.solvers.ipm.kernel import choose
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.method import Iterator
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.schur import Blocks
 
 
 def _reason(library, device):
@@ -52,7 +52,7 @@ def _make(name, layout):
     library, device = name
     if device != "products":
         return choose(library, device, 0)(layout, 1, device)
-    return importlib.import_module("mechdesign.solvers.block.kernel_accelerator").AcceleratorKernel(layout, 1, "cpu")
+    return importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator").AcceleratorKernel(layout, 1, "cpu")
 
 
 def _set_multipliers(kernel, y):
@@ -103,7 +103,7 @@ def name(request, monkeypatch):
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
     if device == "products":
-        accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
+        accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
         monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
         monkeypatch.setattr(accelerator, "_PART", 8)
     return request.param
@@ -113,7 +113,7 @@ def _options(name, monkeypatch):
     library, device = name
     if device != "products":
         return Options(extra={"arrays": library, "device": device})
-    accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
+    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
     monkeypatch.setattr(accelerator, "kernel_on", lambda device: accelerator.AcceleratorKernel)
     return Options(extra={"arrays": "torch", "device": "cpu"})
 
@@ -378,7 +378,7 @@ def test_devices_that_are_not_there_are_refused(device):
 
 @needs_torch
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
-    accelerator = importlib.import_module("mechdesign.solvers.block.kernel_accelerator")
+    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
     layout = lay_out(grid(5, 4))
     needed = accelerator.TorchKernel.ENTRY_BYTES * 20**3 + 8 * accelerator._PART * 20**2
     needed += accelerator._WORK_BYTES * 20**2

@@ -9,9 +9,9 @@ from block_cases import grid, optimum
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.programs.block import BlockProgram, WorstBlock
-from mechdesign.solvers.block import find_symmetry, generated, solve_block, symmetry_of
+from mechdesign.programs.block_angular import BlockProgram, WorstBlock
 from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import find_symmetry, generated, solve_block, symmetry_of
 
 
 @pytest.mark.parametrize(

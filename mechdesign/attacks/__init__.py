@@ -1,0 +1,1 @@
+"""What an adversary who sees the released answers can do."""

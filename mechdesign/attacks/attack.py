@@ -1,0 +1,343 @@
+"""Attacks on a channel: from what is observed, guess the secret (paper 004, section 9 and appendix A).
+
+Every attack takes the channel p(o|s), of shape (n, m), the attacker's prior and the error a(ŝ, s) of estimating ŝ
+when s is true, of shape (k, n), and returns a strategy q(ŝ|o). With E_s = Σ_o,ŝ p(o|s) q(ŝ|o) a(ŝ, s), the expected
+error (26) given the secret,
+
+- `optimal` minimises Σ_s π_s E_s (19),
+- `bayes` draws the estimate from the posterior (25),
+- `prior_free` minimises Σ_s E_s (27),
+- `minimax` minimises max_s E_s (28),
+- `pairwise_minimax` minimises the maximum of Pr(ŝ|s) a(ŝ, s) over pairs (29).
+
+An attacker may be wrong about the prior: `truth` is then the one by which the attack is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
+from mechdesign.model.channel import Channel
+from mechdesign.model.prior import Prior
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers import Options, Status, solve
+from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
+
+__all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
+
+Floats = NDArray[np.float64]
+Belief = Prior | ArrayLike | None
+
+# How far the value of a strategy may lie above what the multipliers prove: relative to the value, and to the
+# largest error where the value is next to nothing.
+_RELATIVE_GAP = 1e-6
+_ABSOLUTE_GAP = 1e-8
+
+_RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """A strategy against a channel, and how well it does.
+
+    `strategy` is q(ŝ|o), of shape (m, k), rows summing to 1; `per_secret` is E_s, of shape (n,); `distortion` is the
+    figure of merit of the attack called `name`, in the unit of the error: see the function of that name.
+    """
+
+    name: str
+    distortion: float
+    strategy: Floats
+    per_secret: Floats
+
+
+def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
+    """Estimate, for each observable, what has the least expected error under the posterior (19).
+
+    `distortion` is Σ_s E_s truth_s, which is Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ,s) when the attacker knows the truth. For an
+    observable that the attacker holds impossible the estimate is the best one a priori.
+
+    >>> optimal([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0, 1], [1, 0]]).distortion
+    0.25
+    """
+    game = _game(channel, distance)
+    belief = game.belief(prior, "prior")
+    return game.attack("optimal", game.best_estimates(belief), game.judge(truth, belief))
+
+
+def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
+    """Draw the estimate from the posterior (25); for an observable held impossible, from the prior.
+
+    Estimates are secrets here, so `distance` must be square. `distortion` is Σ_s E_s truth_s.
+
+    >>> bayes([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0, 1], [1, 0]]).distortion
+    0.375
+    """
+    game = _game(channel, distance)
+    if game.estimates != game.secrets:
+        shape = (game.estimates, game.secrets)
+        raise InputError("distance", "is not square, but the Bayes attack guesses secrets", value=shape, bound="(n, n)")
+    belief = game.belief(prior, "prior")
+    joint = (game.channel * belief[:, None]).T
+    total = joint.sum(axis=1, keepdims=True)
+    posterior = np.where(total > 0, joint / np.where(total > 0, total, 1.0), belief)
+    return game.attack("bayes", posterior, game.judge(truth, belief))
+
+
+def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
+    """Minimise Σ_s E_s, every secret counting the same (27).
+
+    `distortion` is Σ_s E_s truth_s, with `prior` for want of a truth, and the mean of E_s for want of both.
+    """
+    game = _game(channel, distance)
+    belief = game.belief(prior, "prior") if prior is not None else np.full(game.secrets, 1 / game.secrets)
+    strategy = game.best_estimates(np.ones(game.secrets))
+    return game.attack("prior_free", strategy, game.judge(truth, belief))
+
+
+def minimax(
+    channel: Channel | ArrayLike,
+    prior: Belief = None,
+    distance: ArrayLike | None = None,
+    *,
+    truth: Belief = None,
+    solver: str = "highs",
+    options: Options | None = None,
+) -> Attack:
+    """Minimise the largest expected error over the secrets (28), by a linear program.
+
+    `distortion` is max_s E_s of the strategy as returned. No prior enters: `prior` and `truth` are only checked, and
+    may be None.
+
+    Raises SolverError when the solver's multipliers do not prove that value to 1e-6 of it (or to 1e-8 of the largest
+    error), and its subclasses TimeLimitError and SolverInterruptedError.
+    """
+    game = _game(channel, _given(distance))
+    game.check(prior, truth)
+    columns, group = game.observed()
+    # An estimate that is nowhere better than another is not needed.
+    kept = _undominated(game.distance)
+    scale, error = _unit(game.distance[kept])
+    size, estimates, secrets = columns.shape[1], len(kept), game.secrets
+    errors = np.einsum("so,es->soe", columns, error).reshape(secrets, size * estimates)
+    program = _program("minimax-attack", sparse.csr_array(errors), np.ones(secrets), size, estimates)
+
+    def bound(multipliers: Floats) -> float:
+        # Σ_s w_s E_s is no more than max_s E_s, for any distribution w, and what `optimal` minimises.
+        return float((error @ (multipliers[:, None] * columns)).min(axis=0).sum())
+
+    q, weights = _solve(program, size, estimates, solver, options)
+    strategy = np.zeros((game.observables, game.estimates))
+    strategy[:, kept] = q[group]
+    attack = game.attack("minimax", game.fill(strategy, group), None)
+    return _proved(attack, float(attack.per_secret.max()), scale, bound(weights))
+
+
+def pairwise_minimax(
+    channel: Channel | ArrayLike,
+    prior: Belief = None,
+    distance: ArrayLike | None = None,
+    *,
+    truth: Belief = None,
+    solver: str = "highs-ipx",
+    options: Options | None = None,
+) -> Attack:
+    """Minimise the largest Pr(ŝ|s) a(ŝ,s) over pairs of a secret and an estimate (29), by a linear program.
+
+    `distortion` is that maximum for the strategy as returned. No prior enters: `prior` and `truth` are only checked,
+    and may be None. The program has a row for every pair: 49 secrets take seconds, 100 take minutes.
+
+    Raises as `minimax` does.
+    """
+    game = _game(channel, _given(distance))
+    game.check(prior, truth)
+    columns, group = game.observed()
+    scale, error = _unit(game.distance)
+    size, estimates = columns.shape[1], game.estimates
+    # Row (s, ŝ): Σ_o p(o|s) a(ŝ,s) q(ŝ|o) - y <= 0, left out where the error is zero.
+    secret, estimate = np.nonzero(error.T)
+    errors = sparse.csr_array(columns[secret] * error[estimate, secret][:, None]).tocoo()
+    place = errors.col * estimates + estimate[errors.row]
+    rows = sparse.csr_array((errors.data, (errors.row, place)), shape=(secret.size, size * estimates))
+    program = _program("pairwise-minimax-attack", rows, np.ones(secret.size), size, estimates)
+
+    def bound(multipliers: Floats) -> float:
+        weights = np.zeros((game.secrets, estimates))
+        weights[secret, estimate] = multipliers
+        return float(((weights.T * error) @ columns).min(axis=0).sum())
+
+    q, weights = _solve(program, size, estimates, solver, options)
+    strategy = game.fill(q[group], group)
+    attack = game.attack("pairwise_minimax", strategy, None)
+    largest = float(((game.channel @ strategy) * game.distance.T).max())
+    return _proved(attack, largest, scale, bound(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class _Game:
+    """A checked channel, (n, m), and error, (k, n)."""
+
+    channel: Floats
+    distance: Floats
+
+    @property
+    def secrets(self) -> int:
+        return int(self.channel.shape[0])
+
+    @property
+    def observables(self) -> int:
+        return int(self.channel.shape[1])
+
+    @property
+    def estimates(self) -> int:
+        return int(self.distance.shape[0])
+
+    def belief(self, given: Belief, path: str) -> Floats:
+        """Check a prior over the secrets."""
+        if given is None:
+            raise InputError(path, "is missing: this attack needs one", bound=f"of shape ({self.secrets},)")
+        try:
+            probabilities = Prior(np.asarray(given)).probabilities
+        except InputError as error:
+            place = path + error.path.removeprefix("prior")
+            raise InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy) from error
+        if probabilities.size != self.secrets:
+            raise InputError(path, "has the wrong length", value=probabilities.size, bound=f"{self.secrets} secrets")
+        return probabilities
+
+    def judge(self, truth: Belief, belief: Floats) -> Floats:
+        """Give the prior by which an attack is judged."""
+        return belief if truth is None else self.belief(truth, "truth")
+
+    def check(self, prior: Belief, truth: Belief) -> None:
+        """Check priors that are not used."""
+        for given, path in ((prior, "prior"), (truth, "truth")):
+            if given is not None:
+                self.belief(given, path)
+
+    def best_estimates(self, weights: Floats) -> Floats:
+        """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, and argmin_ŝ Σ_s w_s a(ŝ,s) where the weights exclude o."""
+        joint = weights[:, None] * self.channel
+        chosen = (self.distance @ joint).argmin(axis=0)
+        chosen[joint.sum(axis=0) == 0] = (self.distance @ weights).argmin()
+        strategy = np.zeros((self.observables, self.estimates))
+        strategy[np.arange(self.observables), chosen] = 1.0
+        return strategy
+
+    def observed(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Merge observables that say the same of the secret, and drop those that never occur.
+
+        Return the merged columns, of shape (n, g), and for each observable its column, or -1. Two proportional columns
+        say the same: an attack on the merged one does as well on either, and the mean of two strategies as on both.
+        """
+        total = self.channel.sum(axis=0)
+        occurs = np.flatnonzero(total)
+        shapes = self.channel[:, occurs] / total[occurs]
+        _, where = np.unique(shapes, axis=1, return_inverse=True)
+        group = np.full(self.observables, -1)
+        group[occurs] = where.ravel()
+        merged = np.zeros((self.secrets, int(group.max()) + 1))
+        np.add.at(merged.T, group[occurs], self.channel.T[occurs])
+        return merged, group
+
+    def fill(self, strategy: Floats, group: NDArray[np.int64]) -> Floats:
+        """Give observables that never occur the estimate of least total error."""
+        strategy[group < 0] = 0.0
+        strategy[group < 0, self.distance.sum(axis=1).argmin()] = 1.0
+        return strategy
+
+    def attack(self, name: str, strategy: Floats, weights: Floats | None) -> Attack:
+        """Evaluate a strategy: by the mean of E_s under `weights`, or by its maximum."""
+        per_secret = ((self.channel @ strategy) * self.distance.T).sum(axis=1)
+        distortion = float(per_secret.max() if weights is None else per_secret @ weights)
+        read_only(strategy)
+        read_only(per_secret)
+        return Attack(name, distortion, strategy, per_secret)
+
+
+def _given(distance: ArrayLike | None) -> ArrayLike:
+    """Insist on a distance, which has a default only so that the prior before it may be left out."""
+    if distance is None:
+        raise InputError("distance", "is missing", bound="of shape (estimates, secrets)", remedy="write distance=…")
+    return distance
+
+
+def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
+    if isinstance(channel, Channel):
+        matrix = channel.matrix
+    else:
+        matrix = as_floats(channel, "channel", "(n, m)")
+        if 0 in matrix.shape:
+            raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
+        require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
+        sums = matrix.sum(axis=1)
+        remedy = "rows are secrets: transpose the channel if its columns sum to 1"
+        require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "sum of channel row", "1", remedy)
+    error = as_floats(distance, "distance", "(k, n)")
+    if error.shape[0] == 0 or error.shape[1] != matrix.shape[0]:
+        raise InputError("distance", "does not fit the channel", value=error.shape, bound=f"(k, {matrix.shape[0]})")
+    require(np.isfinite(error) & (error >= 0), error, "distance", "a finite number >= 0")
+    return _Game(matrix, error)
+
+
+def _undominated(distance: Floats) -> NDArray[np.int64]:
+    """Find the estimates that no other one beats or equals for every secret; of equals, keep the first."""
+    kept: list[int] = []
+    # In order of total error, whoever dominates an estimate has been seen before it.
+    for estimate in np.argsort(distance.sum(axis=1), kind="stable").tolist():
+        if not (distance[kept] <= distance[estimate]).all(axis=1).any():
+            kept.append(estimate)
+    return np.sort(np.array(kept))
+
+
+def _unit(distance: Floats) -> tuple[float, Floats]:
+    """Scale errors to at most 1, which is what the tolerances of solvers are made for."""
+    scale = float(distance.max())
+    return (scale, distance / scale) if scale > 0 else (1.0, distance)
+
+
+def _program(name: str, errors: sparse.csr_array, ones: Floats, size: int, estimates: int) -> LinearProgram:
+    """Minimise y subject to errors @ q - y <= 0, rows of q summing to 1, q >= 0; q is laid out row by row."""
+    sums = sparse.kron(sparse.eye_array(size), np.ones((1, estimates)))
+    matrix = sparse.block_array([[errors, sparse.csr_array(-ones[:, None])], [sums, None]], format="csr")
+    rows, columns = len(ones), size * estimates
+    return LinearProgram(
+        cost=np.append(np.zeros(columns), 1.0),
+        matrix=matrix,
+        row_lower=np.append(np.full(rows, -np.inf), np.ones(size)),
+        row_upper=np.append(np.zeros(rows), np.ones(size)),
+        lower=np.zeros(columns + 1),
+        upper=np.full(columns + 1, np.inf),
+        row_blocks={"error": slice(0, rows), "sum": slice(rows, rows + size)},
+        column_blocks={"q": slice(0, columns), "y": slice(columns, columns + 1)},
+        name=name,
+    )
+
+
+def _solve(
+    program: LinearProgram, size: int, estimates: int, solver: str, options: Options | None
+) -> tuple[Floats, Floats]:
+    """Solve, and repair what rounding did: make rows of q distributions, and the multipliers of the errors too."""
+    solution = solve(program, solver, options)
+    if solution.status is not Status.OPTIMAL:
+        kind = _RAISES.get(solution.status, SolverError)
+        raise kind(f"{program.name}: {solution.solver} {solution.status.value} ({solution.message})")
+    q = np.clip(solution.x[:-1].reshape(size, estimates), 0.0, None)
+    weights = np.clip(-solution.row_dual[program.row_blocks["error"]], 0.0, None)
+    total = weights.sum()
+    return q / q.sum(axis=1, keepdims=True), weights / total if total > 0 else weights
+
+
+def _proved(attack: Attack, value: float, scale: float, bound: float) -> Attack:
+    """Give the attack its value, provided that no strategy does noticeably better."""
+    lower = bound * scale
+    if not value - lower <= _RELATIVE_GAP * value + _ABSOLUTE_GAP * scale:
+        raise SolverError(
+            f"{attack.name}: the solver's strategy errs by {value!r}, but its multipliers prove only that none errs by "
+            f"less than {lower!r}; try another solver or a smaller tolerance"
+        )
+    return replace(attack, distortion=value)

@@ -1,0 +1,1 @@
+"""Readers for tables, traces, matrices and schedules."""

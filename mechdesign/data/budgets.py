@@ -1,0 +1,76 @@
+"""Files of budgets: one line a release, with the exact number."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.atomic import write_file
+from mechdesign.certify.exact import exact, nearest
+from mechdesign.data.text import unreadable
+from mechdesign.errors import InputError
+from mechdesign.validation import as_budgets
+
+__all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
+
+_HEADER = ["step", "epsilon"]
+
+
+def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
+    """Write budgets, shape (T,), in nats, as CSV with the columns step (from 0) and epsilon.
+
+    Numbers are the shortest decimals that read back as the same floats. The file is replaced as a whole or not at all:
+    raises `ExportError` when it cannot be written, and `InputError` for wrong budgets.
+    """
+    lines = [",".join(_HEADER)]
+    lines += [f"{step},{epsilon!r}" for step, epsilon in enumerate(as_budgets(epsilons).tolist())]
+    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])
+
+
+def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:
+    """Read budgets back, in nats, shape (T,); raise `InputError` naming the line that is wrong."""
+    return np.array([nearest(epsilon) for epsilon in read_exact_budgets(path)])
+
+
+def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
+    """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
+    source = Path(path)
+    budgets: list[Fraction] = []
+    try:
+        with source.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.reader(lines)
+            header = next(reader, None)
+            if header is None or [name.strip() for name in header] != _HEADER:
+                raise InputError(str(source), "has the wrong header", value=header, bound=",".join(_HEADER))
+            for row in filter(None, reader):
+                budgets.append(_budget(row, len(budgets), f"{source}, line {reader.line_num}"))
+    except OSError as error:
+        raise unreadable(source, error) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(str(source), f"cannot be read as text in UTF-8 ({error})") from error
+    if not budgets:
+        raise InputError(str(source), "holds no budgets", bound="at least one line after the header")
+    return tuple(budgets)
+
+
+def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
+    if len(row) != len(_HEADER) or row[0].strip() != str(step):
+        raise InputError(where, "is out of order", value=",".join(row), bound=f"step {step} and its epsilon")
+    text, bound = row[1].strip(), "a finite number >= 0, in decimal digits"
+    try:
+        # Ratios such as 1/3 are numbers elsewhere, but names of folders come of these.
+        budget = exact("" if "/" in text else text, where)
+    except InputError as error:
+        raise InputError(where, error.problem, value=text, bound=bound) from error
+    if budget < 0:
+        raise InputError(where, "is negative", value=text, bound=bound)
+    if math.isinf(nearest(budget)):
+        raise InputError(where, "is out of range", value=text, bound=bound)
+    return budget

@@ -1,1 +1,0 @@
-"""Privacy as a game: what an attacker makes of a channel."""

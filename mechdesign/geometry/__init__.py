@@ -1,0 +1,1 @@
+"""Convex bodies and plane cells: sensitivity hulls, K-norms, Voronoi diagrams."""

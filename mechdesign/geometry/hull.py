@@ -1,0 +1,207 @@
+"""The sensitivity hull K: the convex body to which the noise of a K-norm mechanism is fitted.
+
+K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition 8), symmetric
+about the origin, of any affine dimension; `mechdesign.graphs.hulls` takes the differences from a policy graph. All
+floats carry rounding, and the differences of equal offsets on a grid differ in their last bits. Therefore one relative
+tolerance, `TOLERANCE`, is stated and used throughout: a generator that close to the span of the others, relative to the
+longest one, counts as inside it, and `contains` accepts K-norms up to 1 + `TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
+from mechdesign.model.domain import Domain
+from mechdesign.validation import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
+
+__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "hull_of"]
+
+# Within these magnitudes no product of up to three lengths overflows.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+# Numbers worked on at a time.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityHull:
+    """A convex body symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
+
+    All arrays are float64 and read-only; r is the affine dimension.
+
+    Attributes:
+        vertices: (k, d), the second half the negatives of the first; counter-clockwise where r = 2 (as seen in the
+            coordinates of `basis`); none where r = 0.
+        facets: (m, d), the outer normals a scaled so that K = {v in the span: a·v ≤ 1 for all a}; the second half the
+            negatives of the first.
+        basis: (r, d), an orthonormal basis of the span of K; the identity where r = d.
+        volume: in the affine dimension: a length for r = 1, an area for r = 2; 0 for r = 0.
+    """
+
+    vertices: Floats
+    facets: Floats
+    basis: Floats
+    volume: float
+    # Corners, indices into vertices, (t, r): with the origin each makes a simplex, and these fill K.
+    _simplices: Integers = field(repr=False)
+    # Volume of the cone from the origin over each facet of the first half.
+    _cones: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, differences: ArrayLike) -> SensitivityHull:
+        """Return the hull of ±each row of `differences`, shape (m, d), d ≥ 1; none gives the origin alone."""
+        generators = as_floats(differences, "differences", "(m, d)")
+        if generators.shape[1] == 0:
+            raise InputError("differences", "have no coordinates", value=generators.shape, bound="d >= 1")
+        return hull_of(_in_range(generators, "differences"))
+
+    def __repr__(self) -> str:
+        """Say what it is, without the arrays."""
+        shape = f"dimension={self.dimension}, vertices={len(self.vertices)}, volume={self.volume!r}"
+        return f"SensitivityHull({shape})"
+
+    @property
+    def dimension(self) -> int:
+        """Return the affine dimension r of K, from 0 to d."""
+        return len(self.basis)
+
+    @property
+    def radius(self) -> float:
+        """Return the largest Euclidean length in K."""
+        return float(np.sqrt((self.vertices**2).sum(axis=1)).max(initial=0.0))
+
+    def norm(self, v: ArrayLike) -> Floats:
+        """Return the K-norm min{t ≥ 0 : v ∈ tK} of vectors v of shape (…, d): max a·v over the facets.
+
+        It is infinite off the span of K, that is where v differs from its projection, in some coordinate, by more than
+        `TOLERANCE` times the largest coordinate of v and the radius of K; for K = {0} everywhere but at the origin.
+        """
+        vectors = self._vectors(v)
+        rows = vectors.reshape(-1, vectors.shape[-1])
+        half = self.facets[: len(self._cones)]
+        result = np.zeros(len(rows))
+        step = max(1, _BLOCK // max(1, len(half)))
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            result[some] = np.abs(rows[some] @ half.T).max(axis=1, initial=0.0)
+        result[self._off_span(rows)] = np.inf
+        return result.reshape(vectors.shape[:-1])
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Tell which vectors v of shape (…, d) are in K, its boundary included: K-norm at most 1 + `TOLERANCE`."""
+        return np.asarray(self.norm(v) <= 1 + TOLERANCE)
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
+        """Draw points uniformly from K (in its affine dimension): shape ``(*size, d)``.
+
+        Exact up to the rounding of floats: a simplex of the triangulation from the origin is drawn in proportion to its
+        volume, then a point of it by exponential spacings. `rng` is a NumPy generator or a seed; without it the
+        operating system seeds one.
+        """
+        shape = tuple(as_integer(one, "size", 0) for one in (size if isinstance(size, tuple) else (size,)))
+        generator = as_generator(rng)
+        count, r = math.prod(shape), self.dimension
+        points = np.zeros((count, self.basis.shape[1]))
+        if r > 0:
+            weights = simplex_volumes(self.vertices[self._simplices] @ self.basis.T)
+            chosen = generator.choice(len(weights), size=count, p=weights / weights.sum())
+            spacings = generator.standard_exponential((count, r + 1))
+            shares = spacings[:, :r] / spacings.sum(axis=1, keepdims=True)
+            for corner in range(r):
+                points += shares[:, corner, None] * self.vertices[self._simplices[chosen, corner]]
+        return points.reshape(*shape, self.basis.shape[1])
+
+    def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
+        """Return dimension and volume of conv(K ∪ {v, −v}) for each vector v of shape (…, d), without building it.
+
+        A facet that sees v gets a pyramid of volume cone · (a·v − 1); −v sees the opposite ones; and nothing more is
+        added, since K contains the origin. Off the span, at the distance h, it becomes the double pyramid of volume
+        2 h · volume / (r + 1).
+        """
+        vectors = self._vectors(v)
+        rows = vectors.reshape(-1, vectors.shape[-1])
+        r = self.dimension
+        half = self.facets[: len(self._cones)]
+        within = self.volume + 2 * np.maximum(np.abs(rows @ half.T) - 1, 0) @ self._cones
+        height = np.sqrt(((rows - rows @ self.basis.T @ self.basis) ** 2).sum(axis=1))
+        beyond = 2 * height * (self.volume if r else 1.0) / (r + 1)
+        outside = self._off_span(rows)
+        dimensions = np.where(outside, r + 1, r)
+        volumes: Floats = np.where(outside, beyond, within)
+        return dimensions.reshape(vectors.shape[:-1]), volumes.reshape(vectors.shape[:-1])
+
+    def _vectors(self, v: ArrayLike) -> Floats:
+        try:
+            raw = np.asarray(v)
+            if raw.dtype.kind == "c":
+                raise TypeError(f"an array of {raw.dtype} was given")
+            vectors = raw.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError("v", f"is not an array of real numbers ({error})") from error
+        d = self.basis.shape[1]
+        if vectors.ndim == 0 or vectors.shape[-1] != d:
+            raise InputError("v", "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
+        require(np.isfinite(vectors), vectors, "v", "a finite number")
+        return vectors
+
+    def _off_span(self, rows: Floats) -> NDArray[np.bool_]:
+        if self.dimension == self.basis.shape[1]:
+            return np.zeros(len(rows), dtype=np.bool_)
+        # Largest coordinates, where squares of tiny ones would vanish.
+        apart = np.abs(rows - rows @ self.basis.T @ self.basis).max(axis=1)
+        off: NDArray[np.bool_] = apart > TOLERANCE * np.maximum(np.abs(rows).max(axis=1), self.radius)
+        return off
+
+
+def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
+    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else."""
+    array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
+    if 0 in array.shape:
+        raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
+    return _in_range(array, path)
+
+
+def check_distinct(places: Floats, path: str, remedy: str) -> None:
+    """Raise `InputError` for two of the `places` (n, d) that are the same: what is released there is one thing."""
+    order = np.lexsort(places.T)
+    same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
+    if same.size:
+        one, other = sorted(order[same[0] : same[0] + 2].tolist())
+        raise InputError(
+            f"{path}[{other}]", f"is the same place as {path}[{one}]", value=places[other].tolist(), remedy=remedy
+        )
+
+
+def _in_range(array: Floats, path: str) -> Floats:
+    magnitude = np.abs(array)
+    # NaN compares false, so it is refused as well.
+    good = (magnitude == 0) | ((magnitude >= _SMALLEST) & (magnitude <= _LARGEST))
+    require(good, array, path, "zero or between 1e-100 and 1e100 in magnitude")
+    return array
+
+
+def hull_of(differences: Floats) -> SensitivityHull:
+    """Return the hull of ±each row of `differences` (m, d), which are checked already."""
+    generators = np.unique(upright(differences[differences.any(axis=1)]), axis=0)
+    if len(generators) == 0:
+        none = np.zeros((0, differences.shape[1]))
+        return _frozen(Body(none, none, none, np.zeros((0, 0), dtype=np.int64), np.zeros(0)))
+    hull = _frozen(build(generators))
+    # Recomputed, not trusted: all generators are inside, and all vertices on the boundary.
+    if hull.norm(generators).max() > 1 + TOLERANCE or hull.norm(hull.vertices).min() < 1 - TOLERANCE:
+        raise too_flat()
+    return hull
+
+
+def _frozen(body: Body) -> SensitivityHull:
+    vertices = np.concatenate((body.vertices, 0.0 - body.vertices))
+    facets = np.concatenate((body.normals, 0.0 - body.normals))
+    for array in (vertices, facets, body.basis, body.simplices, body.cones):
+        read_only(array)
+    return SensitivityHull(vertices, facets, body.basis, 2 * math.fsum(body.cones), body.simplices, body.cones)

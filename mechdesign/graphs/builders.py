@@ -1,0 +1,235 @@
+"""Policy graphs: which secrets must not be told apart.
+
+An edge of a policy graph means that its two ends are ε-indistinguishable; k hops then mean kε, and no path means that
+nothing is required (PGLP, Cao et al. 2020, Definitions 3 to 6 and Lemma 1; DPHMM, Xiao et al. 2017, Definition 4.2).
+Graphs are plain undirected graphs of networkx. Each builder returns one on the nodes 0, …, n−1, in that order, without
+self-loops; a constrained graph keeps a part of the nodes and their numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from mechdesign.certify.exact import exact, nearest
+from mechdesign.errors import InputError
+from mechdesign.graphs.check import check_graph
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.markov import MarkovChain
+from mechdesign.requirements.kinds import Number
+from mechdesign.validation import as_integer, as_labels, renamed
+
+__all__ = [
+    "as_grid",
+    "attribute",
+    "blocks",
+    "categories",
+    "complete",
+    "from_edges",
+    "line",
+    "neighbours8",
+    "threshold",
+    "transitions",
+    "union",
+]
+
+
+def complete(n: int) -> nx.Graph:
+    """Join every two of n secrets: no secret can be told from any other (DPHMM, G_cplt)."""
+    return _joined(as_integer(n, "n", 1), [range(n)])
+
+
+def line(n: int) -> nx.Graph:
+    """Join each of n secrets to the next one: secrets k apart are kε-indistinguishable."""
+    n = as_integer(n, "n", 1)
+    return from_edges(n, np.column_stack((np.arange(n - 1), np.arange(1, n))))
+
+
+def blocks(domain: Domain | Grid, k: int | tuple[int, int]) -> nx.Graph:
+    """Join every two cells of the same block of k × k cells (PGLP, G_k9 for k = 3, G_k16 for 4, G_k25 for 5).
+
+    `domain` is a grid; `k` is a number of cells, or a pair (columns, rows). Blocks are counted from cell 0; those at
+    the far borders are smaller where k does not divide the number of columns or rows.
+    """
+    cells = as_grid(domain)
+    sides = k if isinstance(k, tuple) else (k, k)
+    if len(sides) != 2:
+        raise InputError("k", "is no block", value=k, bound="a number of cells, or a pair (columns, rows)")
+    wide, high = (as_integer(side, "k", 1) for side in sides)
+    row, column = np.divmod(np.arange(cells.size), cells.columns)
+    return categories(list(zip(row // high, column // wide, strict=True)))
+
+
+def neighbours8(domain: Domain | Grid) -> nx.Graph:
+    """Join each cell of a grid to the up to eight cells around it.
+
+    The number of hops is the Chebyshev distance in cells, never above the Euclidean distance over the shorter side of a
+    cell: a channel private under this graph is geo-indistinguishable with ε per side (PGLP, Theorem 3.1).
+    """
+    cells = as_grid(domain)
+    index = np.arange(cells.size).reshape(cells.rows, cells.columns)
+    pairs = [
+        (index[:, :-1], index[:, 1:]),
+        (index[:-1], index[1:]),
+        (index[:-1, :-1], index[1:, 1:]),
+        (index[:-1, 1:], index[1:, :-1]),
+    ]
+    return from_edges(cells.size, np.concatenate([np.column_stack((a.ravel(), b.ravel())) for a, b in pairs]))
+
+
+def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = None) -> nx.Graph:
+    """Join every two secrets of one category, and of one region where `regions` are given (PGLP, G_poi).
+
+    `labels` holds one value per secret, `regions` too. A secret whose label is None has no category, and no edge.
+    """
+    names = as_labels(labels, "labels")
+    places = [None] * len(names) if regions is None else as_labels(regions, "regions")
+    if len(places) != len(names):
+        raise InputError("regions", "differ in number from the labels", value=len(places), bound=f"{len(names)} values")
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for index, (name, place) in enumerate(zip(names, places, strict=True)):
+        if name is not None:
+            members[name, place].append(index)
+    return _joined(len(names), members.values())
+
+
+def threshold(domain: Domain | ArrayLike, r: Number) -> nx.Graph:
+    """Join every two secrets at a Euclidean distance of at most r (DPHMM, G_util).
+
+    `domain` is a domain with places, or an array of shape (n, d); `r` > 0 is in its unit. The edges are exactly the
+    pairs for which `distances.euclidean(domain)` is at most the float64 nearest to r, as in `ThresholdPrivacy`. Where
+    the sides of the cells of a grid are no float64, give r some room: three cells may measure 3.0000000000000004 sides.
+    """
+    radius = nearest(exact(r, "r"))
+    if not 0 < radius < math.inf:
+        raise InputError("r", "is out of range", value=r, bound="> 0 and finite")
+    pairs = distances.pairs_within(domain, radius)
+    return from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
+
+
+def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
+    """Join every two states that one state reaches both in one step (DPHMM, G_trs; m_ij > 0 and m_ik > 0 for some i).
+
+    `P` is a Markov chain, an array of shape (n, n) with Pr(next = j | now = i) at (i, j), or a SciPy sparse matrix of
+    that shape, of probabilities or counts: only where it is positive matters. Who knows the state before still cannot
+    tell the joined states apart.
+    """
+    if sparse.issparse(P):
+        steps = sparse.csr_array(P, dtype=np.float64)
+        if steps.shape[0] != steps.shape[1] or steps.shape[0] == 0:
+            raise InputError("P", "is not square", value=steps.shape, bound="of shape (n, n), n >= 1")
+        if not (np.isfinite(steps.data) & (steps.data >= 0)).all():
+            raise InputError("P", "holds entries that are no probabilities", bound="finite numbers >= 0")
+    else:
+        try:
+            steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(np.asarray(P))).matrix)
+        except InputError as error:
+            raise renamed(error, "P", "matrix") from error
+    steps.eliminate_zeros()
+    reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
+    # Counts of common predecessors; above the diagonal each pair stands once.
+    common = sparse.triu(reached.T @ reached, k=1).tocoo()
+    return from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
+
+
+def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
+    """Join every two records that differ in exactly one attribute (Blowfish, He et al. 2014, the attribute policy).
+
+    `values` holds one record per secret, all of the same number of attributes: an array of shape (n, a), or a list of
+    tuples. Equal records differ in none, and are not joined.
+    """
+    try:
+        given = list(values)
+    except TypeError as error:
+        raise InputError("values", "are not a list of records", value=values) from error
+    records = [tuple(as_labels(record, f"values[{index}]")) for index, record in enumerate(given)]
+    if not records:
+        raise InputError("values", "are empty", bound="at least one record")
+    width = len(records[0])
+    for index, record in enumerate(records):
+        if len(record) != width:
+            raise InputError(f"values[{index}]", "differs in length", value=len(record), bound=f"{width} attributes")
+    graph = _nodes(len(records))
+    for position in range(width):
+        # Records that agree in all other attributes, by their value of this one.
+        groups: dict[Hashable, dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for index, record in enumerate(records):
+            groups[record[:position] + record[position + 1 :]][record[position]].append(index)
+        for group in groups.values():
+            for one, other in itertools.combinations(group.values(), 2):
+                graph.add_edges_from(itertools.product(one, other))
+    return graph
+
+
+def union(*graphs: nx.Graph) -> nx.Graph:
+    """Return the graph of all nodes and all edges of some policy graphs: what each of them requires."""
+    if not graphs:
+        raise InputError("graphs", "are none", bound="at least one graph")
+    result = nx.Graph()
+    for index, graph in enumerate(graphs):
+        check_graph(graph, path=f"graphs[{index}]")
+    result.add_nodes_from(sorted(set().union(*(graph.nodes for graph in graphs))))
+    for graph in graphs:
+        result.add_edges_from(graph.edges())
+    return result
+
+
+def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
+    """Return the graph on n secrets with the given edges, pairs of indices below n, of shape (k, 2).
+
+    Edges may be repeated, in either direction. Raises `InputError` for a self-loop: a secret is not hidden by itself.
+    """
+    n = as_integer(n, "n", 1)
+    try:
+        pairs = np.asarray(edges)
+    except ValueError as error:
+        raise InputError("edges", f"are not pairs of indices ({error})", bound="integers of shape (k, 2)") from error
+    if pairs.size == 0:
+        return _nodes(n)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        found = f"{pairs.dtype} of shape {pairs.shape}"
+        raise InputError("edges", "are not pairs of indices", value=found, bound="integers of shape (k, 2)")
+    wrong = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
+    if wrong.size:
+        first = int(wrong[0])
+        raise InputError(
+            f"edges[{first}]", "joins an unknown node", value=tuple(pairs[first].tolist()), bound=f"nodes 0 to {n - 1}"
+        )
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if loops.size:
+        first = int(loops[0])
+        raise InputError(f"edges[{first}]", "is a self-loop", value=tuple(pairs[first].tolist()), remedy="leave it out")
+    graph = _nodes(n)
+    graph.add_edges_from(pairs.tolist())
+    return graph
+
+
+def as_grid(domain: Domain | Grid) -> Grid:
+    """Return the cells of a domain that is a grid; raise `InputError` for any other."""
+    cells = domain if isinstance(domain, Grid) else getattr(domain, "cells", None)
+    if cells is None:
+        found = domain if isinstance(domain, Domain) else type(domain).__name__
+        raise InputError("domain", "is not a grid", value=found, remedy="build it with Domain.grid or geographic_grid")
+    return cells
+
+
+def _nodes(n: int) -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    return graph
+
+
+def _joined(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
+    """Return the graph on n nodes in which every two members of one group are joined."""
+    graph = _nodes(n)
+    for group in groups:
+        graph.add_edges_from(itertools.combinations(group, 2))
+    return graph

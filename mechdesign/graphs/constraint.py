@@ -1,0 +1,156 @@
+"""Policy graphs under a constraint: what is left of them when only some secrets are possible.
+
+After DPHMM (Xiao et al. 2017), sections 4.1 and 4.2, and PGLP (Cao et al. 2020), section 4.1. The set of possible
+secrets is called the support here; the papers say constraint or constrained domain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.graphs.check import check_graph
+from mechdesign.model.prior import Prior
+from mechdesign.requirements.kinds import Number
+from mechdesign.validation import Integers, as_integer
+
+__all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
+
+
+def constrain(g: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
+    """Return the part of a policy graph on the nodes in `support`, with all edges between them (PGLP, Definition 12).
+
+    `support` holds node numbers, in any order; they are kept. Raises `InputError` for a node that g does not have, and
+    for an empty support.
+    """
+    check_graph(g)
+    kept = _support(g, support)
+    result = nx.Graph()
+    result.add_nodes_from(kept.tolist())
+    inside = set(kept.tolist())
+    # Faster than the edges of g.subgraph, which asks a filter about each of them.
+    result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(g.adj[s]) if s < t)
+    return result
+
+
+def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
+    """Return the δ-location set: the fewest secrets whose probability is at least 1 − δ (DPHMM, Theorem 4.1).
+
+    `prior` has shape (n,), 0 ≤ δ < 1. The likeliest secrets are taken, of equally likely ones those of lower index
+    first; probabilities count relative to their sum, and all sums are exact. δ = 0 gives the secrets of positive
+    probability. Returns sorted indices.
+    """
+    probabilities = (prior if isinstance(prior, Prior) else Prior(np.asarray(prior))).probabilities
+    share = 1 - exact(delta, "delta")
+    if not 0 < share <= 1:
+        raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
+    order = np.lexsort((np.arange(len(probabilities)), -probabilities))
+    weights = [Fraction(value) for value in probabilities[order].tolist()]
+    # Over their common denominator, a power of two, all sums are sums of whole numbers.
+    unit = math.lcm(*(weight.denominator for weight in weights))
+    whole = [weight.numerator * (unit // weight.denominator) for weight in weights]
+    least, total = share * sum(whole), 0
+    for count, number in enumerate(whole, start=1):
+        total += number
+        if total >= least:
+            return np.sort(order[:count])
+    raise AssertionError("the sum of all probabilities is at least any share of itself")
+
+
+def excluded(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+    """Return the nodes that the support leaves out, sorted (PGLP, Definition 10): nothing can protect them."""
+    check_graph(g)
+    return np.setdiff1d(_nodes(g), _support(g, support))
+
+
+def disconnected(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+    """Return the nodes of the support that have neighbours in g, all of them left out, sorted (PGLP, Definition 11).
+
+    Whether such a node is *exposed* depends on the mechanism: see `exposed`.
+    """
+    check_graph(g)
+    alone = isolated(constrain(g, support))
+    return alone[[g.degree(node) > 0 for node in alone.tolist()]] if alone.size else alone
+
+
+def isolated(g: nx.Graph) -> Integers:
+    """Return the nodes without any edge, sorted: g requires nothing of them.
+
+    This is the word of graph theory. What PGLP calls an isolated node (Definition 13), a node that the mechanism
+    protects with no other, is `exposed` here, as in DPHMM.
+    """
+    check_graph(g)
+    return np.array(sorted(node for node, degree in g.degree() if degree == 0), dtype=np.int64)
+
+
+def components(g: nx.Graph) -> list[Integers]:
+    """Return the connected components of g, each sorted, in the order of their first nodes."""
+    check_graph(g)
+    found = [np.array(sorted(component), dtype=np.int64) for component in nx.connected_components(g)]
+    return sorted(found, key=lambda nodes: int(nodes[0]))
+
+
+def membership(parts: Sequence[Integers], n: int) -> Integers:
+    """Return for each node below n the index of the part that it is in, shape (n,); -1 where it is in none."""
+    member = np.full(n, -1, dtype=np.int64)
+    for index, nodes in enumerate(parts):
+        member[nodes] = index
+    return member
+
+
+def hop_distance(g: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
+    """Return the number of edges on the shortest path from i to j, inf where there is none (PGLP, Definition 4).
+
+    Without j, return these numbers for all nodes of g as a dictionary in ascending order of the nodes. Secrets that are
+    k hops apart are kε-indistinguishable. Raises `InputError` for nodes that g does not have.
+    """
+    check_graph(g)
+    start = _node(g, i, "i")
+    if j is not None:
+        end = _node(g, j, "j")
+        try:
+            return float(nx.shortest_path_length(g, start, end))
+        except nx.NetworkXNoPath:
+            return math.inf
+    reached = nx.single_source_shortest_path_length(g, start)
+    return {int(node): float(reached.get(node, math.inf)) for node in sorted(g)}
+
+
+def _nodes(g: nx.Graph) -> Integers:
+    return np.array(sorted(g), dtype=np.int64)
+
+
+def _node(g: nx.Graph, node: int, path: str) -> int:
+    number = as_integer(node, path, 0)
+    if number not in g:
+        raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(g)} nodes")
+    return number
+
+
+def _support(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+    """Return the nodes of the support, sorted and without repetition."""
+    bound = "at least one node, of shape (k,)"
+    try:
+        # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
+        plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
+        found = np.asarray(list(support) if plain else support)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError("support", "is no list of nodes", value=support, bound=bound) from error
+    if found.ndim != 1 or found.size == 0:
+        raise InputError("support", "is no list of nodes", value=found.shape, bound=bound)
+    if found.dtype.kind not in "iu":
+        remedy = "use numpy.flatnonzero on a mask" if found.dtype.kind == "b" else ""
+        raise InputError("support", f"holds {found.dtype}", bound="node numbers", remedy=remedy)
+    for index, node in enumerate(found.tolist()):
+        if node not in g:
+            raise InputError(
+                f"support[{index}]", "is not a node of the graph", value=node, bound=f"one of its {len(g)} nodes"
+            )
+    return np.unique(found).astype(np.int64)

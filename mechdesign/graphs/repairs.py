@@ -1,0 +1,223 @@
+"""Edges that protect the exposed nodes of a policy graph, at the least noise.
+
+After PGLP (Cao et al. 2020, Algorithm 4) and DPHMM (Xiao et al. 2017, Algorithms 1 and 3). The noise of a K-norm
+mechanism grows with the volume of its hull, so the edge to add is one of least volume. The least volume over all graphs
+is #P-hard in the dimension (DPHMM, Theorem 6.1); the greedy methods depend on the order in which the nodes are visited,
+which is therefore fixed, stated and reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs.released import Released, released
+from mechdesign.model.domain import Domain
+from mechdesign.validation import Floats, Integers, as_indices
+
+__all__ = ["LARGEST_SEARCH", "Method", "Repair", "repair"]
+
+LARGEST_SEARCH = 10_000
+"""How many graphs an exhaustive search may have to look at, (n − 1) to the number of exposed nodes."""
+
+Method = Literal["area", "nearest", "best", "exhaustive"]
+"""How the edges that are added are chosen; see `repair`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """A policy graph in which no node is exposed, and how it came about.
+
+    Attributes:
+        graph: the repaired graph, frozen: that of before and the added edges.
+        added: the added edges (i, j) in order, i the exposed node and j what it was joined to.
+        order: the exposed nodes, in the order in which they were visited; one that an earlier edge had come to protect
+            was passed over. With the hull of each component, an edge to one of several nodes at one place may expose
+            the others: they are visited afterwards.
+        hull_before, hull_after: the sensitivity hulls of the whole graph.
+        method: how it was repaired.
+        hull: the hull, "graph" or "component", by which exposure and volume were judged.
+    """
+
+    graph: nx.Graph
+    added: tuple[tuple[int, int], ...]
+    order: tuple[int, ...]
+    hull_before: SensitivityHull
+    hull_after: SensitivityHull
+    method: str
+    hull: str
+
+
+def repair(
+    points: Domain | ArrayLike,
+    g: nx.Graph,
+    method: Method = "area",
+    hull: Literal["graph", "component"] = "graph",
+    order: Sequence[int] | None = None,
+) -> Repair:
+    """Add edges to a policy graph until no node is exposed.
+
+    `method` chooses them:
+
+    - "area": visit the exposed nodes in `order` (ascending unless given); join each that is still exposed to the node
+      that gives the hull of least volume, an area in the plane (PGLP, Algorithm 4; DPHMM, Algorithm 3).
+    - "nearest": the same, but join it to the nearest node (DPHMM, Algorithm 1).
+    - "best": again and again add, of all edges from any exposed node to any other, the one of least volume.
+    - "exhaustive": the least volume of all; refused where more than `LARGEST_SEARCH` graphs may have to be looked at.
+
+    Volumes of degenerate hulls are 0 in the full dimension; among them a lower dimension, then the smaller volume in it
+    is preferred. Ties, to a relative 1e-9, go to the shorter edge (or total length), then to the lower node.
+    A long thin hull has a small volume, and yet much noise along it: "nearest" does not fall for it.
+
+    `hull` is the one that the mechanism uses, for the test of exposure (see `exposed`) and for the volume. With
+    "component" the volume is summed over the nodes, each counting the hull of its own component: the total noise.
+
+    Raises `InputError` for a graph of a single node, which no edge can protect.
+    """
+    places = as_points(points)
+    check_graph(g, len(places))
+    if method not in get_args(Method):
+        raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(get_args(Method))}")
+    if hull not in ("graph", "component"):
+        raise InputError("hull", "is unknown", value=hull, bound='"graph" or "component"')
+    nodes = np.array(sorted(g), dtype=np.int64)
+    if len(nodes) == 1:
+        raise InputError(
+            "g",
+            "has a single node, which no edge can protect",
+            value=int(nodes[0]),
+            bound="at least two nodes",
+            remedy="enlarge the constrained domain; who knows that no other secret is possible already knows this one",
+        )
+    before = released(places, g, nodes, hull)
+    exposed = [index for index in range(len(nodes)) if before.exposed(index)]
+    visits = exposed if order is None else _visits(nodes, exposed, order)
+    if method == "exhaustive":
+        edges = _search(before, visits)
+    elif method == "best":
+        edges = _one_by_one(before, visits)
+        visits = [i for i, _ in edges] + visits
+    else:
+        edges, visits = _greedy(before, visits, method)
+    visits = list(dict.fromkeys([*visits, *(i for i, _ in edges)]))
+    added = tuple((int(nodes[i]), int(nodes[j])) for i, j in edges)
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes.tolist())
+    graph.add_edges_from(g.edges())
+    graph.add_edges_from(added)
+    return Repair(
+        graph=nx.freeze(graph),
+        added=added,
+        order=tuple(int(nodes[i]) for i in visits),
+        hull_before=sensitivity_hull(places, g),
+        hull_after=sensitivity_hull(places, graph),
+        method=method,
+        hull=hull,
+    )
+
+
+def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[int]:
+    """Return the exposed nodes in the order asked for, which may name other nodes, too."""
+    wanted = as_indices(order, "order", int(nodes[-1]) + 1)
+    at = {int(node): index for index, node in enumerate(nodes)}
+    visits = [at[node] for node in dict.fromkeys(wanted.tolist()) if node in at and at[node] in set(exposed)]
+    missing = sorted(set(exposed) - set(visits))
+    if missing:
+        raise InputError("order", "leaves out an exposed node", value=int(nodes[missing[0]]))
+    return visits
+
+
+def _greedy(state: Released, visits: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the edges and the visited nodes."""
+    edges, visited = [], []
+    candidates = state.ever_exposed(visits)
+    while pending := [i for i in candidates if state.exposed(i)]:
+        visited += pending
+        for i in pending:
+            # An edge added before may protect it by now.
+            if state.exposed(i):
+                others, costs = state.costs(i)
+                j = int(others[_least(costs[:, -1:] if method == "nearest" else costs)])
+                edges.append((i, j))
+                state = state.joined(i, j)
+    return edges, visited
+
+
+def _one_by_one(state: Released, visits: list[int]) -> list[tuple[int, int]]:
+    edges = []
+    candidates = state.ever_exposed(visits)
+    while pending := [i for i in candidates if state.exposed(i)]:
+        found = [state.costs(i) for i in pending]
+        best = _least(np.concatenate([costs for _, costs in found]))
+        which, rank = divmod(best, len(state.places) - 1)
+        i, j = pending[which], int(found[which][0][rank])
+        edges.append((i, j))
+        state = state.joined(i, j)
+    return edges
+
+
+def _search(state: Released, visits: list[int]) -> list[tuple[int, int]]:
+    """Return the edges of least volume, by branch and bound: the volume never shrinks as edges are added.
+
+    In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
+    not change that hull. So it is enough to try all edges from the first node still exposed.
+    """
+    others = len(state.places) - 1
+    if others ** min(len(visits), LARGEST_SEARCH.bit_length()) > LARGEST_SEARCH:
+        raise InputError(
+            "method",
+            f"is too costly: {len(visits)} of {len(state.places)} nodes are exposed",
+            value=f"exhaustive, {others}**{len(visits)} graphs",
+            bound=f"at most {LARGEST_SEARCH} graphs",
+            remedy='use "best" or "area"',
+        )
+    candidates = state.ever_exposed(visits)
+    best: tuple[Floats, list[tuple[int, int]]] | None = None
+
+    def visit(state: Released, edges: list[tuple[int, int]], length: float) -> None:
+        nonlocal best
+        score = np.append(state.volumes(), length)
+        if best is not None and _compare(score, best[0]) > 0:
+            return
+        first = next((i for i in candidates if state.exposed(i)), None)
+        if first is None:
+            if best is None or _compare(score, best[0]) < 0:
+                best = (score, edges)
+            return
+        others, costs = state.costs(first)
+        # The cheapest first: a good solution early prunes the rest. Ties stay in the order of the nodes.
+        for rank in np.lexsort(costs.T[::-1]):
+            visit(
+                state.joined(first, int(others[rank])), [*edges, (first, int(others[rank]))], length + costs[rank, -1]
+            )
+
+    visit(state, [], 0.0)
+    assert best is not None, "joining every exposed node to any other protects all"
+    return best[1]
+
+
+def _least(costs: Floats) -> int:
+    """Return the first row that is least in the first column, then in the next, each up to the tolerance."""
+    rows = np.arange(len(costs))
+    for column in costs.T:
+        least = column[rows].min()
+        rows = rows[column[rows] <= least + TOLERANCE * abs(least)]
+    return int(rows[0])
+
+
+def _compare(one: Floats, other: Floats) -> int:
+    """Return -1, 0 or 1 as `one` comes before, with or after `other`, column by column up to the tolerance."""
+    for a, b in zip(one.tolist(), other.tolist(), strict=True):
+        if not math.isclose(a, b, rel_tol=TOLERANCE):
+            return -1 if a < b else 1
+    return 0

@@ -1,0 +1,225 @@
+"""Probability masses of Voronoi cells under the K-norm mechanism: what is released after snapping.
+
+The density at z for the place f is rate^k / (k! vol K) exp(-rate ‖z - f‖_K) on the flat f + span K of dimension k. It
+is integrated in closed form over the cells of the sites, which may be unbounded; nothing is truncated, and all terms
+are positive, so that small masses are as accurate as large ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import CertificateError, InputError
+from mechdesign.geometry.diagrams import (
+    PlaneDiagram,
+    Rectangles,
+    all_pairs,
+    line_diagram,
+    nearest,
+    plane_diagram,
+    rectangles,
+)
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.quadrant import clip, integrate, quadrants
+
+__all__ = ["LARGEST_DIMENSION", "cell_masses"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LARGEST_DIMENSION = 2
+"""The largest affine dimension of K for which masses are computed."""
+
+# Rows whose masses sum to 1 within this are sound; what is left of it is divided out.
+_SOUND = 1e-10
+
+# Polygons worked on at a time.
+_BLOCK = 2**17
+
+# Boundaries of a grid that are this close, relative to its extent, are the same.
+_SAME = 2.0**-46
+
+
+def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
+    """Return Pr(the nearest site is o | place s), shape (n, m), for places (n, d) and distinct sites (m, d).
+
+    The noise has density proportional to exp(-rate ‖·‖_K), rate > 0; all places lie on one flat parallel to K. What is
+    equally near to several sites, up to rounding, counts for the one of the lowest index. Rows sum to 1 within a few
+    roundings. Raises InputError where K has more than two dimensions.
+    """
+    if hull.dimension == 0:
+        masses = np.zeros((len(places), len(sites)))
+        masses[np.arange(len(places)), nearest(places, sites)] = 1.0
+        return masses
+    if hull.dimension == 1:
+        return _along_line(hull, rate, places, sites)
+    if hull.dimension > LARGEST_DIMENSION:
+        raise InputError(
+            "observables",
+            f"cannot be snapped to: the noise fills {hull.dimension} dimensions, and masses of cells are known up to 2",
+            remedy="draw coordinates with sample, or project the points on a plane",
+        )
+    grid = rectangles(sites) if sites.shape[1] == 2 else None
+    corners = hull.vertices @ hull.basis.T
+    if grid is not None:
+        return _normalised(_on_grid(corners, rate, places @ hull.basis.T, grid))
+    origin = places[0]
+    flat, heights = _projected(hull, sites - origin)
+    within = (places - origin) @ hull.basis.T
+    masses = _in_plane(corners, rate, within, plane_diagram(flat, heights))
+    if not _sound(masses):
+        masses = _in_plane(corners, rate, within, all_pairs(flat, heights))
+    return _normalised(masses)
+
+
+def _projected(hull: SensitivityHull, vectors: Floats) -> tuple[Floats, Floats]:
+    """Return coordinates in the span of K and squared distances from it."""
+    flat = vectors @ hull.basis.T
+    if hull.dimension == vectors.shape[1]:
+        return flat, np.zeros(len(vectors))
+    heights: Floats = ((vectors - flat @ hull.basis) ** 2).sum(axis=1)
+    return flat, heights
+
+
+def _sound(masses: Floats) -> bool:
+    return bool((np.abs(masses.sum(axis=1) - 1) <= _SOUND).all())
+
+
+def _normalised(masses: Floats) -> Floats:
+    sums = masses.sum(axis=1)
+    if not _sound(masses):
+        worst = int(np.abs(sums - 1).argmax())
+        raise CertificateError(f"the masses of the cells sum to {sums[worst]!r} for place {worst}, and not to 1")
+    normalised: Floats = masses / sums[:, None]
+    return normalised
+
+
+def _along_line(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
+    """Integrate rate/2 exp(-rate |t|), t the K-norm with a sign, over the pieces of the line."""
+    flat, heights = _projected(hull, sites - places[0])
+    owners, boundaries = line_diagram(flat[:, 0], heights)
+    unit = np.abs(hull.vertices @ hull.basis.T).max()
+    at = ((places - places[0]) @ hull.basis.T)[:, :1]
+    edges = np.concatenate(([-np.inf], boundaries, [np.inf]))
+    t = (edges - at) * (rate / unit)
+    low, high = t[:, :-1], t[:, 1:]
+    across = (low < 0) & (high > 0)
+    # Both ends are brought to the right of the origin, where exp(-near) (1 - exp(near - far)) loses nothing.
+    near, far = np.where(high <= 0, -high, low), np.where(high <= 0, -low, high)
+    near = np.where(across, 0.0, near)
+    one_side = np.exp(-near) * -np.expm1(near - far)
+    both = -np.expm1(np.minimum(low, 0)) - np.expm1(-np.maximum(high, 0))
+    masses = np.zeros((len(places), len(sites)))
+    masses[:, owners] = np.where(across, both, one_side) / 2
+    return _normalised(masses)
+
+
+def _in_plane(corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> Floats:
+    """Integrate over every cell of a power diagram from every place, cell by cell and sector by sector of K."""
+    masses = np.zeros((len(places), len(diagram.sites)))
+    step = max(1, _BLOCK // (len(corners) * len(diagram.owners)))
+    for start in range(0, len(places), step):
+        _add_cells(masses[start : start + step], corners, rate, places[start : start + step], diagram)
+    return masses
+
+
+def _add_cells(masses: Floats, corners: Floats, rate: float, places: Floats, diagram: PlaneDiagram) -> None:
+    """Add the integrals over all cells to the `masses` of some places."""
+    own, other = diagram.owners[:, None], diagram.neighbours
+    exists = other >= 0
+    # Cells by neighbours: normal · z <= offset is the side of the bisector that the cell is on.
+    normals = np.where(exists[..., None], diagram.sites[other] - diagram.sites[own], 0.0)
+    middles = (diagram.sites[other] + diagram.sites[own]) / 2
+    heights = np.where(exists, diagram.heights[other] - diagram.heights[own], 0.0) / 2
+    offsets = ((middles[:, None] - places[:, None]) * normals[:, None]).sum(axis=-1) + heights[:, None]
+    # Most sectors lie beyond one of the cell's bisectors altogether.
+    away = normals @ corners.T >= 0
+    away &= np.roll(away, -1, axis=-1)
+    meets = ~((offsets < 0)[..., None] & away[:, None]).any(axis=2)
+    cell, place, facet = np.nonzero(meets)
+    polygons = quadrants(len(cell))
+    for slot in range(other.shape[1]):
+        # Cells with the most neighbours come first, so that the finished ones can be cut off at the end.
+        left = int(np.searchsorted(~exists[cell, slot], True))
+        _gather(masses, polygons[left:], corners, place[left:], diagram.owners[cell[left:]], facet[left:])
+        cell, place, facet = cell[:left], place[:left], facet[:left]
+        planes = _halfplanes(corners, rate, facet, normals[cell, slot], offsets[cell, place, slot])
+        polygons, kept = clip(polygons[:left], planes)
+        cell, place, facet = cell[kept], place[kept], facet[kept]
+    _gather(masses, polygons, corners, place, diagram.owners[cell], facet)
+
+
+def _gather(
+    masses: Floats, polygons: Floats, corners: Floats, place: Integers, cell: Integers, facet: Integers
+) -> None:
+    """Add the integrals over polygons to the masses of their cells."""
+    if len(polygons):
+        np.add.at(masses, (place, cell), integrate(polygons) * _shares(corners)[facet])
+
+
+def _shares(corners: Floats) -> Floats:
+    """Return the share of K, and so of the noise, in the sector of each side."""
+    following = np.roll(corners, -1, axis=0)
+    twice = corners[:, 0] * following[:, 1] - corners[:, 1] * following[:, 0]
+    shares: Floats = twice / twice.sum()
+    return shares
+
+
+def _halfplanes(corners: Floats, rate: float, facet: Integers, normal: Floats, offset: Floats) -> Floats:
+    """Return normal · z <= offset in the coordinates of a sector, z = (a v + b v') / rate for its corners v and v'."""
+    first = (normal * corners[facet]).sum(axis=1)
+    second = (normal * np.roll(corners, -1, axis=0)[facet]).sum(axis=1)
+    planes = np.column_stack((first, second, rate * offset))
+    planes /= np.abs(planes).max(axis=1, keepdims=True)
+    return planes
+
+
+def _on_grid(corners: Floats, rate: float, places: Floats, grid: Rectangles) -> Floats:
+    """Integrate over rectangles; each size and offset from the place is computed once, whatever the place."""
+    spans, index = zip(
+        *(_intervals(places[:, axis], boundaries) for axis, boundaries in enumerate((grid.columns, grid.rows))),
+        strict=True,
+    )
+    needed = np.zeros((len(spans[0]), len(spans[1])), dtype=np.bool_)
+    rows = [(index[0][place][grid.column], index[1][place][grid.row]) for place in range(len(places))]
+    for pair in rows:
+        needed[pair] = True
+    table = np.zeros(needed.shape)
+    x, y = np.nonzero(needed)
+    table[x, y] = _rectangle_masses(corners, rate, spans[0][x], spans[1][y])
+    return np.array([table[pair] for pair in rows])
+
+
+def _intervals(coordinate: Floats, boundaries: Floats) -> tuple[Floats, Integers]:
+    """Return the distinct intervals (k, 2) between boundaries, seen from the places, and which is which (n, m)."""
+    seen = boundaries - coordinate[:, None]
+    pairs = np.stack((seen[:, :-1], seen[:, 1:]), axis=2).reshape(-1, 2)
+    finite = np.concatenate((boundaries[1:-1], coordinate))
+    unit = _SAME * max(float(np.ptp(finite)), np.finfo(float).tiny / _SAME)
+    _, first, inverse = np.unique(np.round(pairs / unit), axis=0, return_index=True, return_inverse=True)
+    return pairs[first], inverse.reshape(len(coordinate), -1)
+
+
+def _rectangle_masses(corners: Floats, rate: float, x: Floats, y: Floats) -> Floats:
+    """Return the masses (k,) of rectangles [x0, x1] × [y0, y1] about the place, sides may be infinite."""
+    masses = np.zeros(len(x))
+    facets = len(corners)
+    step = max(1, _BLOCK // facets)
+    for start in range(0, len(x), step):
+        some = np.arange(start, min(start + step, len(x)))
+        rectangle, facet = np.repeat(some, facets), np.tile(np.arange(facets), len(some))
+        polygons = quadrants(len(rectangle))
+        for axis, bounds in enumerate((x, y)):
+            for side, sign in ((0, -1.0), (1, 1.0)):
+                normal = np.zeros((len(rectangle), 2))
+                normal[:, axis] = sign
+                offset = sign * bounds[rectangle, side]
+                bounded = np.isfinite(offset)
+                cut = _halfplanes(corners, rate, facet, normal, np.where(bounded, offset, 0.0))
+                # No bound: 0 <= 1, which even points at infinity do not break.
+                cut[~bounded] = (0.0, 0.0, 1.0)
+                polygons, kept = clip(polygons, cut)
+                rectangle, facet = rectangle[kept], facet[kept]
+        np.add.at(masses, rectangle, integrate(polygons) * _shares(corners)[facet])
+    return masses

@@ -1,0 +1,1 @@
+"""The kinds of requirement on a channel, one file each."""

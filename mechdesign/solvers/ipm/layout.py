@@ -1,0 +1,205 @@
+"""A block program laid out for the solver: blocks first, floors as further variables, one block per orbit.
+
+Block o holds ξ_o = (x_o, w_o): the n entries of column o of x, and for each floor f the part w_of of it that the
+column provides, N = n + F in all. Its rows, all homogeneous, are
+
+    z_st = g_st x_t − x_s >= 0     (g = exp(exponents); g_ss = 2 turns the diagonal into x_s >= 0)
+    z_fh = error_f[h]·x − w_f >= 0     and     w_f >= 0.
+
+Linking rows couple the blocks: Σ_o x_o = 1 with multipliers λ; Σ_o w_of − t_f = minimum_f with slack t and multipliers
+v; for the worst cost θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multipliers ω. Λ = (λ, v, ω) has length L.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
+
+__all__ = ["LARGEST_EXPONENT", "Layout", "lay_out"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LARGEST_EXPONENT = 43.0
+"""Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
+
+# A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
+_FREE = 1e60
+_DECAY = -1.5
+_LEAST_WEIGHT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What stays constant during a solve. B is the number of blocks kept.
+
+    `ratios` and `weights` (n, n): g, and the weights of the central path, zero where `free` (n, n) marks a pair
+    without a bound (None if there is none). `cost` (B, n).
+    `kept` (B,): the columns that are blocks; `counts` (B,): how many columns each stands for. `errors`: one (k_f, n)
+    per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost. `images` (G, L): the linking
+    rows under each element of the symmetry group, the identity first. `stabilisers`: for each g > 1 the blocks (k,)
+    that g elements map to themselves, with what those do to each block's variables (k, g, N).
+
+    `ratios` are symmetric to the bit, and so are the steps that `symmetrise` returns: all that kernels compute entry by
+    entry then is, too. Otherwise the multipliers would drift apart where symmetric steps cannot correct them.
+    """
+
+    program: BlockProgram
+    symmetry: Symmetry
+    ratios: Array
+    weights: Array
+    free: npt.NDArray[np.bool_] | None
+    cost: Array
+    kept: Integers
+    counts: Array
+    errors: tuple[Array, ...]
+    minima: Array
+    member_cost: Array
+    member_row: Integers
+    images: Integers
+    stabilisers: tuple[tuple[Integers, Integers], ...]
+
+    @property
+    def rows(self) -> int:
+        """Number n of rows of x."""
+        return int(self.ratios.shape[0])
+
+    @property
+    def blocks(self) -> int:
+        """Number B of blocks kept."""
+        return int(self.counts.size)
+
+    @property
+    def floors(self) -> int:
+        """Number F of floors."""
+        return len(self.errors)
+
+    @property
+    def width(self) -> int:
+        """Number N = n + F of variables of a block."""
+        return self.rows + self.floors
+
+    @property
+    def members(self) -> int:
+        """Number q of members of the worst cost, 0 without it."""
+        return int(self.member_row.size)
+
+    @property
+    def links(self) -> int:
+        """Number L of linking rows."""
+        return self.width + self.members
+
+    @property
+    def link_weight(self) -> float:
+        """Weight of the slacks of the linking rows on the central path."""
+        return float(self.counts.sum()) * self.rows if self.members else 1.0
+
+    def average(self, vector: Array) -> Array:
+        """Average a vector (L,) over the symmetry group."""
+        if self.images.shape[0] == 1:
+            return vector
+        average: Array = vector[self.images].mean(axis=0)
+        return average
+
+    def average_matrix(self, matrix: Array) -> Array:
+        """Average a matrix (L, L) over the symmetry group."""
+        if self.images.shape[0] == 1:
+            return matrix
+        total: Array = np.zeros_like(matrix)
+        for image in self.images:
+            total += matrix[np.ix_(image, image)]
+        total /= self.images.shape[0]
+        return total
+
+    def symmetrise(self, steps: Array) -> None:
+        """Average the steps (B, N) of each block over the elements that map it to itself, in place.
+
+        In exact arithmetic they are symmetric already; rounding along nearly flat directions is not. Entries of one
+        orbit come out equal to the bit.
+        """
+        for blocks, moved in self.stabilisers:
+            average = steps[blocks[:, None, None], moved].mean(axis=1)
+            steps[blocks] = np.take_along_axis(average, moved.min(axis=1), axis=1)
+
+    @property
+    def linked(self) -> Integers:
+        """Variable of a block that each linking row holds (L,)."""
+        return np.concatenate([np.arange(self.width), self.member_row])
+
+    def scale(self, points: Array) -> Array:
+        """Return e (B, L): what the linking rows change by for relative steps of the variables that they hold."""
+        members = -self.member_cost.T * points[:, self.member_row]
+        return np.hstack([points, members]) if self.members else points
+
+    def sums(self, steps: Array) -> Array:
+        """Return Σ_o E_o ξ_o (L,) for `steps` (B, N): the blocks' part of the linking rows, averaged over the group."""
+        total = np.empty(self.links)
+        total[: self.width] = self.counts @ steps
+        if self.members:
+            total[self.width :] = -(self.member_cost * (self.counts[:, None] * steps[:, self.member_row]).T).sum(axis=1)
+        return self.average(total)
+
+    def pull(self, multipliers: Array) -> Array:
+        """Return E_oᵀ Λ (B, N): what multipliers (L,) of the linking rows add to the blocks."""
+        result = np.broadcast_to(multipliers[: self.width], (self.blocks, self.width)).copy()
+        if self.members:
+            weighted = self.member_cost * multipliers[self.width :, None]
+            gathered = np.zeros((self.rows, self.blocks))
+            np.add.at(gathered, self.member_row, weighted)
+            result[:, : self.rows] -= gathered.T
+        return result
+
+
+def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
+    """Lay a program out, with one block for each orbit of columns under `symmetry`."""
+    n, m = program.rows, program.columns
+    symmetry = symmetry if symmetry is not None else trivial(program)
+    exponents = program.exponents
+    for rows in symmetry.rows[1:]:
+        exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
+    bounded = exponents <= LARGEST_EXPONENT
+    ratios = np.where(bounded, np.exp(np.where(bounded, exponents, 0.0)), _FREE)
+    least = float(exponents[bounded].min()) if bounded.any() else 1.0
+    weights = np.where(bounded, np.maximum((np.where(bounded, exponents, least) / least) ** _DECAY, _LEAST_WEIGHT), 0.0)
+    np.fill_diagonal(ratios, 2.0)
+    np.fill_diagonal(weights, 1.0)
+    free = ~bounded
+    np.fill_diagonal(free, False)
+    kept, counts = symmetry.representatives(m)
+    worst = program.worst
+    empty = np.zeros((0, kept.size)), np.zeros(0, dtype=np.int64)
+    member_cost, member_row = (worst.cost[:, kept], worst.row) if worst is not None else empty
+    width = n + len(program.floors)
+    fixed = symmetry.columns[:, kept] == kept
+    orders = fixed.sum(axis=0)
+    images = np.hstack(
+        [
+            symmetry.rows,
+            np.tile(np.arange(n, width), (symmetry.order, 1)),
+            symmetry.members + width,
+        ]
+    ).astype(np.int64)
+    return Layout(
+        program=program,
+        symmetry=symmetry,
+        ratios=np.ascontiguousarray(ratios),
+        weights=np.ascontiguousarray(weights),
+        free=free if free.any() else None,
+        cost=np.ascontiguousarray(program.cost[:, kept].T),
+        kept=kept,
+        counts=counts.astype(np.float64),
+        errors=tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors),
+        minima=np.array([floor.minimum for floor in program.floors]),
+        member_cost=np.ascontiguousarray(member_cost),
+        member_row=member_row,
+        images=images,
+        stabilisers=tuple(
+            (blocks, np.array([images[fixed[:, block], :width] for block in blocks]))
+            for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
+        ),
+    )

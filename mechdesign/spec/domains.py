@@ -1,0 +1,171 @@
+"""Build the secrets, or the observables, that a specification describes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from mechdesign.data.text import number, read_columns
+from mechdesign.errors import SpecificationError
+from mechdesign.model.domain import Domain
+from mechdesign.spec.files import PlacesFile
+from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+
+LARGEST = 5000
+"""Most secrets, or observables, of a specification: a channel between more would not fit into memory."""
+
+
+class PlaneGrid(Table, frozen=True):
+    """A rectangle of cells, numbered from the south-west, row by row.
+
+    Attributes:
+        columns: how many cells from west to east.
+        rows: how many cells from south to north.
+        width: the width of the whole rectangle.
+        height: the height of the whole rectangle.
+        unit: the unit of width and height.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+    unit: str = "km"
+
+
+class GeographicGrid(Table, frozen=True):
+    """A box of cells on the Earth, projected to kilometres.
+
+    Attributes:
+        columns: how many cells from west to east.
+        rows: how many cells from south to north.
+        south: the southern border in degrees.
+        north: the northern border in degrees.
+        west: the western border in degrees.
+        east: the eastern border in degrees.
+    """
+
+    columns: int
+    rows: int
+    south: float
+    north: float
+    west: float
+    east: float
+
+
+class DomainTable(Table, frozen=True):
+    """The secrets, or the answers.
+
+    Attributes:
+        grid: a grid of cells.
+        points: the coordinates of each place.
+        csv: a file of places.
+        labels: the names of members without places, or of the `points`.
+        line: the number of places 0, 1, 2, … on a line.
+        unit: the unit of coordinates; a grid has its own.
+    """
+
+    alternatives: ClassVar = ("grid", "points", "csv", "line", "labels")
+    beside: ClassVar = MappingProxyType({"labels": "points"})
+
+    grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
+    points: list[list[float]] | None = None
+    csv: Annotated[Raw, holds(PlacesFile)] | None = None
+    labels: list[str] | None = None
+    line: int | None = None
+    unit: str | None = None
+
+
+def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
+    """Return the domain that the table at `path` describes; file names are relative to `folder`."""
+    table = convert(raw, DomainTable, path)
+    form = one_of(table, path)
+    if table.unit is not None and form in ("grid", "labels"):
+        remedy = "write the unit into the grid" if form == "grid" else "leave it out"
+        raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy=remedy)
+    unit = table.unit or ""
+    if table.grid is not None:
+        return _grid(table.grid, f"{path}.grid")
+    if table.csv is not None:
+        return _places(convert(table.csv, PlacesFile, f"{path}.csv"), f"{path}.csv", unit, folder)
+    if table.line is not None:
+        if table.line < 1:
+            raise SpecificationError(f"{path}.line", "is too small", value=table.line, bound="an integer >= 1")
+        _check_size(table.line, f"{path}.line")
+        return Domain.from_points(np.arange(float(table.line))[:, None], unit=unit)
+    if table.points is not None:
+        _check_size(len(table.points), f"{path}.points")
+        if not table.points:
+            raise SpecificationError(f"{path}.points", "is empty", bound="at least one point")
+        for index, point in enumerate(table.points):
+            if len(point) != len(table.points[0]):
+                raise SpecificationError(
+                    f"{path}.points[{index}]", "has another number of coordinates", value=point, bound="as the first"
+                )
+        with at(path):
+            return Domain.from_points(np.array(table.points, ndmin=2), table.labels, unit)
+    _check_size(len(table.labels or ()), f"{path}.labels")
+    with at(path):
+        return Domain.from_labels(table.labels or ())
+
+
+def _grid(raw: Raw, path: str) -> Domain:
+    if not {"width", "height", "unit"} & set(raw) and {"south", "north", "west", "east"} & set(raw):
+        box = convert(raw, GeographicGrid, path)
+        _check_size(max(0, box.columns) * max(0, box.rows), path)
+        with at(path):
+            return Domain.geographic_grid(box.columns, box.rows, box.south, box.north, box.west, box.east)
+    if {"width", "height"} & set(raw) and (mixed := {"south", "north", "west", "east"} & set(raw)):
+        raise SpecificationError(
+            path,
+            f"has both a size and {min(mixed)}",
+            bound="either width and height, or south, north, west and east",
+        )
+    plane = convert(raw, PlaneGrid, path)
+    _check_size(max(0, plane.columns) * max(0, plane.rows), path)
+    with at(path):
+        return Domain.grid(plane.columns, plane.rows, plane.width, plane.height, plane.unit)
+
+
+def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
+    given = [name for name in ("x", "y", "latitude", "longitude") if getattr(table, name) is not None]
+    if given not in (["x", "y"], ["latitude", "longitude"]):
+        raise SpecificationError(
+            path, f"names the columns {', '.join(given) or 'of no place'}", bound="x and y, or latitude and longitude"
+        )
+    if unit and given[0] == "latitude":
+        raise SpecificationError(f"{path.rpartition('.')[0]}.unit", "does not go with latitudes", remedy="leave it out")
+    names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
+    source = folder / table.path
+    with in_file(path):
+        columns = read_columns(source, names, table.delimiter)
+        first, second = (
+            [_finite(text, f"{source}, row {row}") for row, text in enumerate(columns[name], 1)] for name in names[:2]
+        )
+        _check_size(len(first), f"{path}.path")
+        labels = columns[names[2]] if table.label is not None else None
+        if given[0] == "latitude":
+            return Domain.from_coordinates(first, second, labels)
+        return Domain.from_points(np.column_stack((first, second)), labels, unit)
+
+
+def _finite(text: str, path: str) -> float:
+    value = number(text, path)
+    if not math.isfinite(value):
+        raise SpecificationError(path, "is not finite", value=text, bound="a finite number")
+    return value
+
+
+def _check_size(size: int, path: str) -> None:
+    if size > LARGEST:
+        raise SpecificationError(
+            path,
+            "describes too many",
+            value=size,
+            bound=f"at most {LARGEST}",
+            remedy="use larger cells or fewer places: a channel needs a probability for every pair",
+        )

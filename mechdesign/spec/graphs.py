@@ -1,0 +1,139 @@
+"""Build the graphs on the secrets that a specification describes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import networkx as nx
+import numpy as np
+
+from mechdesign.data.states import index_of
+from mechdesign.data.text import read_columns
+from mechdesign.errors import SpecificationError
+from mechdesign.graphs import builders as graphs
+from mechdesign.model.domain import Domain
+from mechdesign.spec.chains import neighbours, possible_steps
+from mechdesign.spec.files import CategoriesFile, EdgesFile
+from mechdesign.spec.privacy import GraphPrivacyTable, GraphTable
+from mechdesign.spec.tables import Raw, at, convert, in_file, one_of
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """What graphs are built from: the secrets, the folder of files, and the table of the prior, which may name data."""
+
+    secrets: Domain
+    folder: Path
+    prior: Raw
+
+    def steps(self, raw: Raw | None, path: str) -> nx.Graph:
+        """Return the graph whose shortest paths are a distance."""
+        table = convert(raw, GraphTable, path)
+        return _BUILDERS[one_of(table, path)](self, table, path)
+
+    def policy(self, table: GraphPrivacyTable, form: str, path: str) -> nx.Graph:
+        """Return the policy graph that a ``[[privacy]]`` table describes by its key `form`."""
+        return _BUILDERS[form](self, table, path)
+
+    def secret(self, name: int | str, path: str) -> int:
+        """Return the index of a secret given by its index or its label."""
+        with at(path):
+            return index_of(name, self._places, "")
+
+    def _edges(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
+        place = f"{path}.edges"
+        pairs = [
+            (self.secret(s, f"{place}[{index}][0]"), self.secret(t, f"{place}[{index}][1]"))
+            for index, (s, t) in enumerate(table.edges or ())
+        ]
+        with at(path):
+            return graphs.from_edges(self.secrets.size, pairs)
+
+    def _edges_file(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
+        place = f"{path}.edges_csv"
+        file = convert(table.edges_csv, EdgesFile, place)
+        with in_file(place):
+            columns = read_columns(self.folder / file.path, [file.source, file.target], file.delimiter)
+        ends = ([self.secret(text, place) for text in columns[name]] for name in (file.source, file.target))
+        with at(place, {"edges": ""}):
+            return graphs.from_edges(self.secrets.size, list(zip(*ends, strict=True)))
+
+    def _neighbours(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
+        near = neighbours(self.secrets, table.neighbours or 0, f"{path}.neighbours")
+        return graphs.from_edges(self.secrets.size, near)
+
+    def _complete(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        _is_true(table.complete, f"{path}.complete")
+        return graphs.complete(self.secrets.size)
+
+    def _line(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        _is_true(table.line, f"{path}.line")
+        return graphs.line(self.secrets.size)
+
+    def _blocks(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        with at(path, {"k": "blocks", "domain": "blocks"}):
+            return graphs.blocks(self.secrets, table.blocks or 0)
+
+    def _categories(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        place = f"{path}.categories"
+        regions: list[Hashable] | None = None
+        if isinstance(table.categories, list):
+            names = table.categories
+        else:
+            file = convert(table.categories, CategoriesFile, place)
+            wanted = [file.column] + ([file.region] if isinstance(file.region, str) else [])
+            with in_file(place):
+                columns = read_columns(self.folder / file.path, wanted, file.delimiter)
+            names = columns[file.column]
+            if isinstance(file.region, str):
+                regions = list(columns[file.region])
+            elif file.region is not None:
+                regions = self._regions(file.region, f"{place}.region")
+        if len(names) != self.secrets.size:
+            raise SpecificationError(
+                place, "differ in number from the secrets", value=len(names), bound=f"{self.secrets.size}, in order"
+            )
+        # An empty text means that a secret has no category.
+        return graphs.categories([name or None for name in names], regions)
+
+    def _regions(self, size: int | tuple[int, int], path: str) -> list[Hashable]:
+        """Return which block of `size` cells each secret is in."""
+        with at(path, {"k": "", "domain": ""}):
+            found = graphs.blocks(self.secrets, size)
+        regions = np.zeros(self.secrets.size, dtype=np.int64)
+        for number, block in enumerate(nx.connected_components(found)):
+            regions[list(block)] = number
+        return list(regions.tolist())
+
+    def _transitions(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        place = f"{path}.transitions"
+        steps = possible_steps(table.transitions or {}, place, self.secrets, self.folder, self.prior)
+        with at(place, {"P": ""}):
+            return graphs.transitions(steps)
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.secrets.labels)}
+
+
+def _is_true(value: bool | None, path: str) -> None:
+    if not value:
+        raise SpecificationError(path, "cannot be false", value=False, bound="true")
+
+
+_BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(
+    {
+        "edges": Graphs._edges,
+        "edges_csv": Graphs._edges_file,
+        "neighbours": Graphs._neighbours,
+        "complete": Graphs._complete,
+        "line": Graphs._line,
+        "blocks": Graphs._blocks,
+        "categories": Graphs._categories,
+        "transitions": Graphs._transitions,
+    }
+)

@@ -1,0 +1,216 @@
+"""Build the distances, graphs, costs and requirements that a specification describes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.data.text import read_matrix
+from mechdesign.errors import SpecificationError
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.spec.files import MatrixFile
+from mechdesign.spec.graphs import Graphs
+from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, GraphTable, MetricTable, ThresholdTable
+from mechdesign.spec.tables import Distance, Raw, Table, at, choice, convert, holds, in_file, one_of
+
+Floats = NDArray[np.float64]
+
+DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProxyType(
+    {
+        "euclidean": distances.euclidean,
+        "manhattan": distances.manhattan,
+        "chebyshev": distances.chebyshev,
+        "hamming": distances.hamming,
+        "haversine": distances.haversine,
+    }
+)
+
+
+class CostTable(Table, frozen=True):
+    """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers.
+
+    Attributes:
+        distance: the distance d by its name.
+        matrix: the distance d from a file; rows are secrets, columns are answers.
+        graph: the distance d as lengths of shortest paths.
+        power: the power of d.
+        scale: a factor.
+        objective: what is minimised: the expected cost, or the worst over secrets.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    power: float = 1.0
+    scale: float = 1.0
+    objective: Literal["expected", "worst"] = "expected"
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
+
+    `prior` is the table of the prior, whose data some policy graphs come from.
+    """
+
+    secrets: Domain
+    observables: Domain
+    folder: Path
+    prior: Raw = field(default_factory=dict)
+    _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
+        """Return c(s, o) = scale · d(s, o)^power, float64 of shape (n, m), and the objective."""
+        table = convert(raw, CostTable, path)
+        for key in ("power", "scale"):
+            value = getattr(table, key)
+            if not 0 < value < math.inf:
+                raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
+        form = one_of(table, path)
+        if self.observables is self.secrets:
+            cost = self._between_secrets(table, path)
+        elif form == "distance":
+            cost = self._named(table.distance or "", f"{path}.distance", self.observables)
+        elif form == "matrix":
+            cost = self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.observables.size))
+        else:
+            raise SpecificationError(f"{path}.graph", "joins secrets only", remedy="use distance or matrix")
+        if not np.isfinite(cost).all():
+            raise SpecificationError(f"{path}.{form}", "has infinite entries", bound="finite costs")
+        if table.power != 1 or table.scale != 1:
+            cost = table.scale * cost**table.power
+        return cost, table.objective
+
+    def requirement(self, raw: Raw, path: str) -> Requirement:
+        """Return the requirement that a ``[[privacy]]`` table describes."""
+        if not isinstance(raw.get("kind"), str):
+            problem = "is not a kind" if "kind" in raw else "is missing"
+            raise SpecificationError(
+                f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(_REQUIREMENTS)}"
+            )
+        build = _REQUIREMENTS[choice(raw["kind"], _REQUIREMENTS, f"{path}.kind")]
+        return build(self, raw, path)
+
+    @functools.cached_property
+    def graphs(self) -> Graphs:
+        """What builds graphs on the secrets."""
+        return Graphs(self.secrets, self.folder, self.prior)
+
+    def _metric(self, raw: Raw, path: str) -> Requirement:
+        table = convert(raw, MetricTable, path)
+        with at(path):
+            return MetricPrivacy(table.epsilon, self._between_secrets(table, path))
+
+    def _threshold(self, raw: Raw, path: str) -> Requirement:
+        table = convert(raw, ThresholdTable, path)
+        with at(path):
+            return ThresholdPrivacy(table.epsilon, self._between_secrets(table, path), table.radius)
+
+    def _graph_privacy(self, raw: Raw, path: str) -> Requirement:
+        table = convert(raw, GraphPrivacyTable, path)
+        form = one_of(table, path)
+        if form == "radius":
+            graph = self._within(table, table.radius or Fraction(0), path)
+        else:
+            for key in ("distance", "matrix"):
+                if getattr(table, key) is not None:
+                    raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
+            graph = self.graphs.policy(table, form, path)
+        with at(path):
+            return GraphPrivacy(table.epsilon, graph)
+
+    def _distortion(self, raw: Raw, path: str) -> Requirement:
+        table = convert(raw, DistortionTable, path)
+        if table.matrix is not None and one_of(table, path) == "matrix":
+            error = self._matrix(table.matrix, f"{path}.matrix", (None, self.secrets.size))
+        else:
+            error = self._between_secrets(table, path)
+        with at(path):
+            return DistortionPrivacy(table.minimum, error)
+
+    def _between_secrets(self, table: CostTable | MetricTable | ThresholdTable | DistortionTable, path: str) -> Floats:
+        form = one_of(table, path)
+        if form == "distance":
+            return self._named(table.distance or "", f"{path}.distance")
+        if form == "matrix":
+            return self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
+        return distances.shortest_path(self.graphs.steps(table.graph, f"{path}.graph"))
+
+    def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
+        """Return the distances called `name` between the secrets, or from them to `other`."""
+        for domain in (self.secrets, other or self.secrets):
+            if name == "haversine" and domain.coordinates is None:
+                raise SpecificationError(
+                    path,
+                    "needs latitudes and longitudes, which the domain does not have",
+                    value=name,
+                    bound="another distance, or a domain with latitudes and longitudes",
+                )
+            if name not in ("haversine", "hamming") and domain.points.shape[1] == 0:
+                raise SpecificationError(
+                    path,
+                    "needs places to measure between, and the domain has labels only",
+                    value=name,
+                    bound='"hamming", a matrix or a graph',
+                )
+        if other is None and name in self._known:
+            return self._known[name]
+        with at(path, {"domain": "", "other": ""}):
+            result = DISTANCES[name](self.secrets, other)
+        if other is None:
+            self._known[name] = result
+        return result
+
+    def _matrix(self, raw: Raw, path: str, shape: tuple[int | None, int]) -> Floats:
+        table = convert(raw, MatrixFile, path)
+        with in_file(path):
+            matrix = read_matrix(self.folder / table.path, table.delimiter)
+        if matrix.shape[1] != shape[1] or shape[0] not in (None, matrix.shape[0]):
+            raise SpecificationError(
+                path,
+                "has the wrong shape",
+                value=matrix.shape,
+                bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, as the domain has members",
+            )
+        with at(path, {"distances": ""}):
+            return distances.matrix(matrix)
+
+    def _within(self, table: GraphPrivacyTable, radius: Fraction, path: str) -> nx.Graph:
+        """Return the graph that joins all secrets at a distance of at most `radius`."""
+        if radius <= 0:
+            raise SpecificationError(f"{path}.radius", "is not positive", value=float(radius), bound="> 0")
+        form = one_of(table, path, ("distance", "matrix"))
+        if form == "distance":
+            measured = self._named(table.distance or "", f"{path}.distance")
+        else:
+            measured = self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
+        pairs = PairBound.threshold(Fraction(1), measured, radius)
+        graph = nx.empty_graph(self.secrets.size)
+        graph.add_edges_from(zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True))
+        return graph
+
+
+_REQUIREMENTS: Mapping[str, Callable[[Measures, Raw, str], Requirement]] = MappingProxyType(
+    {
+        "metric": Measures._metric,
+        "threshold": Measures._threshold,
+        "graph": Measures._graph_privacy,
+        "distortion": Measures._distortion,
+    }
+)

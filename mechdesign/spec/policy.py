@@ -1,0 +1,184 @@
+"""Policy graphs in a specification, and how they and traces released under them are to be treated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import SpecificationError
+from mechdesign.graphs import builders as graphs
+from mechdesign.graphs.constraint import delta_set
+from mechdesign.mechanisms import registry as mechanisms
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.prior import Prior
+from mechdesign.model.requirement import Requirement
+from mechdesign.release.planner import OPTIMAL
+from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.spec.chains import ChainTable, build_chain
+from mechdesign.spec.graphs import Graphs
+from mechdesign.spec.priors import PriorTable, build_prior
+from mechdesign.spec.tables import Raw, Table, choice, convert, holds
+
+__all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
+
+Floats = NDArray[np.float64]
+Within = Literal["component", "map"]
+Isolated = Literal["refuse", "repair", "hull", "release"]
+Repair = Literal["area", "nearest", "best", "exhaustive"]
+Hull = Literal["component", "graph"]
+
+
+class PolicyTable(Table, frozen=True):
+    """How the graph is kept that all ``[[privacy]]`` tables of kind "graph" have together.
+
+    Attributes:
+        within: where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere.
+        isolated: what becomes of secrets without an edge, which such a channel would reveal: refuse the policy,
+            add edges that protect them, add those pairs that the sensitivity hull protects already, or reveal them;
+            along a trace they are always repaired.
+        repair: which edges a repair adds.
+        hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
+        support: the possible secrets, by index or label; all of them unless given.
+        delta: the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is
+            believed before each step; exact, at least 0 and below 1.
+    """
+
+    within: Within = "component"
+    isolated: Isolated = "refuse"
+    repair: Repair = "area"
+    hull: Hull = "component"
+    support: list[int | str] | None = None
+    delta: Fraction | None = None
+
+
+class ReleaseTable(Table, frozen=True):
+    """How a trace is released.
+
+    Attributes:
+        mechanism: a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or
+            "lp": the optimal channel, solved at each step as ``[solver]`` says.
+        transition: how states follow one another, as the adversary knows it, too.
+        initial: what is believed before the first step; the prior unless given.
+        snap: answer with secrets, or with any places, where the mechanism can.
+        seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
+    """
+
+    mechanism: str = "planar-isotropic"
+    transition: Annotated[Raw, holds(ChainTable)] | None = None
+    initial: Annotated[Raw, holds(PriorTable)] | None = None
+    snap: bool | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """How a policy graph is to be kept; `support` holds indices, and is None where every secret is possible."""
+
+    within: Within = "component"
+    isolated: Isolated = "refuse"
+    repair: Repair = "area"
+    hull: Hull = "component"
+    support: tuple[int, ...] | None = None
+    delta: Fraction | None = None
+
+    def possible(self, prior: Floats) -> list[int] | None:
+        """Return the possible secrets, sorted, where their probabilities are `prior`, (n,); None for all of them."""
+        if self.delta is not None:
+            return [int(node) for node in delta_set(prior, self.delta)]
+        return None if self.support is None else list(self.support)
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """The union of the policy graphs of a specification, the ε of each edge, and how they are to be kept."""
+
+    graph: nx.Graph
+    epsilon: Fraction
+    settings: PolicySettings
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSettings:
+    """How a trace is to be released: mechanism, Markov chain, prior of the first step, and where outputs may lie.
+
+    `snap` is None where the specification does not say; `notes` are for the user.
+    """
+
+    mechanism: str
+    transition: MarkovChain
+    initial: Prior
+    snap: bool | None
+    seed: int | None
+    notes: tuple[str, ...]
+
+
+def build_settings(raw: Raw, made: Graphs) -> PolicySettings:
+    """Return what the ``[policy]`` table says, of the secrets that `made` knows."""
+    table = convert(raw, PolicyTable, "policy")
+    support: tuple[int, ...] | None = None
+    if table.support is not None:
+        if table.delta is not None:
+            raise SpecificationError("policy", "has support and delta, which exclude each other", bound="one of them")
+        if not table.support:
+            raise SpecificationError("policy.support", "is empty", bound="at least one secret")
+        found = (made.secret(name, f"policy.support[{index}]") for index, name in enumerate(table.support))
+        support = tuple(sorted(set(found)))
+    if table.delta is not None and not 0 <= table.delta < 1:
+        raise SpecificationError(
+            "policy.delta", "is out of range", value=exact_text(table.delta), bound="at least 0 and below 1"
+        )
+    return PolicySettings(table.within, table.isolated, table.repair, table.hull, support, table.delta)
+
+
+def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) -> Policy:
+    """Return the union of the graphs among `requirements`, which must have one ε.
+
+    Raises `SpecificationError` where there is no graph, or where they differ in ε.
+    """
+    found = [(place, each) for place, each in enumerate(requirements) if isinstance(each, GraphPrivacy)]
+    if not found:
+        raise SpecificationError(
+            "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph" and blocks = 3, say'
+        )
+    first, privacy = found[0]
+    for place, other in found[1:]:
+        if other.epsilon != privacy.epsilon:
+            raise SpecificationError(
+                f"privacy[{place}].epsilon",
+                f"differs from privacy[{first}].epsilon",
+                value=exact_text(other.epsilon),
+                bound=f"{exact_text(privacy.epsilon)}: the edges of one policy have one ε",
+            )
+    return Policy(graphs.union(*(each.graph for _, each in found)), privacy.epsilon, settings)
+
+
+def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
+    """Return what the ``[release]`` table says; `prior` is that of the first step unless the table has another."""
+    table = convert(raw, ReleaseTable, "release")
+    mechanism = _mechanism(table.mechanism)
+    if table.seed is not None and table.seed < 0:
+        raise SpecificationError("release.seed", "is negative", value=table.seed, bound="a whole number >= 0")
+    if table.transition is None:
+        raise SpecificationError(
+            "release.transition",
+            "is missing",
+            remedy='add [release] with transition = { path = "P.csv" }, { estimated = true } or { neighbours = 8 }',
+        )
+    secrets, folder = made.secrets, made.folder
+    chain, notes = build_chain(table.transition, "release.transition", secrets, folder, made.prior)
+    if table.initial is not None:
+        prior, more = build_prior(table.initial, "release.initial", secrets, folder)
+        notes += more
+    return ReleaseSettings(mechanism, chain, prior, table.snap, table.seed, notes)
+
+
+def _mechanism(name: str) -> str:
+    """Return the name of a mechanism that a trace can be released by."""
+    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")

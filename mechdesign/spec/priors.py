@@ -1,0 +1,210 @@
+"""Build the prior that a specification describes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.data import traces
+from mechdesign.data.text import read_numbers
+from mechdesign.errors import SpecificationError
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+from mechdesign.spec.files import Checkins, CountsFile, Trajectories
+from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+
+_MOST_PEOPLE = 10**12
+
+
+class Centre(Table, frozen=True):
+    """A normal distribution of people about a point.
+
+    Attributes:
+        x: its first coordinate, in the unit of the domain.
+        y: its second coordinate.
+        spread: the standard deviation in each direction.
+        weight: its share of the people, relative to those of the other centres.
+    """
+
+    x: float
+    y: float
+    spread: float
+    weight: float = 1.0
+
+
+class Simulated(Table, frozen=True):
+    """People around centres, in whole numbers: the prior is the same on every machine.
+
+    Attributes:
+        centres: where people are.
+        people: how many there are.
+        background: the share of them that is spread evenly.
+    """
+
+    centres: list[Annotated[Raw, holds(Centre)]]
+    people: int = 1_000_000
+    background: float = 0.0
+
+
+class PriorTable(Table, frozen=True):
+    """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added.
+
+    Attributes:
+        uniform: true: all secrets are equally likely.
+        probabilities: a probability for each secret; they sum to 1.
+        counts: a count for each secret.
+        csv: a file of counts.
+        checkins: a file of check-ins, counted in the cells of a geographic grid.
+        plt: a folder of trajectories, counted likewise.
+        simulated: simulated people.
+        smoothing: what is added to each count; needed where cells are never visited, and 0 accepts probability zero.
+    """
+
+    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
+
+    uniform: bool | None = None
+    probabilities: list[float] | None = None
+    counts: list[float] | None = None
+    csv: Annotated[Raw, holds(CountsFile)] | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    simulated: Annotated[Raw, holds(Simulated)] | None = None
+    smoothing: float | None = None
+
+
+def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prior, tuple[str, ...]]:
+    """Return the prior over `domain` that the table at `path` describes, and notes for the user about the data."""
+    table = convert(raw, PriorTable, path)
+    form = one_of(table, path)
+    if table.smoothing is not None and form in ("uniform", "probabilities"):
+        raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
+    if form == "uniform":
+        if not table.uniform:
+            raise SpecificationError(f"{path}.uniform", "cannot be false", value=False, bound="true")
+        return Prior.uniform(domain.size), ()
+    if table.probabilities is not None:
+        _check_length(len(table.probabilities), domain, f"{path}.probabilities")
+        with at(path, {"prior": "probabilities"}):
+            return Prior(np.array(table.probabilities)), ()
+    notes: tuple[str, ...] = ()
+    if table.checkins is not None or table.plt is not None:
+        counts, notes = _counted(read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder))
+    elif table.simulated is not None:
+        counts = _simulated(table.simulated, f"{path}.simulated", domain)
+    elif table.csv is not None:
+        counts = _from_file(table.csv, f"{path}.csv", domain, folder)
+    else:
+        _check_length(len(table.counts or ()), domain, f"{path}.counts")
+        counts = np.array(table.counts)
+    empty = int((counts == 0).sum())
+    if empty and form in ("checkins", "plt") and table.smoothing is None:
+        raise SpecificationError(
+            f"{path}.smoothing",
+            f"is needed: {empty} of the {domain.size} cells were never visited (the first is cell "
+            f"{int(np.argmax(counts == 0))}), so that their probability would be zero",
+            remedy="add smoothing = 0.01, say, or smoothing = 0 to accept probability zero",
+        )
+    if empty:
+        notes += (f"{empty} of {domain.size} secrets never occur in the data",)
+    with at(path, {"counts": form}):
+        return Prior.from_counts(counts, table.smoothing or 0.0), notes
+
+
+def _check_length(length: int, domain: Domain, path: str) -> None:
+    if length != domain.size:
+        raise SpecificationError(path, "differs in length from the domain", value=length, bound=str(domain.size))
+
+
+def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.float64]:
+    table = convert(raw, CountsFile, path)
+    with in_file(path):
+        counts = read_numbers(folder / table.path, table.column, table.delimiter)
+    _check_length(len(counts), domain, f"{path}.path")
+    return counts
+
+
+def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path) -> traces.Visits:
+    """Return the visits that the table ``checkins`` or ``plt`` (the `form`) at `path` names, in cells of `domain`."""
+    table: Checkins | Trajectories
+    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
+    if domain.geographic is None:
+        raise SpecificationError(
+            path,
+            "needs a domain with latitudes and longitudes to count in",
+            bound="a domain with grid = { columns, rows, south, north, west, east }",
+        )
+    with in_file(path):
+        if isinstance(table, Checkins):
+            columns = (table.user, table.latitude, table.longitude, table.time, table.trace)
+            found = traces.read_checkins(folder / table.path, *columns, table.delimiter)
+        else:
+            found = traces.read_plt(folder / table.path)
+    if table.only is not None:
+        user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
+        found = tuple(trace for trace in found if trace.user == user)
+    with in_file(path):
+        return traces.to_grid(found, domain)
+
+
+def _user(users: list[str], only: int | str, path: str) -> str:
+    names = [user for user in users if user == str(only)]
+    if not names and isinstance(only, int):
+        # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
+        names = [user for user in users if user.isdecimal() and int(user) == only]
+    if len(names) != 1:
+        some = ", ".join(users[:5])
+        raise SpecificationError(
+            f"{path}.only",
+            "is not a user" if not names else f"means several users: {', '.join(names)}",
+            value=only,
+            bound=f"one of the {len(users)} users, such as {some}",
+        )
+    return names[0]
+
+
+def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
+    if visits.outside:
+        notes.append(f"{visits.outside} points outside the box left out")
+    return visits.counts().astype(np.float64), tuple(notes)
+
+
+def _simulated(raw: Raw, path: str, domain: Domain) -> NDArray[np.float64]:
+    """Return whole numbers of people in each cell, so that the prior is the same on every machine."""
+    table = convert(raw, Simulated, path)
+    if domain.points.shape[1] != 2:
+        raise SpecificationError(path, "needs a domain of places in the plane", value=domain)
+    if not 1 <= table.people <= _MOST_PEOPLE:
+        raise SpecificationError(
+            f"{path}.people", "is out of range", value=table.people, bound=f"between 1 and {_MOST_PEOPLE}"
+        )
+    if not 0 <= table.background <= 1:
+        raise SpecificationError(
+            f"{path}.background", "is not a share", value=table.background, bound="between 0 and 1"
+        )
+    if not table.centres:
+        raise SpecificationError(f"{path}.centres", "is empty", bound="at least one centre")
+    density = np.zeros(domain.size)
+    total = 0.0
+    for index, entry in enumerate(table.centres):
+        place = f"{path}.centres[{index}]"
+        centre = convert(entry, Centre, place)
+        for key in ("x", "y"):
+            if not math.isfinite(getattr(centre, key)):
+                raise SpecificationError(f"{place}.{key}", "is not finite", value=getattr(centre, key))
+        for key in ("spread", "weight"):
+            value = getattr(centre, key)
+            if not 0 < value < math.inf:
+                raise SpecificationError(f"{place}.{key}", "is not positive", value=value, bound="> 0")
+        squares = ((domain.points - [centre.x, centre.y]) ** 2).sum(axis=1)
+        # Measured from the nearest cell, so that a centre far outside does not vanish.
+        near = np.exp((squares.min() - squares) / (2 * centre.spread**2))
+        density += centre.weight * near / near.sum()
+        total += centre.weight
+    shares = (1 - table.background) * density / total + table.background / domain.size
+    people: NDArray[np.float64] = np.rint(table.people * shares)
+    return people

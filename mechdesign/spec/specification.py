@@ -1,0 +1,370 @@
+"""A specification in TOML, and what it asks for: problems, designs, a policy, the release of a trace.
+
+A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
+requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
+relative to its folder. `mechdesign.spec.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
+with what reads them, are the other modules of this folder.
+
+``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
+In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file.
+The specification then describes one problem for each distinct ε.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tomllib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.data.schedule import Schedule
+from mechdesign.data.states import States, as_states
+from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.prior import Prior
+from mechdesign.model.problem import Problem
+from mechdesign.model.requirement import Requirement
+from mechdesign.solvers.contract import ProgressCallback, Status
+from mechdesign.spec.designing import design_problem
+from mechdesign.spec.document import VERSION, Document, SolverTable
+from mechdesign.spec.domains import build_domain
+from mechdesign.spec.measures import Measures
+from mechdesign.spec.policy import (
+    Policy,
+    PolicySettings,
+    PolicyTable,
+    ReleaseSettings,
+    ReleaseTable,
+    build_policy,
+    build_release,
+    build_settings,
+)
+from mechdesign.spec.priors import build_prior
+from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.tables import Raw, at, convert
+from mechdesign.synthesis.settings import SolveSettings
+
+if TYPE_CHECKING:
+    from mechdesign.policy.overview import Overview
+    from mechdesign.release.released import ReleasedTrace
+    from mechdesign.synthesis.certified import Design
+
+__all__ = ["Specification", "parse", "read_spec"]
+
+
+class _Data(NamedTuple):
+    """What the problems of a specification have in common."""
+
+    prior: Prior
+    cost: NDArray[np.float64]
+    objective: str
+    measures: Measures
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Specification:
+    """A specification whose keys are known and of the right kind; data files are read when they are needed.
+
+    Attributes:
+        title: what the mechanism is called.
+        settings: how programs are solved, as ``[solver]`` says.
+        folder: the folder that file names are relative to.
+        document: the tables as they were written.
+    """
+
+    title: str
+    settings: SolveSettings
+    folder: Path
+    document: Document
+
+    def __repr__(self) -> str:
+        return f"Specification({self.title!r}, folder={str(self.folder)!r})"
+
+    def problem(self) -> Problem:
+        """Return the problem.
+
+        Raises:
+            SpecificationError: A key is wrong, or there are several ε, and as many problems: see `problems`.
+            InfeasibleError: A floor is higher than any channel reaches.
+        """
+        return self._single("problems()")
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the problem, or with a file of budgets one for each distinct ε, in their order.
+
+        Everything that may be wrong is found with the first.
+        """
+        yield self._first
+        for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
+            with warnings.catch_warnings():
+                # The first problem has warned of the same distances.
+                warnings.simplefilter("ignore", MetricWarning)
+                made = self._problem(epsilon)
+            yield made
+
+    def design(self, **changed: Any) -> Design:
+        """Design the least-cost channel and certify it, under policy graphs as ``[policy]`` says.
+
+        Args:
+            changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
+                ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
+
+        Returns:
+            The design, as `mechdesign.design` returns it.
+
+        Raises:
+            SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
+            InfeasibleError: A floor is higher than any channel reaches.
+            SolverError: The solver failed.
+        """
+        settings = replace(self.settings, **changed)
+        return design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+
+    def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
+        """Yield each distinct ε of a file of budgets with its design; see `design` for the arguments.
+
+        Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
+        """
+        settings, schedule = replace(self.settings, **changed), self._scheduled()
+        count = len(schedule.distinct)
+        for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
+            named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
+            made = design_problem(problem, self.policy_settings, named, changed)
+            if made.status is Status.INTERRUPTED:
+                raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
+            yield epsilon, made
+
+    def save_designs(
+        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+    ) -> Iterator[tuple[Fraction, Design]]:
+        """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
+
+        Args:
+            directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
+            report: Write a report of each design.
+            force: Write into a folder that holds other files, beside them.
+            changed: See `design`.
+
+        Raises:
+            ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
+        """
+        from mechdesign.export.schedule import save_designs
+
+        schedule = self._scheduled()
+        yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
+
+    def overview(self, repair: bool = True) -> Overview:
+        """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.
+
+        Raises `SpecificationError` where there is no policy graph.
+        """
+        from mechdesign.policy.overview import overview
+
+        policy, problem = self.policy, self._first
+        support = policy.settings.possible(problem.prior)
+        method = policy.settings.repair if repair else None
+        return overview(policy.graph, problem.secrets, support, policy.settings.hull, method)
+
+    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
+        """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
+        secrets = self._first.secrets
+        assert secrets is not None
+        return as_states(trace, secrets, delimiter)
+
+    def release(
+        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
+    ) -> ReleasedTrace:
+        """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
+
+        Args:
+            trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
+                array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
+                ``longitude``, ``x`` and ``y``, or ``state``.
+            seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
+                the operating system's. Whoever learns the seed of a published trace can recover the truth.
+            delimiter: The character between columns of a file.
+            progress: Called with a `Progress` before each step.
+
+        Returns:
+            What was released; after Ctrl-C the steps so far, unless there is none.
+
+        Raises:
+            SpecificationError: A key is wrong, or cannot be kept along a trace.
+            InputError: A state is not known, or cannot be the true one.
+        """
+        from mechdesign.spec.releasing import release_trace
+
+        return release_trace(self, trace, seed, delimiter, progress)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the data, such as ``"312 points outside the box left out"``."""
+        notes = self._data.notes
+        place = scheduled(self.document.privacy)
+        if place is not None:
+            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+        return notes
+
+    @functools.cached_property
+    def schedule(self) -> Schedule | None:
+        """The ε of successive releases, or None where ε is a number."""
+        place = scheduled(self.document.privacy)
+        if place is None:
+            return None
+        return read_schedule(self.document.privacy[place]["epsilon"], f"privacy[{place}].epsilon", self.folder)
+
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """The policy graph, the union of those of all ``[[privacy]]`` tables, and what ``[policy]`` says of it.
+
+        With a file of budgets ε is the first. Raises `SpecificationError` where there is no graph or their ε differ.
+        """
+        return build_policy(self._first.requirements, self.policy_settings)
+
+    @functools.cached_property
+    def policy_settings(self) -> PolicySettings:
+        """What ``[policy]`` says: how policy graphs are to be kept, if there are any."""
+        return build_settings(self.document.policy, self._data.measures.graphs)
+
+    @functools.cached_property
+    def release_settings(self) -> ReleaseSettings:
+        """What ``[release]`` says; raise `SpecificationError` where no transitions are named."""
+        return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
+
+    @functools.cached_property
+    def _data(self) -> _Data:
+        document = self.document
+        secrets = build_domain(document.domain, "domain", self.folder)
+        observables = secrets
+        if document.observables is not None:
+            observables = build_domain(document.observables, "observables", self.folder)
+        prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
+        measures = Measures(secrets, observables, self.folder, document.prior)
+        cost, objective = measures.cost(document.cost, "cost")
+        return _Data(prior, cost, objective, measures, notes)
+
+    @functools.cached_property
+    def _first(self) -> Problem:
+        return self._problem(None if self.schedule is None else self.schedule.distinct[0])
+
+    def _single(self, instead: str) -> Problem:
+        if self.schedule is not None and len(self.schedule.distinct) > 1:
+            raise SpecificationError(
+                f"privacy[{scheduled(self.document.privacy)}].epsilon",
+                f"holds {len(self.schedule.distinct)} distinct ε, each with a problem of its own",
+                remedy=f"use {instead} of the specification",
+            )
+        return self._first
+
+    def _scheduled(self) -> Schedule:
+        if self.schedule is None:
+            raise SpecificationError(
+                "privacy",
+                "has no file of budgets",
+                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
+            )
+        return self.schedule
+
+    def _problem(self, epsilon: Fraction | None) -> Problem:
+        """Return the problem in which `epsilon` stands where a file of budgets is named."""
+        data, place = self._data, scheduled(self.document.privacy)
+        requirements = [
+            data.measures.requirement(raw | {"epsilon": epsilon} if i == place else raw, f"privacy[{i}]")
+            for i, raw in enumerate(self.document.privacy)
+        ]
+        secrets, observables = data.measures.secrets, data.measures.observables
+        try:
+            with at(""):
+                return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
+        except InfeasibleError as error:
+            raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
+
+
+def read_spec(path: str | os.PathLike[str]) -> Specification:
+    """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
+    except UnicodeDecodeError as error:
+        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+    return parse(text, source.parent)
+
+
+def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
+    """Read a specification from a text; names of files in it are relative to `base_folder`.
+
+    >>> specification = parse('''
+    ... title = "Randomised response"
+    ... domain.labels = ["yes", "no"]
+    ... prior.uniform = true
+    ... cost.distance = "hamming"
+    ... privacy = [{ kind = "metric", epsilon = 1.1, distance = "hamming" }]
+    ... ''')
+    >>> specification.problem()
+    Problem(2 secrets, 2 observables, expected cost; metric)
+    >>> round(specification.design().certificate.expected_cost, 6)
+    0.24974
+    """
+    try:
+        # Numbers stay the decimals that the reader wrote.
+        data = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecificationError("specification", f"is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecificationError("specification", f"cannot be read: {error}") from error
+    document = convert(data, Document, "")
+    if document.version != VERSION:
+        raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
+    if not document.privacy:
+        raise SpecificationError(
+            "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'
+        )
+    # Their data are read when they are asked for, but keys are checked at once.
+    convert(document.policy, PolicyTable, "policy")
+    convert(document.release, ReleaseTable, "release")
+    if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
+        raise SpecificationError(
+            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+        )
+    return Specification(document.title, _settings(document.solver), Path(base_folder), document)
+
+
+def _settings(raw: Raw) -> SolveSettings:
+    table = convert(raw, SolverTable, "solver")
+    options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
+    with at("solver", {"solver": "name"}):
+        return SolveSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)
+
+
+def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | None:
+    """Return what tells `progress` about a part of the work called `name`."""
+    if progress is None:
+        return None
+    return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
+
+
+def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+    """Return a note where a release may leak more than its ε, which is all that budgets account for."""
+    bound, n = requirement.claim(), requirement.size
+    if not isinstance(bound, PairBound):
+        return ()
+    largest = float(bound.weights.max(initial=0.0))
+    if len(bound) < n * (n - 1):
+        reason = "some pairs of secrets have no bound of their own, and a release may leak more than ε about them"
+    elif largest > 1:
+        reason = f"secrets are up to {largest:g} units apart, so that a release may leak {largest:g} ε"
+    else:
+        return ()
+    return (f"{path}: {reason}; budgets are found for releases that leak at most ε about any two secrets",)

@@ -1,0 +1,139 @@
+"""The reduction of a normal form to a block program, and its solution: all pairs at once, neither reduced nor lazy."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign import __version__, solvers
+from mechdesign.errors import InputError
+from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solvers import Status
+from mechdesign.solvers.ipm import BlockSolution, Symmetry, find_symmetry, generated, invariant, symmetry_of
+from mechdesign.synthesis.exponents import VACUOUS
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.plan import Plan
+from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.summary import SolveSummary
+
+__all__ = ["BlockInverse", "BlockReduction", "solve_blocks"]
+
+# Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
+_SMALL = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BlockInverse:
+    """The way back from a block program."""
+
+    form: NormalForm
+
+    def __call__(self, solution: BlockSolution) -> Candidate:
+        """Turn a solution into a candidate."""
+        found, ratios = solution.multipliers, solution.multipliers.ratios
+        multipliers = FormMultipliers(
+            ratios.sources, ratios.targets, ratios.columns, ratios.values, tuple(found.floors), found.weights
+        )
+        form = self.form
+        summary = SolveSummary(
+            solution.status,
+            solution.message,
+            solver_version=__version__,
+            rows_policy="all",
+            program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+            program_columns=form.groups * form.observables,
+            blocks=solution.blocks,
+            iterations=solution.iterations,
+            memory_estimate=solution.memory,
+            primal_residual=solution.history[-1].lacking if solution.history else 1.0,
+        )
+        return Candidate(solution.x, multipliers, summary)
+
+
+@dataclass(frozen=True)
+class BlockReduction:
+    """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
+
+    def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
+        """Return the program, in which bounds that only say that zero goes with zero are left out, and its inverse."""
+        problem = form.problem
+        exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
+        floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
+        if problem.objective == "worst":
+            nothing = np.zeros((form.groups, form.observables))
+            program = BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
+        else:
+            program = BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
+        return program, BlockInverse(form)
+
+
+def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+    """Solve a normal form by a solver of block programs, within the time limit, to half the gap asked for.
+
+    ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
+    themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of which all products are taken; the other
+    options are the solver's. The status STALLED says that the iteration stalled above 1e-6; what it found is valid all
+    the same. No solver of block programs has a use for `start`.
+
+    Raises:
+        SolverError: Memory does not suffice; the message has the estimate.
+        InputError: An option is not known, or a given permutation does not leave the problem as it is.
+    """
+    program, inverse = BlockReduction().apply(form)
+    options = settings.options_for_blocks()
+    extra = dict(options.extra)
+    symmetry = _symmetry(form, program, extra.pop("symmetry", True))
+    options = replace(options, extra=extra)
+    solve = solvers.block_back_end(plan.solver)
+    clock = time.perf_counter()
+    solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
+    small = form.groups**2 * form.observables <= _SMALL
+    if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
+        left = settings.time_limit
+        if left is not None:
+            left = max(0.0, left - (time.perf_counter() - clock))
+        plain = solve(program, replace(options, time_limit=left), gap=options.relative_gap)
+        if plain.upper - plain.lower < solution.upper - solution.lower:
+            solution, symmetry = plain, None
+    return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)
+
+
+def _symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+    """Return the symmetries to use: those found, none, or those given, checked."""
+    if isinstance(asked, bool | np.bool_):
+        return find_symmetry(program) if asked else None
+    path, n = "options.symmetry", form.group.size
+    try:
+        given = np.asarray(asked)
+    except ValueError:
+        # Rows of different lengths.
+        given = np.zeros(0)
+    if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            path,
+            "is no list of permutations",
+            value=asked,
+            bound=f"true, false, or permutations of {n} secrets, (k, {n})",
+        )
+    groups = []
+    for index, permutation in enumerate(given.astype(np.int64)):
+        if not np.array_equal(np.sort(permutation), np.arange(n)):
+            raise InputError(f"{path}[{index}]", "is no permutation of the secrets", value=permutation.tolist())
+        image = np.zeros(form.groups, dtype=np.int64)
+        image[form.group] = form.group[permutation]
+        together = np.array_equal(image[form.group], form.group[permutation])
+        if not together or not invariant(program, image):
+            raise InputError(
+                f"{path}[{index}]",
+                "changes the problem: prior, costs or requirements are not the same after it",
+                remedy="leave it out, or give symmetry = true to have the symmetries found",
+            )
+        groups.append(image)
+    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    if elements is None:
+        raise InputError(path, "generates too large a group", bound="permutations with at most 64 products")
+    return symmetry_of(program, elements)

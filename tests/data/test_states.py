@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mechdesign.data.states import read_states
+from mechdesign.data.traces import read_checkins, to_grid
+from mechdesign.errors import InputError
+from mechdesign.model.domain import Domain
+
+BOX = Domain.geographic_grid(4, 3, 40, 41, -74, -73)
+PLANE = Domain.grid(4, 3, 8.0, 3.0)
+NAMES = Domain.from_labels(["home", "work", "7", "state"])
+TOWNS = Domain.from_coordinates([1.0, 2.0, 60.0], [2.0, 3.0, 4.0])
+PLACES = Domain.from_points([[0, 0], [1, 0], [5, 5]])
+
+
+@pytest.fixture
+def states(tmp_path):
+    def read(text, domain, **options):
+        (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+        return read_states(tmp_path / "t.csv", domain, **options).tolist()
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("text", "domain", "expected"),
+    [
+        ("3\n\n11\n0\n", PLANE, [3, 11, 0]),
+        ("home\nwork\n1\n", NAMES, [0, 1, 1]),
+        # A label counts before an index, and before the name of a column.
+        ("7\nstate\n", NAMES, [2, 3]),
+        ("time,State\n9:00,work\n9:05, home\n", NAMES, [1, 0]),
+        ("state\n2\n", PLANE, [2]),
+        ("x,y\n0,0\n2,1\n8,3\n", PLANE, [0, 5, 11]),
+        ("y,x\n2.9,0\n", PLANE, [8]),
+        ("x,y\n3,4\n.4,0\n.5,0\n", PLACES, [2, 0, 0]),
+        ("lat,lon,at\n40.1,-73.9,3\n41,-73,4\n", BOX, [0, 11]),
+        ("Longitude,Latitude\n-73.2,40.1\n", BOX, [3]),
+        ("lat,lng\n59,4.2\n1.2,2.1\n", TOWNS, [2, 0]),
+    ],
+)
+def test_states(states, text, domain, expected):
+    assert states(text, domain) == expected
+
+
+def test_other_delimiters(states):
+    assert states("x;y\n1;1\n", PLANE, delimiter=";") == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "domain", "path", "words"),
+    [
+        ("0\n12\n", PLANE, "line 2", "found '12'; must be a label, or an index from 0 to 11"),
+        ("home\npub\n", NAMES, "line 2", "found 'pub'"),
+        ("home\n-1\n", NAMES, "line 2", "found '-1'"),
+        ("1_0\n", PLANE, "line 1", "found '1_0'"),
+        ("", PLANE, "t.csv", "is empty"),
+        ("x,y\n", PLANE, "t.csv", "holds no steps"),
+        ("state\n", PLANE, "t.csv", "holds no steps"),
+        ("a,b\n1,2\n", PLANE, "line 1", "names no states"),
+        ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "names no states"),
+        ("x,y\n1,2\n1,2,3\n", PLANE, "line 3", "found 3; must be 2"),
+        ("x,y\n1,two\n", PLANE, "line 2", "found 'two'"),
+        ("x,y\n1,nan\n", PLANE, "line 2", "found 'nan'; must be a finite number"),
+        ("x,y\n1,4\n", PLANE, "line 2", "found (1.0, 4.0); must be x from 0 to 8, y from 0 to 3"),
+        ("lat,lon\n40,-74.1\n", BOX, "line 2", "must be latitude from 40 to 41, longitude from -74 to -73"),
+        ("lat,lon\n40,-74\n", PLANE, "line 1", "found 'latitude and longitude'"),
+        ("x,y\n1,4\n", NAMES, "line 1", "found 'x and y'"),
+    ],
+)
+def test_wrong_traces_name_the_line(states, text, domain, path, words):
+    with pytest.raises(InputError) as raised:
+        states(text, domain)
+    assert raised.value.path.endswith(path)
+    assert words in str(raised.value)
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(InputError, match=r"none\.csv: cannot be opened"):
+        read_states(tmp_path / "none.csv", PLANE)
+
+
+def test_places_are_those_of_the_check_ins(data_folder, tmp_path):
+    """A trace is read into the same cells as the data that a prior is estimated from."""
+    domain = Domain.geographic_grid(20, 15, 40.5, 41.0, -74.3, -73.6)
+    found = read_checkins(data_folder / "foursquare_nyc_marc/specific_train.csv", "label", "lat", "lon")[0]
+    rows = zip(found.latitude.tolist(), found.longitude.tolist(), strict=True)
+    (tmp_path / "t.csv").write_text("lat,lon\n" + "".join(f"{a!r},{o!r}\n" for a, o in rows))
+    expected = np.concatenate(to_grid([found], domain).cells)
+    assert read_states(tmp_path / "t.csv", domain).tolist() == expected.tolist()

@@ -1,0 +1,401 @@
+from __future__ import annotations
+
+import csv
+import math
+import time
+from collections import Counter
+from dataclasses import FrozenInstanceError
+from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.data.traces import Trace, Visits, read_checkins, read_plt, to_grid
+from mechdesign.errors import InputError
+from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.prior import Prior, per_user
+
+BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
+PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
+PLT_LINE = "39.9,116.4,0,492,39744.12,2008-10-23,02:53:04\n"
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- traces ------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_cannot_be_changed():
+    latitude = np.array([1.0, 2.0])
+    trace = Trace("ann", latitude, [3.0, 4.0], np.array([5, 6], dtype="datetime64[s]"))
+    latitude[0] = 9.0
+    assert trace.latitude.tolist() == [1.0, 2.0]
+    assert len(trace) == 2
+    for held in (trace.latitude, trace.longitude, trace.time):
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = held[1]
+    with pytest.raises(FrozenInstanceError):
+        trace.user = "bob"
+
+
+@pytest.mark.parametrize(
+    ("build", "path", "words"),
+    [
+        (lambda: Trace("", [0], [0]), "user", "not a name"),
+        (lambda: Trace("a", [], []), "latitude", "empty"),
+        (lambda: Trace("a", [0, 90.001], [0, 0]), "latitude[1]", "90.001"),
+        (lambda: Trace("a", [0, 0], [0, -180.001]), "longitude[1]", "-180.001"),
+        (lambda: Trace("a", [0, math.nan], [0, 0]), "latitude[1]", "nan"),
+        (lambda: Trace("a", [0], [0, 0]), "longitude", "differs in length"),
+        (lambda: Trace("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
+        (lambda: Trace("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
+    ],
+)
+def test_wrong_traces_are_refused(build, path, words):
+    with pytest.raises(InputError) as raised:
+        build()
+    assert raised.value.path == path
+    assert words in str(raised.value)
+
+
+# --- GeoLife -----------------------------------------------------------------------------------------------------
+
+
+def test_read_plt(tmp_path):
+    later = PLT_LINE.replace("39.9,", "39.8,").replace("02:53:04", "02:53:05")
+    write(tmp_path / "001" / "Trajectory" / "b.plt", PLT_HEADER + later + PLT_LINE)
+    write(tmp_path / "001" / "Trajectory" / "a.plt", PLT_HEADER.replace("\n", "\r\n") + PLT_LINE.replace("\n", "\r\n"))
+    write(tmp_path / "000" / "Trajectory" / "c.plt", PLT_HEADER + PLT_LINE + "\n")
+    write(tmp_path / "000" / "labels.txt", "ignored")
+    traces = read_plt(tmp_path)
+    assert [trace.user for trace in traces] == ["000", "001", "001"]
+    assert [trace.latitude.tolist() for trace in traces] == [[39.9], [39.9], [39.9, 39.8]]
+    assert traces[2].time.tolist() == [datetime(2008, 10, 23, 2, 53, 4), datetime(2008, 10, 23, 2, 53, 5)]
+    # A folder of files is one user: the folder itself, or the one it belongs to.
+    assert [trace.user for trace in read_plt(tmp_path / "001" / "Trajectory")] == ["001", "001"]
+    write(tmp_path / "phone" / "d.plt", PLT_HEADER + PLT_LINE)
+    assert [trace.user for trace in read_plt(str(tmp_path / "phone"))] == ["phone"]
+
+
+def test_a_folder_inside_itself_does_not_loop(tmp_path):
+    write(tmp_path / "000" / "Trajectory" / "a.plt", PLT_HEADER + PLT_LINE)
+    (tmp_path / "again").symlink_to(tmp_path)
+    (tmp_path / "000" / "Trajectory" / "again").symlink_to(tmp_path)
+    assert len(read_plt(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "words"),
+    [
+        ("39.9,116.4,0,492\n", "line 8", "number of fields; found 4"),
+        ("x,116.4,0,0,0,2008-10-23,02:53:04\n", "line 8", "latitude is not a number"),
+        ("400.166667,116.4,0,0,0,2008-10-23,02:53:04\n", "line 8", "latitude is out of range"),
+        ("39.9,181,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
+        ("39.9,nan,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
+        ("39.9,116.4,0,0,0,2008-10-32,02:53:04\n", "line 8", "not a time; found '2008-10-32T02:53:04'"),
+    ],
+)
+def test_wrong_plt_lines_are_named(tmp_path, line, place, words):
+    write(tmp_path / "000" / "Trajectory" / "a.plt", PLT_HEADER + PLT_LINE + line)
+    with pytest.raises(InputError) as raised:
+        read_plt(tmp_path)
+    assert raised.value.path.endswith(f"a.plt, {place}")
+    assert words in str(raised.value)
+
+
+def test_wrong_plt_folders_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not a folder"):
+        read_plt(tmp_path / "missing")
+    with pytest.raises(InputError, match="holds no trajectories"):
+        read_plt(tmp_path)
+    write(tmp_path / "000" / "Trajectory" / "a.plt", PLT_HEADER)
+    with pytest.raises(InputError, match=r"a\.plt: holds no points"):
+        read_plt(tmp_path)
+    (tmp_path / "000" / "Trajectory" / "a.plt").write_bytes(PLT_HEADER.encode() + b"\xff\xfe,1,2\n")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_plt(tmp_path)
+
+
+def test_geolife(data_folder):
+    folder = data_folder / "geolife_trackintel" / "geolife_long_10_MB"
+    traces = read_plt(folder)
+    # Count independently: lines of text after the header, and a box compared as text turned into numbers.
+    lines = Counter()
+    inside = Counter()
+    files = 0
+    for path in folder.glob("*/Trajectory/*.plt"):
+        files += 1
+        for line in path.read_text().splitlines()[6:]:
+            latitude, longitude = (float(part) for part in line.split(",")[:2])
+            user = path.parts[-3]
+            lines[user] += 1
+            inside[user] += 39.7 <= latitude <= 40.2 and 116.0 <= longitude <= 116.8
+    assert len(traces) == files
+    points = Counter()
+    for trace in traces:
+        points[trace.user] += len(trace)
+        assert (np.diff(trace.time) >= np.timedelta64(0)).all()
+    assert points == lines
+    visits = to_grid(traces, Domain.geographic_grid(20, 15, **BEIJING))
+    assert visits.inside == inside.total()
+    assert visits.outside == lines.total() - inside.total()
+    assert visits.counts().sum() == inside.total()
+    for user in set(visits.users):
+        assert visits.counts(user).sum() == inside[user]
+    assert set(visits.users) == {user for user, count in inside.items() if count}
+    priors = per_user(visits)
+    assert set(priors) == set(visits.users)
+    chain = MarkovChain.from_traces(visits.cells, visits.domain.size, smoothing=0.1)
+    assert chain.size == 300
+
+
+# --- check-ins ---------------------------------------------------------------------------------------------------
+
+CHECKINS = """user,latitude,longitude,when,trip
+ann,1.5,2.5,2012-04-03T18:00:09Z,1
+bob,-3.0,4.0,2012-04-03T18:00:00,1
+ann,1.0,2.0,2012-04-03T20:00:08.9+02:00,2
+
+"ann",0.5,1e0,2012-04-04,1
+"""
+
+
+def test_read_checkins(tmp_path):
+    path = write(tmp_path / "c.csv", CHECKINS)
+    ann, bob = read_checkins(path)
+    assert (ann.user, bob.user) == ("ann", "bob")
+    assert ann.latitude.tolist() == [1.5, 1.0, 0.5]
+    assert ann.longitude.tolist() == [2.5, 2.0, 1.0]
+    assert ann.time is None
+    timed = read_checkins(str(path), time="when")[0]
+    assert timed.latitude.tolist() == [1.0, 1.5, 0.5]
+    assert timed.time.tolist() == [
+        datetime(2012, 4, 3, 18, 0, 8),
+        datetime(2012, 4, 3, 18, 0, 9),
+        datetime(2012, 4, 4, 0, 0, 0),
+    ]
+    trips = read_checkins(path, trace="trip")
+    assert [(trace.user, trace.latitude.tolist()) for trace in trips] == [
+        ("ann", [1.5, 0.5]),
+        ("bob", [-3.0]),
+        ("ann", [1.0]),
+    ]
+
+
+def test_other_columns_delimiters_epochs_and_a_byte_order_mark(tmp_path):
+    path = write(tmp_path / "c.tsv", "\ufefflat\tlon\tid\tt\n1\t2\tu\t60.9\n3\t4\tu\t-0.5\n5\t6\tu\t60\n")
+    (trace,) = read_checkins(path, user="id", latitude="lat", longitude="lon", time="t", delimiter="\t")
+    assert trace.latitude.tolist() == [3.0, 1.0, 5.0]
+    assert trace.time.astype(np.int64).tolist() == [-1, 60, 60]
+
+
+def test_equal_times_keep_the_order_of_the_file(tmp_path):
+    path = write(tmp_path / "c.csv", "user,latitude,longitude,t\n" + "".join(f"u,{i},0,7\n" for i in range(50)))
+    assert read_checkins(path, time="t")[0].latitude.tolist() == list(range(50))
+
+
+HEADER = "user,latitude,longitude,t\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "", "is empty"),
+        (HEADER, "", "holds no check-ins"),
+        ("user,lat,longitude,t\nu,1,2,3\n", "", "one of the columns user, lat, longitude, t"),
+        ("user,latitude,longitude,t,t\nu,1,2,3,4\n", "", "more than one column 't'"),
+        (HEADER + "u,1,2,3\nu,1,2\n", ", line 3", "number of fields; found 3; must be 4"),
+        (HEADER + "u,1,2,3\n,1,2,3\n", ", line 3", "has no user"),
+        (HEADER + "u,1,2,3\nu,one,2,3\n", ", line 3", "latitude is not a number; found 'one'"),
+        (HEADER + '"u\nv",1,2,3\nu,,2,3\n', ", line 4", "latitude is not a number; found ''"),
+        (HEADER + "u,1_0,2,3\n", ", line 2", "latitude is not a number"),
+        (HEADER + "u,90.01,2,3\n", ", line 2", "latitude is out of range"),
+        (HEADER + "u,1,-180.01,3\n", ", line 2", "longitude is out of range"),
+        (HEADER + "u,nan,2,3\n", ", line 2", "latitude is out of range"),
+        (HEADER + "u,1,inf,3\n", ", line 2", "longitude is out of range"),
+        (HEADER + "u,1,2,yesterday\n", ", line 2", "t is not a time"),
+        (HEADER + "u,1,2,nan\n", ", line 2", "t is not a time"),
+        (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
+        (HEADER + "u,1,2,\n", ", line 2", "t is not a time"),
+        (HEADER + "u,1,2,1333476009000\n", ", line 2", "not milliseconds"),
+        (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
+    ],
+)
+def test_wrong_checkins_are_named(tmp_path, text, place, words):
+    path = write(tmp_path / "c.csv", text)
+    with pytest.raises(InputError) as raised:
+        read_checkins(path, time="t")
+    assert raised.value.path == f"{path}{place}"
+    assert words in str(raised.value)
+
+
+def test_wrong_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"missing\.csv: cannot be opened"):
+        read_checkins(tmp_path / "missing.csv")
+    with pytest.raises(InputError, match="cannot be opened"):
+        read_checkins(tmp_path)
+    path = tmp_path / "c.csv"
+    path.write_bytes(b"user,latitude,longitude\n\xff,1,2\n")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_checkins(path)
+    for delimiter in ("", ",,", "\n", '"'):
+        with pytest.raises(InputError, match="delimiter"):
+            read_checkins(path, delimiter=delimiter)
+
+
+def test_a_hundred_thousand_rows_are_quick(tmp_path):
+    path = write(
+        tmp_path / "c.csv",
+        HEADER + "".join(f"u{i % 50},{i % 90},{i % 180},2012-04-03T18:00:{i % 60:02}\n" for i in range(100_000)),
+    )
+    start = time.perf_counter()
+    traces = read_checkins(path, time="t")
+    assert time.perf_counter() - start < 3
+    assert sum(len(trace) for trace in traces) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("folder", "file"), [("foursquare_nyc_marc", "specific_train.csv"), ("gowalla_marc", "test.csv")]
+)
+def test_real_checkins(data_folder, folder, file):
+    path = data_folder / folder / file
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    users = Counter(row["label"] for row in rows)
+    trips = {(row["label"], row["tid"]) for row in rows}
+    columns = {"user": "label", "latitude": "lat", "longitude": "lon"}
+    traces = read_checkins(path, **columns)
+    assert {trace.user: len(trace) for trace in traces} == users
+    split = read_checkins(path, **columns, trace="tid")
+    assert len(split) == len(trips)
+    box = {"south": 40.7, "north": 40.8, "west": -74.02, "east": -73.93}
+    inside = [row for row in rows if 40.7 <= float(row["lat"]) <= 40.8 and -74.02 <= float(row["lon"]) <= -73.93]
+    domain = Domain.geographic_grid(9, 10, **box)
+    visits = to_grid(split, domain)
+    assert visits.inside == len(inside)
+    assert visits.outside == len(rows) - len(inside)
+    busiest, count = Counter(row["label"] for row in inside).most_common(1)[0]
+    assert visits.counts(busiest).sum() == count
+    np.testing.assert_array_equal(to_grid(traces, domain).counts(), visits.counts())
+    expected = Counter(
+        (math.floor((Fraction(row["lat"]) - Fraction("40.7")) * 100) * 9)
+        + math.floor((Fraction(row["lon"]) + Fraction("74.02")) * 100)
+        for row in inside
+    )
+    # The borders as float64 may be off the decimal ones by rounding, which moves hardly any point.
+    difference = np.abs(visits.counts() - [expected[cell] for cell in range(90)]).sum()
+    assert difference <= 2 * sum(
+        Fraction(row["lat"]) * 100 % 1 == 0 or Fraction(row["lon"]) * 100 % 1 == 0 for row in inside
+    )
+    assert Prior.from_counts(visits.counts()).zeros.tolist() == np.flatnonzero(visits.counts() == 0).tolist()
+
+
+# --- grids -------------------------------------------------------------------------------------------------------
+
+UNIT = Domain.geographic_grid(columns=4, rows=2, south=0, north=2, west=0, east=4)
+
+
+def test_cell_centres_are_in_their_own_cells():
+    for domain in (UNIT, Domain.geographic_grid(20, 15, **BEIJING)):
+        visits = to_grid([Trace("u", domain.coordinates[:, 0], domain.coordinates[:, 1])], domain)
+        assert visits.cells[0].tolist() == list(range(domain.size))
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "cell"),
+    [
+        (0, 0, 0),
+        (0, 1, 1),
+        (math.nextafter(1, 0), math.nextafter(1, 0), 0),
+        (1, 1, 5),
+        (2, 4, 7),
+        (2, 0, 4),
+        (0, 4, 3),
+        (0, math.nextafter(4, 5), None),
+        (math.nextafter(2, 3), 0, None),
+        (-5e-324, 0, None),
+        (0, -5e-324, None),
+    ],
+)
+def test_borders(latitude, longitude, cell):
+    # A point that is surely inside, so that there always is one.
+    visits = to_grid([Trace("u", [0.5, latitude], [0.5, longitude])], UNIT)
+    assert visits.cells[0].tolist() == ([0] if cell is None else [0, cell])
+    assert visits.outside == (cell is None)
+
+
+def test_traces_are_split_where_they_leave_the_box():
+    ann = Trace("ann", [0.5, 0.5, 9, 1.5, 9, 9, 1.5, 1.5], [0.5, 1.5, 0, 3.5, 0, 0, 0.5, 0.5])
+    away = Trace("away", [9.0], [9.0])
+    bob = Trace("bob", [9.0, 0.5], [0.0, 2.5])
+    visits = to_grid(iter([ann, away, bob]), UNIT)
+    assert [cells.tolist() for cells in visits.cells] == [[0, 1], [7], [4, 4], [2]]
+    assert visits.users == ("ann", "ann", "ann", "bob")
+    assert (visits.inside, visits.outside) == (6, 5)
+    assert visits.counts().tolist() == [1, 1, 1, 0, 2, 0, 0, 1]
+    assert visits.counts().dtype == np.int64
+    assert visits.counts("bob").tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert [cells.tolist() for cells in visits.of("ann")] == [[0, 1], [7], [4, 4]]
+    with pytest.raises(ValueError, match="read-only"):
+        visits.cells[0][0] = 1
+    with pytest.raises(InputError, match=r"found 'away'; must be one of the 2 users, such as ann, bob"):
+        visits.of("away")
+    with pytest.raises(InputError, match="has no visits"):
+        visits.counts("carl")
+
+
+point = st.tuples(st.integers(-1, 5).map(lambda x: x / 2), st.integers(-1, 9).map(lambda x: x / 2))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.lists(point, min_size=1, max_size=12)), max_size=4))
+def test_to_grid_against_a_plain_loop(raw):
+    steps, counts, outside = Counter(), Counter(), 0
+    for user, points in raw:
+        cells = []
+        for latitude, longitude in points:
+            inside = 0 <= latitude <= 2 and 0 <= longitude <= 4
+            cells.append(min(int(latitude), 1) * 4 + min(int(longitude), 3) if inside else None)
+        outside += cells.count(None)
+        counts.update((user, cell) for cell in cells if cell is not None)
+        steps.update((user, a, b) for a, b in pairwise(cells) if a is not None and b is not None)
+    traces = [Trace(user, [p[0] for p in points], [p[1] for p in points]) for user, points in raw]
+    if not counts:
+        with pytest.raises(InputError, match="inside the box"):
+            to_grid(traces, UNIT)
+        return
+    visits = to_grid(traces, UNIT)
+    assert (visits.inside, visits.outside) == (counts.total(), outside)
+    found = Counter(
+        (user, int(a), int(b))
+        for user, cells in zip(visits.users, visits.cells, strict=True)
+        for a, b in pairwise(cells)
+    )
+    assert found == steps
+    for user in set(visits.users):
+        assert visits.counts(user).tolist() == [counts[user, cell] for cell in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "words"),
+    [
+        (lambda: to_grid([], Domain.grid(2, 2, 1, 1)), "domain", "geographic_grid"),
+        (lambda: to_grid([], UNIT), "traces", "none of the 0 points"),
+        (lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT), "traces", "swapped"),
+        (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),
+        (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "differs in length"),
+    ],
+)
+def test_wrong_grids_are_refused(call, path, words):
+    with pytest.raises(InputError) as raised:
+        call()
+    assert raised.value.path == path
+    assert words in str(raised.value)

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+import time
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from policy_examples import POLICY, states
+from scipy import sparse
+
+import mechdesign as md
+from mechdesign import policy
+from mechdesign.errors import InputError
+from mechdesign.graphs.check import check_graph, edge_array
+
+
+def edges(graph: nx.Graph) -> set[tuple[int, int]]:
+    return {tuple(sorted(edge)) for edge in graph.edges()}
+
+
+def pairs_where(n: int, holds) -> set[tuple[int, int]]:
+    return {(i, j) for i, j in itertools.combinations(range(n), 2) if holds(i, j)}
+
+
+def test_every_name_of_the_package_is_its_value_whatever_was_imported_before() -> None:
+    for name in policy.__all__:
+        assert not inspect.ismodule(getattr(policy, name)), name
+    # A submodule of the same name would take the place of the value as soon as it is imported.
+    assert not any(inspect.ismodule(vars(policy).get(name)) for name in policy.__all__)
+
+
+# Builders
+
+
+def test_complete_and_line() -> None:
+    assert edges(policy.complete(4)) == set(itertools.combinations(range(4), 2))
+    assert edges(policy.line(4)) == {(0, 1), (1, 2), (2, 3)}
+    for one in (policy.complete(1), policy.line(1)):
+        assert list(one) == [0]
+        assert not one.edges
+
+
+@pytest.mark.parametrize(("columns", "rows", "k"), [(6, 6, 3), (7, 5, 3), (4, 3, 1), (5, 4, (2, 3)), (3, 3, 10)])
+def test_blocks_against_brute_force(columns: int, rows: int, k: int | tuple[int, int]) -> None:
+    domain = md.Domain.grid(columns, rows, 1.0, 1.0)
+    wide, high = k if isinstance(k, tuple) else (k, k)
+
+    def together(i: int, j: int) -> bool:
+        (r, c), (s, d) = divmod(i, columns), divmod(j, columns)
+        return (r // high, c // wide) == (s // high, d // wide)
+
+    assert edges(policy.blocks(domain, k)) == pairs_where(columns * rows, together)
+    assert edges(policy.blocks(domain.cells, k)) == edges(policy.blocks(domain, k))
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(5, 4), (1, 6), (1, 1), (2, 2)])
+def test_neighbours8_against_brute_force(columns: int, rows: int) -> None:
+    def touch(i: int, j: int) -> bool:
+        (r, c), (s, d) = divmod(i, columns), divmod(j, columns)
+        return max(abs(r - s), abs(c - d)) == 1
+
+    graph = policy.neighbours8(md.Domain.grid(columns, rows, 2.0, 3.0))
+    assert edges(graph) == pairs_where(columns * rows, touch)
+
+
+def test_categories_within_regions() -> None:
+    labels = ["shop", "bar", "shop", None, "shop", None]
+    assert edges(policy.categories(labels)) == {(0, 2), (0, 4), (2, 4)}
+    assert edges(policy.categories(labels, regions=[1, 1, 2, 1, 1, 1])) == {(0, 4)}
+    assert edges(policy.categories(np.array([3, 1, 3]))) == {(0, 2)}
+    assert edges(POLICY) == {(1, 2), (3, 4), (3, 5), (4, 5)}
+
+
+@pytest.mark.parametrize("r", [0.5, 1, 1.4142135623730951, 1.41, 2, "2.5"])
+def test_threshold_is_the_threshold_requirement(r: float | str) -> None:
+    domain = md.Domain.grid(5, 4, 5.0, 4.0)
+    distance = md.distances.euclidean(domain)
+    within = pairs_where(domain.size, lambda i, j: distance[i, j] <= float(r))
+    assert edges(policy.threshold(domain, r)) == within
+    claim = md.ThresholdPrivacy(1, distance, r).claim()
+    assert edges(policy.threshold(domain.points, r)) == {
+        (s, t) for s, t in zip(claim.sources.tolist(), claim.targets.tolist(), strict=True) if s < t
+    }
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_threshold_is_exact_at_the_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-5, 6, (12, 2)) * 0.1
+    distance = md.distances.euclidean(points)
+    r = float(rng.choice(distance[distance > 0]))
+    for bound in (r, np.nextafter(r, 0), np.nextafter(r, 9)):
+        expected = pairs_where(12, lambda i, j, bound=bound: distance[i, j] <= bound)
+        assert edges(policy.threshold(points, float(bound))) == expected
+    found = md.distances.pairs_within(points, r)
+    assert found.tolist() == sorted(found.tolist())
+
+
+def test_transitions_join_what_one_state_reaches() -> None:
+    rng = np.random.default_rng(3)
+    steps = rng.random((15, 15)) < 0.15
+    steps[~steps.any(axis=1), 0] = True
+    P = steps / steps.sum(axis=1, keepdims=True)
+    both = pairs_where(15, lambda j, k: bool((steps[:, j] & steps[:, k]).any()))
+    stored_zero = sparse.coo_array(([0.0], ([0], [14])), shape=(15, 15))
+    for given_as in (P, md.MarkovChain(P), sparse.csr_array(P), sparse.csr_array(P) + stored_zero):
+        assert edges(policy.transitions(given_as)) == both
+    assert both
+
+
+def test_attribute_joins_records_one_attribute_apart() -> None:
+    records = list(itertools.product("ab", [1, 2, 3], [None, "x"]))
+    apart = pairs_where(12, lambda i, j: sum(a != b for a, b in zip(records[i], records[j], strict=True)) == 1)
+    assert edges(policy.attribute(records)) == apart
+    # Equal records differ in no attribute.
+    assert edges(policy.attribute([[0, 1], [0, 1], [0, 2]])) == {(0, 2), (1, 2)}
+    assert edges(policy.attribute(np.array([[0], [0], [5]]))) == {(0, 2), (1, 2)}
+
+
+def test_union_and_from_edges() -> None:
+    both = policy.union(policy.line(3), policy.from_edges(4, [[3, 1], [1, 3], [0, 1]]))
+    assert list(both) == [0, 1, 2, 3]
+    assert edges(both) == {(0, 1), (1, 2), (1, 3)}
+    assert policy.from_edges(2, []).number_of_edges() == 0
+    assert edge_array(both).tolist() == [[0, 1], [1, 2], [1, 3]]
+
+
+def test_builders_are_quick_on_a_map_of_2500_cells() -> None:
+    domain = md.Domain.grid(50, 50, 17.3, 17.3)
+    chain = sparse.csr_array(sparse.random_array((2500, 2500), density=0.003, random_state=1))
+    start = time.process_time()
+    graph = policy.blocks(domain, 5)
+    policy.sensitivity_hull(domain, graph)
+    policy.threshold(domain, 1.5)
+    policy.transitions(chain)
+    assert time.process_time() - start < 5
+    assert graph.number_of_edges() == 100 * 300
+
+
+# Constraints
+
+
+def test_constrained_graph_of_the_papers() -> None:
+    """PGLP, Figures 1 and 3: s1, s4 and s6 are excluded, s5 is disconnected, s2 and s3 stay joined."""
+    support = states(2, 3, 5)
+    left = policy.constrain(POLICY, support)
+    assert list(left) == support
+    assert edges(left) == {(1, 2)}
+    assert policy.excluded(POLICY, support).tolist() == states(1, 4, 6)
+    assert policy.disconnected(POLICY, support).tolist() == states(5)
+    # s1 never had a neighbour: alone, but not disconnected.
+    assert policy.disconnected(POLICY, states(1, 2, 3)).size == 0
+    assert policy.isolated(policy.constrain(POLICY, states(1, 2, 3))).tolist() == states(1)
+    assert edges(policy.constrain(left, support[::-1])) == edges(left)
+    assert POLICY.number_of_nodes() == 6, "what is constrained is a copy"
+
+
+def test_components_and_hops() -> None:
+    assert [part.tolist() for part in policy.components(POLICY)] == [[0], [1, 2], [3, 4, 5]]
+    line = policy.constrain(policy.line(6), [5, 0, 1, 3, 4])
+    assert policy.hop_distance(line, 3, 5) == 2
+    assert policy.hop_distance(line, 1, 3) == math.inf
+    assert policy.hop_distance(line, 1) == {0: 1, 1: 0, 3: math.inf, 4: math.inf, 5: math.inf}
+
+
+def test_hops_of_the_eight_neighbour_graph_bound_distances_from_below() -> None:
+    """PGLP, Theorem 3.1 and Figure 2(a): d_G ≤ d_E, for example 3 and √10."""
+    domain = md.Domain.grid(6, 5, 6.0, 5.0)
+    graph = policy.neighbours8(domain)
+    hops = md.distances.shortest_path(graph)
+    assert (hops <= md.distances.euclidean(domain)).all()
+    assert (hops == md.distances.chebyshev(domain)).all()
+    assert policy.hop_distance(graph, 0, 9) == 3
+    assert md.distances.euclidean(domain)[0, 9] == math.nextafter(math.sqrt(10), 0) or math.isclose(
+        md.distances.euclidean(domain)[0, 9], math.sqrt(10)
+    )
+
+
+def test_theorem_3_1_a_graph_private_channel_is_geo_indistinguishable() -> None:
+    domain = md.Domain.grid(3, 3, 3.0, 3.0)
+    distance = md.distances.euclidean(domain)
+    graph = md.GraphPrivacy(0.5, policy.neighbours8(domain))
+    channel = md.design(md.Problem(md.Prior.uniform(9), distance, [graph])).channel
+    bound = np.exp(0.5 * distance)[:, :, None] * channel.matrix[None, :]
+    assert (channel.matrix[:, None] <= bound * (1 + 1e-12)).all()
+
+
+def test_theorem_3_2_a_complete_graph_on_the_delta_set_is_delta_location_set_privacy() -> None:
+    prior = [0.5, 0.05, 0.3, 0.15]
+    chosen = policy.delta_set(prior, 0.1)
+    hops = [policy.hop_distance(policy.constrain(policy.complete(4), chosen), int(i)) for i in chosen]
+    assert chosen.tolist() == [0, 2, 3]
+    assert all(set(row.values()) == {0, 1} for row in hops)
+
+
+def test_delta_set_on_a_tie_takes_the_lower_index() -> None:
+    assert policy.delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
+    assert policy.delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
+    assert policy.delta_set([0.25] * 4, "0.4999999").tolist() == [0, 1, 2]
+    assert policy.delta_set([0.25, 0.5, 0.25], 0.25).tolist() == [0, 1]
+    assert policy.delta_set(md.Prior([0.0, 1e-300, 1.0, 0.0]), 0).tolist() == [1, 2]
+
+
+def test_delta_set_decides_exactly() -> None:
+    # Added up in floats the first nine give 0.8999999999999999; exactly, ten equal shares are ten equal shares.
+    assert policy.delta_set([0.1] * 10, 0.1).tolist() == list(range(9))
+    assert policy.delta_set([0.1] * 10, 0.2).tolist() == list(range(8))
+    # The float64s next to 0.6 and 0.2 are together a little less than 4/5 of the sum of all.
+    assert policy.delta_set([0.2, 0.6, 0.2], 0.2).tolist() == [0, 1, 2]
+    # A probability too small to be seen beside the others still counts.
+    assert policy.delta_set([1.0, 1e-200], 0).tolist() == [0, 1]
+    assert policy.delta_set([1.0, 1e-200], "1e-200").tolist() in ([0], [0, 1])
+    assert policy.delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=7).filter(any), st.fractions(0, "999/1000"))
+@settings(max_examples=80, deadline=None)
+def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
+    prior = md.Prior.from_counts(counts)
+    values = [Fraction(value) for value in prior.probabilities.tolist()]
+    found = policy.delta_set(prior, delta)
+    enough = (1 - delta) * sum(values)
+    assert sum(values[i] for i in found) >= enough
+    smaller = itertools.combinations(values, len(found) - 1)
+    assert all(sum(chosen) < enough for chosen in smaller)
+
+
+def test_a_support_may_be_any_collection() -> None:
+    for support in ({0, 3}, (node for node in (0, 3)), dict.fromkeys((0, 3)), range(0, 6, 3), np.array([3, 0])):
+        assert list(policy.constrain(POLICY, support)) == [0, 3]
+
+
+# Wrong input
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (
+            lambda: policy.constrain(POLICY, [0, 6]),
+            r"^support\[1\]: is not a node of the graph; found 6; must be one of",
+        ),
+        (lambda: policy.threshold([[0.0], [1.0]], 0), "^r: is out of range; found 0; must be > 0"),
+        (lambda: policy.transitions([[0.5, 0.4], [0, 1]]), r"^P\[0\]: does not sum to 1"),
+        (lambda: policy.blocks(np.zeros((3, 2)), 1), "^domain: is not a grid; found 'ndarray'"),
+    ],
+)
+def test_errors_name_the_argument(build, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: policy.complete(0),
+        lambda: policy.line(2.5),
+        lambda: policy.blocks(md.Domain.from_points([[0.0, 1.0]]), 3),
+        lambda: policy.blocks(md.Domain.grid(2, 2, 1.0, 1.0), 0),
+        lambda: policy.blocks(md.Domain.grid(2, 2, 1.0, 1.0), (2, 1, 1)),
+        lambda: policy.neighbours8("map"),
+        lambda: policy.categories([]),
+        lambda: policy.categories("shops"),
+        lambda: policy.categories(["a", float("nan")]),
+        lambda: policy.categories(["a", ["b"]]),
+        lambda: policy.categories(["a", "b"], regions=[1]),
+        lambda: policy.categories(5),
+        lambda: policy.threshold([[0.0], [1.0]], 0),
+        lambda: policy.threshold([[0.0], [1.0]], -1),
+        lambda: policy.threshold([[0.0], [np.nan]], 1),
+        lambda: policy.threshold(md.Domain.from_labels("ab"), 1),
+        lambda: policy.threshold(5, 1),
+        lambda: policy.transitions([[0.5, 0.4], [0, 1]]),
+        lambda: policy.transitions(sparse.csr_array(np.ones((2, 3)))),
+        lambda: policy.transitions(sparse.csr_array(-np.eye(2))),
+        lambda: policy.attribute([]),
+        lambda: policy.attribute([(1, 2), (1,)]),
+        lambda: policy.attribute([1, 2]),
+        lambda: policy.attribute(None),
+        lambda: policy.union(),
+        lambda: policy.union(policy.line(2), nx.DiGraph([(0, 1)])),
+        lambda: policy.from_edges(3, [[0, 3]]),
+        lambda: policy.from_edges(3, [[-1, 0]]),
+        lambda: policy.from_edges(3, [[1, 1]]),
+        lambda: policy.from_edges(3, [[0.0, 1.0]]),
+        lambda: policy.from_edges(3, [0, 1]),
+        lambda: policy.from_edges(3, [[0, 1], [2]]),
+        lambda: policy.constrain(POLICY, []),
+        lambda: policy.constrain(POLICY, [0, 6]),
+        lambda: policy.constrain(POLICY, [True] * 6),
+        lambda: policy.constrain(POLICY, "s1"),
+        lambda: policy.constrain(POLICY, [0, [1, 2]]),
+        lambda: policy.constrain(POLICY, {0, "s2"}),
+        lambda: policy.threshold([[0.0], [1.0]], 10**400),
+        lambda: policy.delta_set([0.5, 0.5], 1),
+        lambda: policy.delta_set([0.5, 0.5], -0.1),
+        lambda: policy.delta_set([0.5, 0.5], math.nan),
+        lambda: policy.delta_set([0.0, 0.0], 0.1),
+        lambda: policy.hop_distance(POLICY, 6),
+        lambda: policy.hop_distance(POLICY, 0, 17),
+        lambda: policy.isolated(nx.Graph()),
+        lambda: md.distances.pairs_within([[0.0]], -1.0),
+        lambda: md.distances.pairs_within([[0.0]], math.inf),
+    ],
+)
+def test_wrong_input_is_refused(build) -> None:
+    with pytest.raises(InputError):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        ("graph", "not a networkx graph"),
+        (nx.DiGraph([(0, 1)]), "directed"),
+        (nx.MultiGraph([(0, 1), (0, 1)]), "parallel"),
+        (nx.Graph(), "no nodes"),
+        (nx.Graph([(0, 0), (0, 1)]), "self-loop"),
+        (nx.Graph([("a", "b")]), "no whole number"),
+        (nx.Graph([(True, 2)]), "no whole number"),
+        (nx.Graph([(-1, 2)]), "unknown node"),
+        (nx.Graph([(0, 9)]), "unknown node"),
+    ],
+)
+def test_every_function_refuses_what_is_no_policy_graph(graph, says: str) -> None:
+    points = np.arange(10.0).reshape(5, 2)
+    with pytest.raises(InputError, match=says):
+        check_graph(graph, 5)
+    for function in (policy.sensitivity_hull, policy.component_hulls, policy.exposed, policy.repair):
+        with pytest.raises(InputError, match=says):
+            function(points, graph)
+    check_graph(nx.Graph([(np.int64(0), np.int64(4))]), 5)

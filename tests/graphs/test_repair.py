@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from policy_examples import ANSWERS, states, under
+
+import mechdesign as md
+from mechdesign import policy
+from mechdesign.errors import InputError
+from mechdesign.graphs.repairs import LARGEST_SEARCH
+
+METHODS = ("area", "nearest", "best", "exhaustive")
+
+# The corners of a square, all joined, and three places of which nothing is asked.
+SQUARE = policy.from_edges(7, list(itertools.combinations(range(4), 2)))
+
+
+def around(*isolated: tuple[int, int]) -> np.ndarray:
+    return np.array([(0, 0), (1, 0), (0, 1), (1, 1), *isolated], dtype=float)
+
+
+def size(hull: policy.SensitivityHull) -> tuple[int, float]:
+    return hull.dimension, hull.volume
+
+
+@pytest.mark.parametrize("hull", ["graph", "component"])
+@pytest.mark.parametrize("method", ["area", "best", "exhaustive"])
+def test_example_6_1_and_pglp_figure_4_connect_s3_to_s4(method: str, hull: str) -> None:
+    graph = under(3, 4, 5, 6)
+    s3, s4, s5, s6 = states(3, 4, 5, 6)
+    areas = {j: policy.sensitivity_hull(ANSWERS, policy.union(graph, nx.Graph([(s3, j)]))).volume for j in (s4, s5, s6)}
+    assert areas == {s4: 14, s5: 16, s6: 20}
+    found = policy.repair(ANSWERS, graph, method, hull=hull)
+    assert found.added == ((s3, s4),)
+    assert found.order == (s3,)
+    assert (found.hull_before.volume, found.hull_after.volume) == (9, 14)
+    assert set(found.graph.edges()) == {*graph.edges(), (s3, s4)}
+    assert (found.method, found.hull) == (method, hull)
+    assert graph.number_of_edges() == 3, "the graph handed over is not changed"
+    with pytest.raises(nx.NetworkXError):
+        found.graph.add_edge(s3, s5)
+
+
+def test_algorithm_1_connects_to_the_nearest_other_node() -> None:
+    found = policy.repair(ANSWERS, under(3, 4, 5, 6), "nearest")
+    assert found.added == (tuple(states(3, 5)),)
+    # Of equally near nodes the lower; never the node itself.
+    tie = policy.repair([[0.0], [1.0], [2.0]], policy.from_edges(3, []), "nearest", order=[1, 0, 2])
+    assert tie.added == ((1, 0),)
+
+
+def test_nothing_to_repair() -> None:
+    graph = under(2, 4, 5, 6)
+    for method in METHODS:
+        found = policy.repair(ANSWERS, graph, method)
+        assert (found.added, found.order) == ((), ())
+        assert set(found.graph.edges()) == set(graph.edges())
+        assert size(found.hull_before) == size(found.hull_after)
+
+
+def test_the_order_of_the_nodes_matters() -> None:
+    """Errata: hull area 11 or 32 on a square with three isolated nodes."""
+    points = around((-3, 1), (1, -4), (5, -3))
+    assert policy.exposed(points, SQUARE).tolist() == [4, 5, 6]
+    areas = {
+        order: policy.repair(points, SQUARE, order=order).hull_after.volume
+        for order in itertools.permutations((4, 5, 6))
+    }
+    assert {order[0]: area for order, area in areas.items()} == {4: 11, 5: 32, 6: 11}
+    for order in areas:
+        assert policy.repair(points, SQUARE, order=order).order == order
+    assert policy.repair(points, SQUARE).order == (4, 5, 6)
+    # Other nodes in an order are passed over.
+    assert policy.repair(points, SQUARE, order=[0, 5, 3, 4, 6]).order == (5, 4, 6)
+
+
+def test_exposure_is_tested_anew_after_each_edge() -> None:
+    points = around((-5, 0), (5, 1))
+    graph = policy.constrain(SQUARE, range(6))
+    assert policy.exposed(points, graph).tolist() == [4, 5]
+    found = policy.repair(points, graph, "nearest")
+    assert (found.added, found.order) == (((4, 0),), (4, 5))
+
+
+def test_only_the_exhaustive_search_is_sure_to_find_the_least() -> None:
+    points = around((5, 2), (0, -3), (3, -3))
+    assert policy.repair(points, SQUARE, "best").hull_after.volume == 32
+    assert policy.repair(points, SQUARE, "exhaustive").hull_after.volume == 11
+
+
+def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tuple[float, ...]:
+    """Return the least total volume, by dimension from the highest, of all graphs with more edges that protect all."""
+    nodes = sorted(graph)
+    d = points.shape[1]
+    missing = [pair for pair in itertools.combinations(nodes, 2) if not graph.has_edge(*pair)]
+    best = None
+    for count in range(len(missing) + 1):
+        for chosen in itertools.combinations(missing, count):
+            larger = nx.Graph(graph)
+            larger.add_edges_from(chosen)
+            if not policy.protectable(points, larger, hull=hull):
+                continue
+            parts = policy.components(larger)
+            hulls = policy.component_hulls(points, larger)
+            if hull == "graph":
+                parts, hulls = [np.array(nodes)], [policy.sensitivity_hull(points, larger)]
+            total = [0.0] * (d + 1)
+            for part, body in zip(parts, hulls, strict=True):
+                total[d - body.dimension] += len(part) * body.volume
+            score = tuple(round(value, 9) for value in total[:d])
+            best = score if best is None else min(best, score)
+    assert best is not None
+    return best
+
+
+@pytest.mark.parametrize("hull", ["graph", "component"])
+@pytest.mark.parametrize("seed", range(6))
+def test_exhaustive_search_against_all_graphs(seed: int, hull: str) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-3, 4, (4, 2)).astype(float)
+    graph = policy.from_edges(4, [[0, 1]] if seed % 2 else [])
+    found = policy.repair(points, graph, "exhaustive", hull=hull)
+    parts, hulls = [range(4)], [found.hull_after]
+    if hull == "component":
+        parts, hulls = policy.components(found.graph), policy.component_hulls(points, found.graph)
+    total = [0.0] * 3
+    for part, body in zip(parts, hulls, strict=True):
+        total[2 - body.dimension] += len(part) * body.volume
+    assert tuple(round(value, 9) for value in total[:2]) == least_by_enumeration(points, graph, hull)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["graph", "component"]))
+@settings(max_examples=50, deadline=None)
+def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, hull: str) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    points = rng.integers(-3, 4, (n, d)).astype(float)
+    graph = policy.from_edges(n, [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.15])
+    exposed = policy.exposed(points, graph, hull=hull).tolist()
+    results = {method: policy.repair(points, graph, method, hull=hull) for method in METHODS}
+    for found in results.values():
+        assert policy.protectable(points, found.graph, hull=hull)
+        assert {*map(frozenset, graph.edges()), *map(frozenset, found.added)} == {*map(frozenset, found.graph.edges())}
+        assert sorted(found.order) == exposed or (hull == "component" and set(found.order) > set(exposed))
+        assert all(i != j and not graph.has_edge(i, j) for i, j in found.added)
+        assert size(found.hull_before) == size(policy.sensitivity_hull(points, graph))
+        assert size(found.hull_after) == size(policy.sensitivity_hull(points, found.graph))
+        assert found.hull_after.contains(found.hull_before.vertices).all()
+    if hull == "graph":
+        least = results["exhaustive"].hull_after
+        for found in results.values():
+            dimension, volume = size(found.hull_after)
+            assert (least.dimension, least.volume) <= (dimension, volume * (1 + 1e-9))
+
+
+def test_ties_of_area_zero_go_to_the_shorter_edge() -> None:
+    points = [[0.0, 0.0], [5.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
+    found = policy.repair(points, policy.from_edges(4, []))
+    assert found.added[0] == (0, 2)
+
+
+def test_ties_do_not_hang_on_rounding() -> None:
+    """On a grid whose cells are no float64 long the answer is that on a grid of unit cells."""
+    support = [0, 1, 7, 13, 21, 24, 30, 33]
+    unit, odd = (md.Domain.grid(6, 6, side, side) for side in (6.0, 4.1))
+    for method, hull in itertools.product(("area", "nearest", "best"), ("graph", "component")):
+        added = [
+            policy.repair(domain, policy.constrain(policy.blocks(domain, 2), support), method, hull=hull).added
+            for domain in (unit, odd)
+        ]
+        assert added[0] == added[1]
+        assert added[0]
+
+
+def test_in_three_dimensions_the_volume_is_least() -> None:
+    rng = np.random.default_rng(6)
+    points = np.concatenate((rng.normal(size=(6, 3)), [[9.0, 9.0, 9.0]]))
+    graph = policy.from_edges(7, list(itertools.combinations(range(6), 2)))
+    found = policy.repair(points, graph)
+    volumes = [policy.sensitivity_hull(points, policy.union(graph, nx.Graph([(6, j)]))).volume for j in range(6)]
+    assert found.added == ((6, int(np.argmin(volumes))),)
+    assert found.hull_after.volume == pytest.approx(min(volumes))
+
+
+def test_component_hulls_and_graph_hulls_ask_for_different_edges() -> None:
+    """A node within the hull of the whole graph still has no noise under PGLP's mechanisms."""
+    graph = under(2, 4, 5, 6)
+    assert policy.repair(ANSWERS, graph).added == ()
+    found = policy.repair(ANSWERS, graph, hull="component")
+    assert len(found.added) == 1
+    assert found.added[0][0] == states(2)[0]
+    # Coincident with a node that has noise: joining the two costs nothing.
+    points = [[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [1.0, 0.0]]
+    joined = policy.repair(points, policy.from_edges(4, [[0, 1], [1, 2]]), "nearest", hull="component")
+    assert joined.added == ((3, 1),)
+
+
+def test_an_edge_to_one_of_two_nodes_at_one_place_exposes_the_other() -> None:
+    for method in METHODS:
+        found = policy.repair([[1.0], [-1.0], [-1.0]], policy.from_edges(3, []), method, hull="component")
+        assert found.order == (0, 2)
+        assert found.added[0] == (0, 1)
+        assert len(found.added) == 2
+
+
+def test_a_large_map_is_repaired_quickly() -> None:
+    domain = md.Domain.grid(50, 50, 17.3, 17.3)
+    support = np.flatnonzero(np.random.default_rng(0).random(2500) < 0.05)
+    graph = policy.constrain(policy.blocks(domain, 5), support)
+    for hull in ("graph", "component"):
+        for method in ("area", "nearest"):
+            assert policy.protectable(domain, policy.repair(domain, graph, method, hull=hull).graph, hull=hull)
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: policy.repair([[0.0, 1.0]], policy.complete(1)), "single node"),
+        (lambda: policy.repair(ANSWERS, under(3)), "single node"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), "smallest"), "unknown"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), order=[2]), "leaves out"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), order=[7]), "order"),
+        (lambda: policy.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
+        (lambda: policy.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),
+        (lambda: policy.repair(ANSWERS, policy.line(7)), "unknown node"),
+        (lambda: policy.repair([[0.0], [np.nan]], policy.line(2)), "points"),
+    ],
+)
+def test_wrong_input_is_refused(build, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build()
+
+
+def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
+    points = np.random.default_rng(0).normal(size=(101, 2))
+    joined = list(itertools.combinations(range(98), 2))
+    # Two exposed nodes of 101 are 100² graphs, three of 101 are 100³.
+    points[98:] = [[50.0, 0.0], [0.0, 70.0], [90.0, 90.0]]
+    two = policy.repair(points, policy.from_edges(101, [*joined, (97, 98)]), "exhaustive")
+    assert LARGEST_SEARCH == 100**2
+    assert policy.protectable(points, two.graph)
+    with pytest.raises(InputError, match="costly"):
+        policy.repair(points, policy.from_edges(101, joined), "exhaustive")
+    # A number of graphs too long to be printed.
+    with pytest.raises(InputError, match=r"costly: 1600 of 1600 nodes are exposed; found 'exhaustive, 1599\*\*1600"):
+        policy.repair(np.arange(1600.0)[:, None], policy.from_edges(1600, []), "exhaustive")

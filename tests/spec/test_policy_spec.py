@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from mechdesign import spec
+from mechdesign.data.traces import read_plt, to_grid
+from mechdesign.errors import SpecificationError
+from mechdesign.graphs.check import edge_array
+from mechdesign.model.markov import MarkovChain
+
+GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
+BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
+LABELS = 'domain.labels = ["a", "b", "c"]'
+UNIFORM = "prior.uniform = true"
+# With more, or nothing, in place of the bracket.
+KINDS = 'categories = { path = "kinds.csv", column = "kind", delimiter = ";"]'
+CHECKINS = 'prior = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o" }, smoothing = 1 }'
+
+
+def read(folder=".", graph="line = true", domain=LABELS, prior=UNIFORM, rest="", more=""):
+    tables = f'{{ kind = "graph", epsilon = 1, {graph} }}' if graph else '{ kind = "distortion", minimum = 0 }'
+    text = f'{domain}\n{prior}\ncost.distance = "hamming"\nprivacy = [{tables}{more}]\n{rest}'
+    return spec.parse(text, folder)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    texts = {
+        "p.csv": "0,.5,.5\n1,0,0\n0,1,0\n",
+        "kinds.csv": "kind;area\npark;1\nshop;1\npark;2\npark;1\n;1\nshop;1\n",
+        "three.csv": "kind\na\nb\nc\n",
+        "wide.csv": "1,0\n0,1\n",
+        "sums.csv": "1,1,0\n0,1,0\n0,0,1\n",
+        # Cells 0, 1, 0, 3 in order; then another user in cell 2 only.
+        "c.csv": "u,a,o\n1,40.05,-74.15\n1,40.05,-74.05\n1,40.05,-74.15\n1,40.15,-74.05\n2,40.15,-74.15\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def edges(graph):
+    return [tuple(edge) for edge in edge_array(graph).tolist()]
+
+
+def failure(make):
+    with pytest.raises(SpecificationError) as raised:
+        make()
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("keys", "domain", "expected"),
+    [
+        ("complete = true", LABELS, [(0, 1), (0, 2), (1, 2)]),
+        ("line = true", LABELS, [(0, 1), (1, 2)]),
+        ("blocks = 2", GRID, [(0, 1), (0, 3), (0, 4), (1, 3), (1, 4), (2, 5), (3, 4)]),
+        ("blocks = [3, 1]", GRID, [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)]),
+        ('categories = ["x", "", "x", "y", "", "y"]', GRID, [(0, 2), (3, 5)]),
+        (KINDS.replace("]", " }"), GRID, [(0, 2), (0, 3), (1, 5), (2, 3)]),
+        (KINDS.replace("]", ', region = "area" }'), GRID, [(0, 3), (1, 5)]),
+        (KINDS.replace("]", ", region = [1, 2] }"), GRID, [(0, 3)]),
+        (KINDS.replace("]", ", region = 2 }"), GRID, [(0, 3)]),
+        ('transitions = { path = "p.csv" }', LABELS, [(1, 2)]),
+        ("transitions = { neighbours = 4 }", "domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }",
+         [(0, 1), (0, 2), (1, 2)]),
+    ],
+)  # fmt: skip
+def test_builders(folder, keys, domain, expected):
+    found = read(folder, keys, domain).policy
+    assert edges(found.graph) == expected
+    assert found.graph.number_of_nodes() == 6 if domain is GRID else 3
+    assert edges(read(folder, keys, domain).problem().requirements[0].graph) == expected
+
+
+def test_transitions_from_the_data_of_the_prior(folder):
+    # From 0 one goes to 1 and 3, and from 1 to 0; 2 and 3 are never left.
+    assert edges(read(folder, "transitions = { estimated = true }", BOX, CHECKINS).policy.graph) == [(1, 3)]
+    named = 'transitions = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o", only = 2 } }'
+    assert edges(read(folder, named, BOX).policy.graph) == []
+
+
+def test_several_tables_are_one_policy():
+    other = ', { kind = "graph", epsilon = 1, edges = [[0, 2]] }'
+    floor = ', { kind = "distortion", minimum = 0, distance = "hamming" }'
+    found = read(graph='edges = [["b", "a"]]', more=other + floor)
+    assert edges(found.policy.graph) == [(0, 1), (0, 2)]
+    assert found.policy.epsilon == Fraction(1)
+    assert len(found.problem().requirements) == 3
+
+
+def test_how_a_policy_is_kept():
+    settings = read().policy.settings
+    assert (settings.within, settings.isolated, settings.repair, settings.hull) == (
+        "component", "refuse", "area", "component",
+    )  # fmt: skip
+    assert (settings.support, settings.delta) == (None, None)
+    text = 'policy = { within = "map", isolated = "hull", repair = "nearest", hull = "graph", support = ["c", 0, "a"] }'
+    settings = read(rest=text).policy.settings
+    assert (settings.within, settings.isolated, settings.repair, settings.hull) == ("map", "hull", "nearest", "graph")
+    assert settings.support == (0, 2)
+    assert read(rest="policy.delta = 0.1").policy.settings.delta == Fraction(1, 10)
+
+
+def test_how_a_trace_is_released(folder):
+    found = read(folder, rest='release.transition = { path = "p.csv" }').release_settings
+    assert found.transition.matrix.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 1, 0]]
+    assert found.initial.probabilities.tolist() == [1 / 3] * 3
+    assert (found.mechanism, found.snap, found.seed, found.notes) == ("planar-isotropic", None, None, ())
+    text = (
+        'release = { mechanism = "lp", transition = { path = "p.csv" }, initial = { counts = [0, 1, 3] }, snap = true'
+    )
+    found = read(folder, rest=text + ", seed = 7 }").release_settings
+    assert found.initial.probabilities.tolist() == [0, 0.25, 0.75]
+    assert (found.mechanism, found.snap, found.seed) == ("lp", True, 7)
+
+
+def test_chains_from_data(folder):
+    found = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition = { estimated = true, smoothing = 1 }")
+    expected = MarkovChain.from_traces([[0, 1, 0, 3], [2]], 4, 1.0)
+    assert found.release_settings.transition.matrix.tolist() == expected.matrix.tolist()
+    assert found.release_settings.notes == ("release.transition: 3 steps of 2 user(s) counted",)
+    named = CHECKINS.replace("prior", "release.transition")
+    assert read(folder, domain=BOX, rest=named).release_settings.transition.matrix.tolist() == expected.matrix.tolist()
+
+
+def test_a_walk_over_a_grid():
+    chain = read(domain=GRID, rest="release.transition = { neighbours = 4 }").release_settings.transition
+    assert chain.matrix[0].tolist() == [1 / 3, 1 / 3, 0, 1 / 3, 0, 0]
+    chain = read(domain=GRID, rest="release.transition = { neighbours = 8 }").release_settings.transition
+    assert chain.matrix[1].tolist() == [1 / 6] * 6
+
+
+def test_geolife_transitions(data_folder):
+    box = "domain.grid = { columns = 8, rows = 8, south = 39.8, north = 40.1, west = 116.2, east = 116.5 }"
+    prior = 'prior = { plt = { path = "geolife_trackintel/geolife_long_10_MB", only = 1 }, smoothing = 0.01 }'
+    rest = "release.transition = { estimated = true, smoothing = 0.01 }"
+    found = read(data_folder, "transitions = { estimated = true }", box, prior, rest)
+    traces = [trace for trace in read_plt(data_folder / "geolife_trackintel/geolife_long_10_MB") if trace.user == "001"]
+    visits = to_grid(traces, found.problem().secrets)
+    steps = np.zeros((64, 64))
+    for cells in visits.cells:
+        np.add.at(steps, (cells[:-1], cells[1:]), 1)
+    expected = nx.empty_graph(64)
+    for row in steps:
+        expected.add_edges_from((i, j) for i in np.flatnonzero(row) for j in np.flatnonzero(row) if i < j)
+    assert edges(found.policy.graph) == edges(expected)
+    assert len(edges(expected)) > 10
+    chain = MarkovChain.from_traces(visits.cells, 64, 0.01)
+    assert (found.release_settings.transition.matrix == chain.matrix).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "domain", "path", "words"),
+    [
+        ("complete = false", LABELS, "privacy[0].complete", "cannot be false"),
+        ("complete = 1", LABELS, "privacy[0].complete", "true or false"),
+        ("line = false", LABELS, "privacy[0].line", "cannot be false"),
+        ("line = true, complete = true", LABELS, "privacy[0]", "has complete and line, which exclude each other"),
+        ("complete = true, distance = 'hamming'", LABELS, "privacy[0].distance", "does not go with complete"),
+        ("block = 3", GRID, "privacy[0].block", "Did you mean blocks?"),
+        ("blocks = 0", GRID, "privacy[0].blocks", ">= 1"),
+        ("blocks = [3, 0]", GRID, "privacy[0].blocks", ">= 1"),
+        ("blocks = [3]", GRID, "privacy[0].blocks", "a list of length 2"),
+        ("blocks = 'three'", GRID, "privacy[0].blocks", "integer"),
+        ("blocks = 3", LABELS, "privacy[0].blocks", "is not a grid"),
+        ("categories = ['x']", LABELS, "privacy[0].categories", "must be 3, in order"),
+        ("categories = [1, 2, 3]", LABELS, "privacy[0].categories[0]", "a string"),
+        ("categories = { path = 'none.csv', column = 'kind' }", LABELS, "privacy[0].categories.path", "opened"),
+        ("categories = { path = 'three.csv', column = 'sort' }", LABELS, "privacy[0].categories", "no column 'sort'"),
+        ("categories = { path = 'three.csv' }", LABELS, "privacy[0].categories.column", "is missing"),
+        ("categories = { path = 'three.csv', column = 'kind' }", GRID, "privacy[0].categories", "found 3; must be 6"),
+        (
+            "categories = { path = 'three.csv', column = 'kind', region = 2 }",
+            LABELS,
+            "privacy[0].categories.region",
+            "is not a grid",
+        ),
+        ("transitions = {}", LABELS, "privacy[0].transitions", "exactly one of path"),
+        ("transitions = { path = 'none.csv' }", LABELS, "privacy[0].transitions.path", "cannot be opened"),
+        ("transitions = { path = 'wide.csv' }", LABELS, "privacy[0].transitions.path", "3 rows and 3 columns"),
+        ("transitions = { path = 'sums.csv' }", LABELS, "privacy[0].transitions.path[0]", "does not sum to 1"),
+        ("transitions = { path = 'p.csv', smoothing = 1 }", LABELS, "privacy[0].transitions.smoothing", "Leave it out"),
+        ("transitions = { estimated = false }", LABELS, "privacy[0].transitions.estimated", "cannot be false"),
+        ("transitions = { estimated = true }", LABELS, "privacy[0].transitions.estimated", "checkins or plt"),
+        ("transitions = { neighbours = 8 }", LABELS, "privacy[0].transitions.neighbours", "needs a grid"),
+        ("transitions = { neighbours = 5 }", GRID, "privacy[0].transitions.neighbours", "4 or 8"),
+        ("edges = [[0, 1], [1, 1]]", LABELS, "privacy[0].edges[1]", "is a self-loop"),
+        ("edges = [[0, 'd']]", LABELS, "privacy[0].edges[0][1]", "is not a secret"),
+    ],
+)
+def test_wrong_graphs_are_refused(folder, keys, domain, path, words):
+    error = failure(lambda: read(folder, keys.replace("'", '"'), domain).problem())
+    assert error.path == path
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("rest", "path", "words"),
+    [
+        ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
+        ("policy.within = 'maps'", "policy.within", "Did you mean map?"),
+        ("policy.isolated = 'repaired'", "policy.isolated", "Did you mean repair?"),
+        ("policy.repair = 'are'", "policy.repair", "Did you mean area?"),
+        ("policy.hull = 3", "policy.hull", "must be a string"),
+        ("policy.hull = 'whole'", "policy.hull", "component, graph"),
+        ("policy.support = []", "policy.support", "is empty"),
+        ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
+        ("policy = { support = ['a'], delta = 0.1 }", "policy", "exclude each other"),
+        ("policy.delta = 1", "policy.delta", "below 1"),
+        ("policy.delta = -0.1", "policy.delta", "at least 0"),
+        ("policy.delta = 'x'", "policy.delta", "found 'x'"),
+    ],
+)
+def test_wrong_policies_are_refused(rest, path, words):
+    error = failure(lambda: read(rest=rest).policy)
+    assert error.path == path
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("rest", "path", "words"),
+    [
+        ("", "release.transition", "is missing"),
+        ("release.transition = {}", "release.transition", "exactly one of path"),
+        ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "does not go"),
+        ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
+        ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
+        ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
+        ("release = { seed = -1, transition = { path = 'p.csv' } }", "release.seed", ">= 0"),
+        ("release = { snap = 'yes', transition = { path = 'p.csv' } }", "release.snap", "true or false"),
+        ("release = { initial.counts = [1], transition = { path = 'p.csv' } }", "release.initial.counts", "must be 3"),
+        ("release.initials = 3", "release.initials", "Did you mean initial?"),
+    ],
+)  # fmt: skip
+def test_wrong_releases_are_refused(folder, rest, path, words):
+    error = failure(lambda: read(folder, rest=rest).release_settings)
+    assert error.path == path
+    assert words in str(error)
+
+
+def test_a_state_never_left_needs_smoothing(folder):
+    error = failure(
+        lambda: read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
+    )
+    assert error.path == "release.transition.estimated"
+    assert "smoothing" in error.remedy
+
+
+def test_policies_need_a_graph_of_one_epsilon():
+    error = failure(lambda: read(more=', { kind = "graph", epsilon = 0.5, complete = true }').policy)
+    assert (error.path, error.value) == ("privacy[1].epsilon", "0.5")
+    error = failure(lambda: read(graph="", rest='policy.within = "map"'))
+    assert error.path == "policy"
+    graphless = LABELS + "\n" + UNIFORM + '\ncost.distance = "hamming"\nprivacy = [{ kind = "metric", epsilon = 1, '
+    error = failure(lambda: spec.parse(graphless + 'distance = "hamming" }]').policy)
+    assert (error.path, 'kind = "graph"' in str(error)) == ("privacy", True)
