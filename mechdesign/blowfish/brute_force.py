@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, as_integer
+from mechdesign.validation import Integers, as_integer
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy

@@ -25,7 +25,7 @@ from mechdesign.blowfish.secret_graphs import (
     one_per_pair,
 )
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, as_labels, read_only
+from mechdesign.validation import Integers, as_labels, read_only
 
 __all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
 

@@ -23,7 +23,7 @@ from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, as_indices
+from mechdesign.validation import Integers, as_indices
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain

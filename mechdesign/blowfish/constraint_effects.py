@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.constraints import Constraint
 from mechdesign.blowfish.secret_graphs import Edge, SecretGraph
-from mechdesign.model._arrays import Integers
+from mechdesign.validation import Integers
 
 __all__ = ["NEUTRAL", "Effect", "Effects", "atoms"]
 

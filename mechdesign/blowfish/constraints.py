@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import read_only
+from mechdesign.validation import read_only
 
 __all__ = ["Constraint", "as_constraints", "marginal_constraints"]
 

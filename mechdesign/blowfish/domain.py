@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, as_indices, read_only
+from mechdesign.validation import Integers, as_indices, read_only
 
 __all__ = ["Attribute", "Domain"]
 

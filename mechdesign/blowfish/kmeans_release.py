@@ -17,7 +17,7 @@ from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.model._arrays import as_floats, as_generator, as_integer, read_only
+from mechdesign.validation import as_floats, as_generator, as_integer, read_only
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy

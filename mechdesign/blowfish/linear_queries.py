@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.numbers import Lattice
 from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar
-from mechdesign.model._arrays import Integers
+from mechdesign.validation import Integers
 
 __all__ = ["Found", "linear"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
-from mechdesign.model._arrays import as_generator
+from mechdesign.validation import as_generator
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
@@ -69,31 +71,15 @@ def release_histogram(
     counts = policy.domain.counts(data)
     policy.check_counts(counts)
     if partition is None:
-        labels = value_labels(policy.domain)
-        return _with_noise(
-            "histogram", counts, Fraction(1), labels, policy, "histogram", {}, budget, rng, ledger, confidence
-        )
-    from mechdesign.blowfish.policy import block_numbers
-
-    blocks = block_numbers(policy.domain, partition, "partition")
-    first = np.unique(blocks, return_index=True)[1]
-    totals = np.zeros(len(first), dtype=np.int64)
-    np.add.at(totals, blocks, counts)
-    labels = {"block": _as_labels(np.asarray(partition).ravel()[first].tolist())}
-    options = {"partition": partition}
-    return _with_noise(
-        "histogram of a partition",
-        totals,
-        Fraction(1),
-        labels,
-        policy,
-        "histogram",
-        options,
-        budget,
-        rng,
-        ledger,
-        confidence,
-    )
+        asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
+    else:
+        blocks = block_numbers(policy.domain, partition, "partition")
+        first = np.unique(blocks, return_index=True)[1]
+        totals = np.zeros(len(first), dtype=np.int64)
+        np.add.at(totals, blocks, counts)
+        labels = {"block": _as_labels(np.asarray(partition).ravel()[first].tolist())}
+        asked = _Asked("histogram of a partition", "histogram", totals, labels, options={"partition": partition})
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
 def release_linear(
@@ -136,10 +122,9 @@ def release_linear(
     largest = int(np.abs(rows).max(initial=0)) * int(counts.sum())
     if largest > LARGEST_VALUE:
         raise InputError("queries", "have answers that are too large", value=largest, bound="at most 2^61 steps")
-    labels = {"query": np.arange(len(rows))}
-    return _with_noise(
-        "linear queries", rows @ counts, unit, labels, policy, rows, {}, budget, rng, ledger, confidence, Fraction(1)
-    )
+    # The sensitivity of the integers is in steps already.
+    asked = _Asked("linear queries", rows, rows @ counts, {"query": np.arange(len(rows))}, unit, Fraction(1))
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
 def release_sum(
@@ -182,8 +167,8 @@ def release_sum(
         raise InputError(f"domain[{name!r}]", "has sums that are too large", bound="at most 2^61 steps")
     codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
     total = np.array([positions[codes].sum()], dtype=np.int64)
-    labels = {"sum of": np.array([name])}
-    return _with_noise("sum", total, unit, labels, policy, "sum", {"attribute": name}, budget, rng, ledger, confidence)
+    asked = _Asked("sum", "sum", total, {"sum of": np.array([name])}, unit, unit, {"attribute": name})
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
 def describe_policy(policy: Policy) -> str:
@@ -210,62 +195,71 @@ def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
     return labels
 
 
-def _with_noise(
-    what: str,
-    answers: Integers,
-    step: Fraction,
-    labels: Mapping[str, NDArray[Any]],
-    policy: Policy,
-    query: Any,
-    options: Mapping[str, Any],
-    budget: Budget,
-    rng: Rng,
-    ledger: LedgerLike | None,
-    confidence: object,
-    query_step: Fraction | None = None,
-) -> Release:
-    """Release integers, in units of `step`, with the noise that the policy asks for.
+@dataclass(frozen=True)
+class _Asked:
+    """A query and its true answers.
 
-    `query_step` is the step of the query's own numbers as `sensitivity` understands them, `step` unless given.
+    Attributes:
+        what: what it is, in words.
+        query: the query as `sensitivity` takes it.
+        answers: the true answers in steps.
+        labels: what names each answer.
+        step: the step of the answers.
+        unit: the same step in the numbers that `sensitivity` gives.
+        options: what else `sensitivity` takes.
     """
+
+    what: str
+    query: Any
+    answers: Integers
+    labels: Mapping[str, NDArray[Any]]
+    step: Fraction = Fraction(1)
+    unit: Fraction = Fraction(1)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _with_noise(
+    asked: _Asked, policy: Policy, budget: Budget, rng: Rng, ledger: LedgerLike | None, confidence: object
+) -> Release:
+    """Release the answers with the noise that the policy asks for."""
     level = as_confidence(confidence)
     generator = None if rng is None else as_generator(rng)
-    law = budget.noise(policy, query, step if query_step is None else query_step, **options)
+    law = budget.noise(policy, asked.query, asked.unit, **asked.options)
     width = 0 if law is None else law.half_width(level)
     neighbours = policy.neighbours
     if law is None:
         free = Fraction(0)
         budget = Budget(epsilon=free) if budget.rho is None else Budget(rho=free)
-        noisy, error = answers, 0.0
+        noisy, error = asked.answers, 0.0
         mechanism = "none"
         remarks: tuple[str, ...] = (
             "The policy leaves these answers exact: no two neighbouring databases differ in them.",
         )
     else:
-        budget.spend(ledger, what, neighbours)
-        noisy, error = law.add(answers, generator), law.standard_deviation
-        mechanism = f"{law} on each answer, in steps of {exact_text(step)}"
+        budget.spend(ledger, asked.what, neighbours)
+        noisy, error = law.add(asked.answers, generator), law.standard_deviation
+        mechanism = f"{law} on each answer, in steps of {exact_text(asked.step)}"
         remarks = ("The answers are unbiased and are not rounded to what is possible: counts may be negative.",)
 
     def scaled(steps: Any) -> NDArray[np.float64]:
         # In this order 3 steps of 0.1 are 0.3.
-        numbers: NDArray[np.float64] = np.asarray(steps) * float(step.numerator) / float(step.denominator)
+        numbers: NDArray[np.float64] = np.asarray(steps) * float(asked.step.numerator) / float(asked.step.denominator)
         return numbers
 
     return Release(
         Description(
-            what=what,
+            what=asked.what,
             policy=describe_policy(policy),
             neighbours=neighbours,
             mechanism=mechanism,
             epsilon=budget.epsilon,
             rho=budget.rho,
-            step=step,
+            step=asked.step,
             confidence=level,
             rehearsal=rng is not None,
             remarks=remarks,
         ),
-        labels,
+        asked.labels,
         scaled(noisy),
         scaled(np.full(len(noisy), error)),
         scaled(noisy - width),

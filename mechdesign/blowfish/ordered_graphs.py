@@ -23,7 +23,7 @@ from mechdesign.blowfish.secret_graphs import (
     largest_of,
     one_per_pair,
 )
-from mechdesign.model._arrays import Integers
+from mechdesign.validation import Integers
 
 __all__ = ["OrderedGraph", "ThresholdGraph"]
 

@@ -20,7 +20,7 @@ from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, read_only
+from mechdesign.validation import Integers, read_only
 
 __all__ = ["Policy", "block_numbers"]
 

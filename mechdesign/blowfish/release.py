@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import ExportError, InputError
-from mechdesign.io.writing import write_file
-from mechdesign.model._arrays import read_only
+from mechdesign.validation import read_only
 
 __all__ = ["Description", "Release", "load"]
 

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.errors import InputError
-from mechdesign.model._arrays import Integers, read_only
+from mechdesign.validation import Integers, read_only
 
 __all__ = ["LARGEST_EDGE_LIST", "ExplicitGraph", "Largest", "NullGraph", "SecretGraph", "UnionGraph"]
 

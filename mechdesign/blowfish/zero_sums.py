@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mechdesign.blowfish.constraint_effects import Effect
-from mechdesign.model._arrays import Integers
+from mechdesign.validation import Integers
 
 __all__ = ["SEARCH_STEPS", "longest_zero_sum", "minimal_zero_sums"]
 

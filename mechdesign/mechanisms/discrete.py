@@ -21,7 +21,7 @@ from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.mechanisms.sampling import draw, source
-from mechdesign.model._arrays import as_integer
+from mechdesign.validation import as_integer
 
 __all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
 

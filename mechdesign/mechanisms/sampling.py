@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.model._arrays import as_generator
+from mechdesign.validation import as_generator
 
 __all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "source", "thresholds"]
 
