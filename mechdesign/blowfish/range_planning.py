@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from scipy.optimize import minimize_scalar
 
+from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_tree import RangeTree, height
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.model._arrays import as_integer
+from mechdesign.validation import as_integer
 
 __all__ = ["RangePlan", "budget_split", "ordered_error", "plan_ranges"]
 
@@ -48,19 +48,17 @@ class RangePlan:
         return height(self.theta, self.fanout)
 
     @property
-    def node_noise(self) -> DiscreteLaplace | None:
-        """Return the noise on the cumulative counts at the ends of blocks: of scale 1/ε_S."""
-        return DiscreteLaplace(1 / self.epsilon_nodes) if self.epsilon_nodes else None
-
-    @property
-    def tree_noise(self) -> DiscreteLaplace | None:
-        """Return the noise on the nodes of the trees: of scale 2h/ε_H."""
-        return DiscreteLaplace(2 * self.levels / self.epsilon_tree) if self.epsilon_tree else None
+    def noise(self) -> RangeNoise:
+        """Return the noise: of scale 1/ε_S on cumulative counts, and 2h/ε_H on nodes of trees."""
+        return RangeNoise(
+            1 / self.epsilon_nodes if self.epsilon_nodes and self.size > self.theta else None,
+            2 * self.levels / self.epsilon_tree if self.epsilon_tree else None,
+        )
 
     @property
     def structure(self) -> RangeTree:
         """Return the structure with the variances of the noise."""
-        return RangeTree(self.size, self.theta, self.fanout, _variance(self.node_noise), _variance(self.tree_noise))
+        return self.noise.structure(self.size, self.theta, self.fanout)
 
     @property
     def error(self) -> float:
@@ -116,7 +114,7 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
     sensitivity = min(theta, size - 1)
     if sensitivity == 0:
         return 0.0
-    return RangeTree(size, 1, 2, _variance(DiscreteLaplace(sensitivity / budget)), 1.0).mean_range_error()
+    return RangeNoise(sensitivity / budget, None).structure(size, 1, 2).mean_range_error()
 
 
 def plan_ranges(size: int, theta: int, epsilon: object, fanout: int | None = None) -> RangePlan:
@@ -161,11 +159,6 @@ def _fanouts(size: int, theta: int) -> list[int]:
         errors[fanout] = (fanout - 1) * height(theta, fanout) ** 3
     least = min(errors.values())
     return [fanout for fanout, error in errors.items() if error <= _WORTH_A_LOOK * least]
-
-
-def _variance(noise: DiscreteLaplace | None) -> float:
-    # Weights are inverse variances; noise that is never drawn has this one.
-    return max(1.0 if noise is None else noise.variance, 1e-200)
 
 
 def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:

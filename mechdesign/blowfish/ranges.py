@@ -10,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.blowfish.cumulative import CumulativeRelease, interval_about
+from mechdesign.blowfish.cumulative import CumulativeRelease
+from mechdesign.blowfish.range_noise import interval_about
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 
@@ -114,9 +115,10 @@ def range_query(release: CumulativeRelease, low: int, high: int) -> Estimate:
     def difference(counts: Floats) -> float:
         return float(counts[last] - (counts[before] if first else 0.0))
 
+    # Ends that are not known exactly.
     nodes = (first > 0) + (last < len(release) - 1)
-    variance = release.variance(first, last)
-    width = release.half_width(variance, nodes) if nodes else 0.0
+    variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
+    width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)
     value = difference(release.answers)
     ends = interval_about(difference(release.linear), width, value, release.records)
     return Estimate(value, math.sqrt(variance), float(ends[0]), float(ends[1]), release.description.confidence)

@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, stats
 
 import mechdesign as md
-from mechdesign.blowfish import cumulative
+from mechdesign.blowfish import cumulative, range_noise
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_planning import ordered_error, plan_ranges
 from mechdesign.errors import InputError
@@ -126,7 +126,7 @@ def test_the_width_for_two_counts_is_exact() -> None:
         masses = np.array([float(law.mass(k)[0]) for k in range(-reach, reach + 1)])
         both = np.convolve(masses, masses)
         for outside in (0.5, 0.1, 0.01):
-            width = int(cumulative._half_width_of_two(law, outside))
+            width = int(range_noise.half_width_of_two(law, outside))
             middle = 2 * reach
             assert 1 - both[middle - width : middle + width + 1].sum() <= outside + 1e-9
             assert width == 0 or 1 - both[middle - width + 1 : middle + width].sum() > outside
@@ -210,10 +210,10 @@ def test_what_a_release_says() -> None:
 
 
 def test_the_whole_budget_and_sensitivity() -> None:
-    assert md.blowfish.ordered(DENSE, 7, "0.5", rng=1).node_scale == 14
+    assert md.blowfish.ordered(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
     # The complete graph on 64 values changes 63 cumulative counts.
-    assert md.blowfish.ordered(DENSE, 64, 1, rng=1).node_scale == 63
-    assert md.blowfish.ordered_hierarchical(DENSE, 1, "0.5", rng=1).node_scale == 2
+    assert md.blowfish.ordered(DENSE, 64, 1, rng=1).noise.node_scale == 63
+    assert md.blowfish.ordered_hierarchical(DENSE, 1, "0.5", rng=1).noise.node_scale == 2
 
 
 def test_one_value_is_exact_and_free() -> None:

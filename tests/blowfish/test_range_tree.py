@@ -101,10 +101,10 @@ def test_noise_is_private_at_epsilon_and_not_below(size: int, theta: int, fanout
         change = np.abs(flat(*measured(tree, units[x])) - flat(*measured(tree, units[y]))).tolist()
         loss = Fraction(0)
         if nodes:
-            assert plan.node_noise is not None
-            loss += sum(change[:nodes]) / plan.node_noise.scale
-        if plan.tree_noise is not None:
-            loss += sum(change[nodes:]) / plan.tree_noise.scale
+            assert plan.noise.node_scale is not None
+            loss += sum(change[:nodes]) / plan.noise.node_scale
+        if plan.noise.tree_scale is not None:
+            loss += sum(change[nodes:]) / plan.noise.tree_scale
         losses[x, y] = loss
     largest = max(loss for (x, y), loss in losses.items() if y - x <= theta)
     assert largest == epsilon
