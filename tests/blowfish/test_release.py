@@ -189,6 +189,25 @@ def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) ->
     assert not laws
 
 
+def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
+    ledger = md.Ledger(epsilon=2, path=tmp_path / "ledger.json")
+    line = Domain({"x": range(5)})
+    md.blowfish.release_histogram([0, 1, 4], Policy.line(line), "0.5", ledger=ledger)
+    md.blowfish.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
+    md.blowfish.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
+    md.blowfish.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
+    md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
+    assert ledger.remaining_epsilon == Fraction(1, 4)
+    for release in (
+        lambda: md.blowfish.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
+        lambda: md.blowfish.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
+        lambda: md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
+    ):
+        with pytest.raises(md.errors.BudgetExceededError):
+            release()
+    assert ledger.remaining_epsilon == Fraction(1, 4)
+
+
 def test_saved_and_read_again(tmp_path: Path) -> None:
     found = md.blowfish.release_histogram(ROWS, FULL, "0.1", rng=2)
     found.save(tmp_path / "one" / "two")
