@@ -113,8 +113,10 @@ def kmeans(
     domain = policy.domain
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
-    real = isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f"
-    numbers = domain.nearest(points) if real else domain.indices(points)
+    if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
+        numbers = domain.nearest(points)
+    else:
+        numbers = domain.indices(points)
     if policy.constraints:
         policy.check_counts(np.bincount(numbers, minlength=domain.size))
     # Records with one value are counted together: few values are then assigned, each once.
