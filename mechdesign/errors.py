@@ -7,10 +7,12 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetExceededError",
+    "BudgetWarning",
     "CertificateError",
     "ExportError",
     "InfeasibleError",
     "InputError",
+    "LeakageExceededError",
     "LedgerError",
     "MechdesignError",
     "MetricWarning",
@@ -18,6 +20,7 @@ __all__ = [
     "SolverError",
     "SolverInterruptedError",
     "SpecificationError",
+    "StateError",
     "TimeLimitError",
     "UnboundedError",
 ]
@@ -100,6 +103,27 @@ class ExportError(MechdesignError, OSError):
 
 class MissingDependencyError(MechdesignError, ImportError):
     """A feature needs a package that is not installed; the message names the extra that brings it."""
+
+
+class LeakageExceededError(MechdesignError):
+    """A release would make some release leak more than was promised; nothing was recorded.
+
+    Attributes: `step` (the release that would leak most, from 0), `leakage` (how much), `alpha` (the promise).
+    """
+
+    def __init__(self, step: int, leakage: float, alpha: float, remedy: str) -> None:
+        self.step = step
+        self.leakage = leakage
+        self.alpha = alpha
+        super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
+
+
+class StateError(MechdesignError, ValueError):
+    """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
+
+
+class BudgetWarning(UserWarning):
+    """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
 
 
 class MetricWarning(UserWarning):

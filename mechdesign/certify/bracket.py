@@ -26,12 +26,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._arrays import Floats, Integers
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.exponential import exp_upper
 from mechdesign.errors import CertificateError
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["lower_bound"]
 

@@ -31,14 +31,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.atomic import replace_files
 from mechdesign.certify._archive import digest, pack, plain, unpack
-from mechdesign.certify._arrays import Integers
-from mechdesign.certify._writing import replace_files
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import KINDS, Stated
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.validation import Integers
 
 __all__ = ["CERTIFICATE", "CHANNEL", "DUAL", "SCHEMA", "Bundle", "encode", "inspect", "read", "read_channel", "write"]
 
@@ -127,7 +127,7 @@ def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
 
     A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
     old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
-    written; see `mechdesign.certify._writing`.
+    written; see `mechdesign.atomic`.
     """
     folder = Path(directory)
     if CERTIFICATE not in files:

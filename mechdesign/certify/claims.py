@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify._arrays import Floats, Integers, as_floats, as_integers, require_below, require_same_length
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers, as_nonnegative, as_whole_numbers, require_below, require_same_length
 
 __all__ = ["KINDS", "Claim", "Floor", "PairBound", "Stated"]
 
@@ -49,9 +49,9 @@ class PairBound:
         object.__setattr__(self, "epsilon", exact(self.epsilon, "epsilon"))
         if self.epsilon <= 0:
             raise InputError("epsilon", "is not positive", value=str(self.epsilon), bound="above 0")
-        object.__setattr__(self, "sources", as_integers(self.sources, "sources", 1))
-        object.__setattr__(self, "targets", as_integers(self.targets, "targets", 1))
-        object.__setattr__(self, "weights", as_floats(self.weights, "weights", 1))
+        object.__setattr__(self, "sources", as_whole_numbers(self.sources, "sources", 1))
+        object.__setattr__(self, "targets", as_whole_numbers(self.targets, "targets", 1))
+        object.__setattr__(self, "weights", as_nonnegative(self.weights, "weights", 1))
         require_same_length("pairs", sources=self.sources, targets=self.targets, weights=self.weights)
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Floor:
         object.__setattr__(self, "minimum", exact(self.minimum, "minimum"))
         if self.minimum < 0:
             raise InputError("minimum", "is negative", value=str(self.minimum), bound="at least 0")
-        object.__setattr__(self, "error", as_floats(self.error, "error", 2))
+        object.__setattr__(self, "error", as_nonnegative(self.error, "error", 2))
         if not len(self.error):
             raise InputError("error", "has no rows", value=self.error.shape, bound="at least one estimate")
 
@@ -190,14 +190,14 @@ class Stated:
 
 
 def _square(distance: ArrayLike) -> Floats:
-    array = as_floats(distance, "distance", 2, infinite=True)
+    array = as_nonnegative(distance, "distance", 2, infinite=True)
     if array.shape[0] != array.shape[1]:
         raise InputError("distance", "is not square", value=array.shape, bound="an array of shape (n, n)")
     return array
 
 
 def _edges(edges: ArrayLike) -> Integers:
-    array = as_integers(edges, "edges", 2)
+    array = as_whole_numbers(edges, "edges", 2)
     if array.shape[1] != 2:
         raise InputError("edges", "are not pairs", value=array.shape, bound="an array of shape (k, 2)")
     return array

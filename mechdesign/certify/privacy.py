@@ -21,11 +21,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._arrays import Floats, Integers, require_below
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.exact import exact, exact_text, float_up
 from mechdesign.certify.exponential import SHIFT, exp_lower, ln_upper
 from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
 
