@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, PairBound, Stated
+from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
 from mechdesign.validation import (
     Floats,
@@ -26,7 +27,7 @@ LARGEST_EXPONENT = 62
 
 @dataclass(frozen=True, eq=False)
 class PairMultipliers:
-    """Multipliers y >= 0 of the rows exp(ε·w) p(o|t) - p(o|s) >= 0 of a `PairBound`, in sparse form.
+    """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
 
     Arrays of shape (k,): `sources` (s), `targets` (t), `observables` (o), int64, and `values` (y), finite float64.
     Entries for the same row add up.

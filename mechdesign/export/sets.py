@@ -19,7 +19,7 @@ import networkx as nx
 
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Stated
+from mechdesign.certify.stated import Stated
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of

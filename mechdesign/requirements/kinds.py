@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify.claims import Stated
+from mechdesign.certify.stated import Stated
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.model import distances

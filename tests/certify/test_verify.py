@@ -16,8 +16,8 @@ import mechdesign.certify
 from mechdesign.certify import _archive, bundle
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import Stated
 from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.stated import Stated
 from mechdesign.certify.verify import verify
 from mechdesign.errors import CertificateError
 
