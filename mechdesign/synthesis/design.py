@@ -259,8 +259,7 @@ def _concluded(
 
 
 def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
-    stated = tuple(requirement.stated() for requirement in problem.requirements)
-    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, multipliers)
+    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)
 
 
 def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
@@ -272,7 +271,8 @@ def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
         return all(check(numerators, EXPONENT, bound) is None for bound in bounds)
 
     def distortions(numerators: Integers) -> tuple[Fraction, ...]:
-        return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
+        floors = [floor.claim for floor in form.floors]
+        return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
     matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
     if relaxed.matrix is not None:
