@@ -55,6 +55,7 @@ def couple(
     """
     _check_choices(problem, solver, rows)
     floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
+    _check_priors(parts, floors)
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -101,6 +102,19 @@ def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:
         raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
 
 
+def _check_priors(parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
+    """Raise InputError where an adversary believes in secrets that can never be, all in a part of their own."""
+    for index, floor in floors.items():
+        for part in parts:
+            if floor.prior is not None and not part.mass and floor.prior[part.secrets].any():
+                raise InputError(
+                    f"requirements[{index}].prior",
+                    f"is positive on secrets whose answers are their own, such as {part.secrets[0]}, and whose "
+                    "probability is 0",
+                    remedy="give these secrets some probability in the prior of the problem",
+                )
+
+
 def _round(
     problem: Problem,
     kinds: Sequence[Kind],
@@ -130,7 +144,8 @@ def _round(
 
 
 def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
-    return distortion(numerators, EXPONENT, problem.prior[part.secrets], floor.error[:, part.secrets])
+    prior = floor.prior_or(problem.prior)
+    return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
 def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
@@ -199,5 +214,5 @@ def _attacks(
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
     rest = np.flatnonzero(sums == 0)
-    best = int((floor.error[:, secrets] @ problem.prior[secrets]).argmin())
+    best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
     yield np.full(rest.size, best), rest, np.full(rest.size, price)
