@@ -74,7 +74,7 @@ def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     # A full disk or a directory of somebody else: the result in memory is as good.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, [content.getbuffer()])
+        write_file(path, [content.getvalue()])
 
 
 def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:

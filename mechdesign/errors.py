@@ -23,6 +23,7 @@ __all__ = [
     "StateError",
     "TimeLimitError",
     "UnboundedError",
+    "UnknownNameError",
 ]
 
 
@@ -51,6 +52,13 @@ class InputError(MechdesignError, ValueError):
         if remedy:
             message += f". {remedy[0].upper()}{remedy[1:]}"
         super().__init__(message)
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that a registry does not hold: a kind of requirement, or a format, that nobody registered."""
+
+    # A KeyError would show its message in quotes.
+    __str__ = Exception.__str__
 
 
 class SpecificationError(InputError):

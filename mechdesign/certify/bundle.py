@@ -9,8 +9,8 @@ A set is a folder with these files:
   ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
   ``weights`` (n,), where the worst cost has weights.
 - ``certificate.json``: schema, objective, requirements with their exact numbers as texts (and, for claims in the open,
-  ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of every
-  array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
+  ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of
+  every array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
 - any further files that the caller lists, such as ``channel.csv`` and ``report.html``.
 
 The schema is ``mechdesign-certificate/1`` as long as all requirements are metric, threshold, graph or distortion

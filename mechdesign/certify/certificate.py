@@ -20,6 +20,9 @@ from mechdesign.errors import CertificateError
 
 __all__ = ["Certificate", "Checked", "certify"]
 
+# How the number of each form of claim is shown to people.
+_SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
+
 # What the first number of each kind with a name of its own is called.
 _NUMBERS = {kind: form.numbers[0] for kind, form in FORMS.items() if not form.named}
 
@@ -40,6 +43,11 @@ class Checked:
     holds: bool
     radius: str = ""
     number: str = "epsilon"
+
+    @property
+    def symbol(self) -> str:
+        """What stands for the number: "ε", "factor" or "error"."""
+        return _SYMBOLS[self.number]
 
     @property
     def at_least(self) -> bool:
@@ -231,13 +239,16 @@ def _checked_from_json(entry: object) -> Checked:
     if not isinstance(entry, dict):
         raise CertificateError("malformed certificate: an entry of requirements is not an object")
     kind = _take(entry, "kind", (str,))
+    number = _NUMBERS[kind] if kind in _NUMBERS else _take(entry, "number", (str,))
+    if number not in _SYMBOLS:
+        raise CertificateError(f"malformed certificate: number is none of {', '.join(_SYMBOLS)}")
     return Checked(
         kind,
         _take(entry, "nominal", (str,)),
         _take_float(entry, "realised"),
         _take(entry, "holds", (bool,)),
         _take(entry, "radius", (str,)),
-        _NUMBERS[kind] if kind in _NUMBERS else _take(entry, "number", (str,)),
+        number,
     )
 
 

@@ -62,6 +62,11 @@ class PairBound(ABC):
     def exponents(self) -> Floats:
         """The logarithms ln g as floats (k,), for solvers and pictures: what is proved rests on the factors alone."""
 
+    @property
+    @abstractmethod
+    def terms(self) -> tuple[Floats | Integers, ...]:
+        """The arrays that, beside the number and the pairs, say exactly what the factors are."""
+
     @abstractmethod
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
         """Return Python integers A and B, each (k,), with 1 <= A/B <= g, or A/B = 2**exponent where g is above that.
@@ -148,6 +153,11 @@ class ExponentBound(PairBound):
         exponents: Floats = float(self.epsilon) * self.weights
         return exponents
 
+    @property
+    def terms(self) -> tuple[Floats | Integers, ...]:
+        """The weights."""
+        return (self.weights,)
+
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
         """Return lower bounds of exp(ε·w) as multiples of 2**-SHIFT."""
         return exp_lower(self.epsilon, self.weights, exponent), np.full(len(self), 1 << SHIFT, dtype=object)
@@ -192,11 +202,9 @@ class RatioBound(PairBound):
             numerators=self.numerators,
             denominators=self.denominators,
         )
-        tops, bottoms = self._terms()
-        small = np.flatnonzero(tops < bottoms)
-        if small.size:
-            value = Fraction(tops[small[0]], bottoms[small[0]])
-            raise InputError(f"pairs[{small[0]}]", "has a factor below 1", value=str(value), bound="at least 1")
+        for place, factor in enumerate(self._factors()):
+            if factor < 1:
+                raise InputError(f"pairs[{place}]", "has a factor below 1", value=str(factor), bound="at least 1")
 
     @property
     def nominal(self) -> Fraction:
@@ -206,27 +214,32 @@ class RatioBound(PairBound):
     @property
     def exponents(self) -> Floats:
         """Lower bounds of the logarithms, so that whoever keeps them keeps the factors."""
-        found = {(a, b): ln_lower(a, b) for a, b in zip(*self._terms(), strict=True)}
-        return np.array([found[terms] for terms in zip(*self._terms(), strict=True)], dtype=np.float64)
+        known: dict[Fraction, float] = {}
+        for factor in (factors := self._factors()):
+            known.setdefault(factor, ln_lower(*factor.as_integer_ratio()))
+        return np.array([known[factor] for factor in factors], dtype=np.float64)
+
+    @property
+    def terms(self) -> tuple[Floats | Integers, ...]:
+        """Numerators and denominators."""
+        return self.numerators, self.denominators
 
     def factors_below(self, exponent: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
         """Return the factors themselves."""
-        return self._terms()
+        terms = np.array([factor.as_integer_ratio() for factor in self._factors()], dtype=object).reshape(-1, 2)
+        return terms[:, 0], terms[:, 1]
 
     def factors_above(self) -> Floats:
         """Return the factors, rounded up."""
-        terms = zip(*self._terms(), strict=True)
-        return np.array([_float_above(Fraction(a, b)) for a, b in terms], dtype=np.float64)
+        return np.array([_float_above(factor) for factor in self._factors()], dtype=np.float64)
 
     def sentence(self, place: int) -> str:
         """Return the factor of a pair."""
-        tops, bottoms = self._terms()
-        return str(Fraction(tops[place], bottoms[place]))
+        return str(self._factors()[place])
 
-    def _terms(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Return factor·A/B as Python integers: numerators and denominators."""
-        a, b = self.factor.as_integer_ratio()
-        return self.numerators.astype(object) * a, self.denominators.astype(object) * b
+    def _factors(self) -> list[Fraction]:
+        terms = zip(self.numerators.tolist(), self.denominators.tolist(), strict=True)
+        return [self.factor * Fraction(a, b) for a, b in terms]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.export.files import check_writable
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec import specification as spec
 from mechdesign.spec.policy import ReleaseSettings
 
@@ -41,8 +41,9 @@ def step_problem(given: Specification) -> Problem:
             "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
         )
     problem = next(given.problems())
+    graphs = {index for index, _ in graph_requirements(problem.requirements)}
     for index, requirement in enumerate(problem.requirements):
-        if not isinstance(requirement, GraphPrivacy):
+        if index not in graphs:
             raise SpecificationError(
                 f"privacy[{index}].kind",
                 "cannot be kept along a trace",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.cli.console import progress, say_note
 from mechdesign.errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec.specification import named
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def solve(problem: Problem, settings: SolverSettings, policy: PolicySettings, ti
     from mechdesign.synthesis.design import design
 
     with progress(title) as live, _named_as_specified():
-        if not any(isinstance(requirement, GraphPrivacy) for requirement in problem.requirements):
+        if not graph_requirements(problem.requirements):
             return design(
                 problem,
                 settings.name,
@@ -109,7 +109,7 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
     from mechdesign.graphs.repairs import repair
 
     assert problem.secrets is not None
-    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    graphs = [each for _, each in graph_requirements(problem.requirements)]
     epsilon = graphs[0].epsilon
     # What has another ε is a requirement of its own.
     one = [each for each in graphs if each.epsilon == epsilon]
@@ -119,7 +119,7 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
     support = possible(policy, problem.prior)
     if support is not None:
         graph = constrain(graph, support)
-        others = tuple(_of_possible(each, np.array(support)) for each in others)
+        others = tuple(each.condition(np.array(support)) for each in others)
     added = 0
     if policy.isolated == "repair" and len(graph) > 1:
         with named({"points": "domain", "method": "policy.repair"}):
@@ -140,13 +140,6 @@ def _counted_as_specified(places: Sequence[int]) -> Iterator[None]:
         yield
     except InfeasibleError as error:
         raise InfeasibleError(renamed(str(error))) from error
-
-
-def _of_possible(requirement: Requirement, support: NDArray[np.int64]) -> Requirement:
-    """Return what is required where only the secrets in `support` are possible: a floor keeps its height."""
-    if isinstance(requirement, DistortionPrivacy):
-        return DistortionPrivacy(requirement.minimum, requirement.distance[:, support])
-    return requirement.restrict(support)
 
 
 def say_gap(made: Design, settings: SolverSettings, which: str = "") -> None:

@@ -200,59 +200,10 @@ class CostTable(Table, frozen=True):
     objective: str = "expected"
 
 
-class MetricTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "metric"."""
-
-    kind: str
-    epsilon: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-
-
-class ThresholdTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "threshold"."""
-
-    kind: str
-    epsilon: Fraction
-    radius: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-
-
-class GraphPrivacyTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "graph": a policy graph, by its edges or by what builds them."""
-
-    kind: str
-    epsilon: Fraction
-    edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: Raw | None = None
-    neighbours: int | None = None
-    complete: bool | None = None
-    line: bool | None = None
-    blocks: int | tuple[int, int] | None = None
-    categories: Raw | list[str] | None = None
-    transitions: Raw | None = None
-    radius: Fraction | None = None
-    distance: str | None = None
-    matrix: Raw | None = None
-
-
 class BudgetsFile(Table, frozen=True):
     """``epsilon`` of a schedule: a file with the ε of each release."""
 
     budgets: str
-
-
-class DistortionTable(Table, frozen=True):
-    """``[[privacy]]`` with kind = "distortion"."""
-
-    kind: str
-    minimum: Fraction
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
 
 
 class PolicyTable(Table, frozen=True):
@@ -287,7 +238,7 @@ class SolverTable(Table, frozen=True):
     options: Raw = {}
 
 
-AnyTable = TypeVar("AnyTable", bound=Table)
+AnyTable = TypeVar("AnyTable", bound=msgspec.Struct)
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
@@ -312,7 +263,7 @@ def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
         raise _explained(error, data, kind, path) from None
 
 
-def one_of(table: Table, names: Sequence[str], path: str) -> str:
+def one_of(table: msgspec.Struct, names: Sequence[str], path: str) -> str:
     """Return which one of the keys `names` is there; raise `SpecificationError` unless it is exactly one."""
     given = [name for name in names if getattr(table, name) is not None]
     if len(given) == 1:
@@ -379,7 +330,9 @@ def _number(kind: type, value: object) -> object:
     raise NotImplementedError(kind)
 
 
-def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], path: str) -> SpecificationError:
+def _explained(
+    error: msgspec.ValidationError, data: object, kind: type[msgspec.Struct], path: str
+) -> SpecificationError:
     match = _WHERE.fullmatch(str(error))
     what, where = (match["what"], match["where"] or "") if match else (str(error), "")
     place = path + where if path else where.removeprefix(".")

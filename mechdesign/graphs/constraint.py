@@ -18,7 +18,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model.prior import Prior
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Integers, as_integer
 
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]

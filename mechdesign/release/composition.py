@@ -29,7 +29,7 @@ from mechdesign.mechanisms.mechanism import KNormMechanism
 from mechdesign.model.domain import Domain
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import as_indices
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]

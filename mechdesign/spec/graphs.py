@@ -15,7 +15,6 @@ from mechdesign.data.states import index_of
 from mechdesign.data.tables import (
     CategoriesFile,
     EdgesFile,
-    GraphPrivacyTable,
     GraphTable,
     Raw,
     at,
@@ -27,6 +26,7 @@ from mechdesign.data.text import read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.model.domain import Domain
+from mechdesign.requirements.graph import GraphPrivacyTable
 from mechdesign.spec.chains import neighbours, possible_steps
 
 _BASIC = ("edges", "edges_csv", "neighbours")

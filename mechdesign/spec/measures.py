@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from mechdesign.certify.claims import PairBound
 from mechdesign.data.tables import (
     CostTable,
-    DistortionTable,
-    GraphPrivacyTable,
     MatrixFile,
-    MetricTable,
     Raw,
-    ThresholdTable,
     at,
     choice,
     convert,
@@ -35,7 +31,9 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import OBJECTIVES
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.requirements.graph import GraphPrivacyTable
+from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import POLICY_FORMS, Graphs
 
 Floats = NDArray[np.float64]
@@ -75,7 +73,7 @@ class Measures:
                 raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
         form = one_of(table, _MEASURES, path)
         if self.observables is self.secrets:
-            cost = self._between_secrets(table, path)
+            cost = self.between_secrets(table, path)
         elif form == "distance":
             cost = self._named(table.distance or "", f"{path}.distance", self.observables)
         elif form == "matrix":
@@ -92,55 +90,35 @@ class Measures:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         if not isinstance(raw.get("kind"), str):
             problem = "is not a kind" if "kind" in raw else "is missing"
-            raise SpecificationError(
-                f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(_REQUIREMENTS)}"
-            )
-        build = _REQUIREMENTS[choice(raw["kind"], _REQUIREMENTS, f"{path}.kind")]
-        return build(self, raw, path)
+            raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
+        kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
+        table = convert(raw, kind.table, path)
+        with at(path):
+            return kind.from_table(table, _Reading(self, path))
 
     @functools.cached_property
     def graphs(self) -> Graphs:
         """What builds graphs on the secrets."""
         return Graphs(self.secrets, self.folder, self.prior)
 
-    def _metric(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, MetricTable, path)
-        with at(path):
-            return MetricPrivacy(table.epsilon, self._between_secrets(table, path))
-
-    def _threshold(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, ThresholdTable, path)
-        with at(path):
-            return ThresholdPrivacy(table.epsilon, self._between_secrets(table, path), table.radius)
-
-    def _graph_privacy(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, GraphPrivacyTable, path)
+    def policy_graph(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        """Return the policy graph that a ``[[privacy]]`` table describes."""
         form = one_of(table, POLICY_FORMS, path)
         if form == "radius":
-            graph = self._within(table, table.radius or Fraction(0), path)
-        else:
-            for key in ("distance", "matrix"):
-                if getattr(table, key) is not None:
-                    raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
-            graph = self.graphs.policy(table, form, path)
-        with at(path):
-            return GraphPrivacy(table.epsilon, graph)
+            return self._within(table, table.radius or Fraction(0), path)
+        for key in ("distance", "matrix"):
+            if getattr(table, key) is not None:
+                raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
+        return self.graphs.policy(table, form, path)
 
-    def _distortion(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, DistortionTable, path)
-        if table.matrix is not None and one_of(table, _MEASURES, path) == "matrix":
-            error = self._matrix(table.matrix, f"{path}.matrix", (None, self.secrets.size))
-        else:
-            error = self._between_secrets(table, path)
-        with at(path):
-            return DistortionPrivacy(table.minimum, error)
-
-    def _between_secrets(self, table: CostTable | MetricTable | ThresholdTable | DistortionTable, path: str) -> Floats:
+    def between_secrets(self, table: CostTable | MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
+        """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
         form = one_of(table, _MEASURES, path)
         if form == "distance":
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":
-            return self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
+            rows = None if any_rows else self.secrets.size
+            return self._matrix(table.matrix or {}, f"{path}.matrix", (rows, self.secrets.size))
         return distances.shortest_path(self.graphs.steps(table.graph, f"{path}.graph"))
 
     def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
@@ -198,11 +176,23 @@ class Measures:
         return graph
 
 
-_REQUIREMENTS: Mapping[str, Callable[[Measures, Raw, str], Requirement]] = MappingProxyType(
-    {
-        "metric": Measures._metric,
-        "threshold": Measures._threshold,
-        "graph": Measures._graph_privacy,
-        "distortion": Measures._distortion,
-    }
-)
+@dataclass(frozen=True)
+class _Reading(Reading):
+    """What a kind of requirement reads its table with; `path` is where the table stands."""
+
+    _measures: Measures
+    _path: str
+
+    @property
+    def secrets(self) -> Domain:
+        return self._measures.secrets
+
+    def secret(self, name: int | str, key: str) -> int:
+        return self._measures.graphs.secret(name, f"{self._path}.{key}")
+
+    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
+        return self._measures.between_secrets(table, self._path, any_rows=any_rows)
+
+    def policy_graph(self, table: PrivacyTable) -> nx.Graph:
+        assert isinstance(table, GraphPrivacyTable)
+        return self._measures.policy_graph(table, self._path)

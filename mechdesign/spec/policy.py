@@ -16,7 +16,7 @@ from mechdesign.graphs import builders as graphs
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
@@ -96,7 +96,7 @@ def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) 
 
     Raises `SpecificationError` where there is no graph, or where they differ in ε.
     """
-    found = [(place, each) for place, each in enumerate(requirements) if isinstance(each, GraphPrivacy)]
+    found = graph_requirements(requirements)
     if not found:
         raise SpecificationError(
             "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph" and blocks = 3, say'

@@ -65,8 +65,9 @@ def test_everything_comes_back(design, folder):
     assert [requirement.kind for requirement in problem.requirements] == ["metric", "threshold", "graph", "distortion"]
     assert problem.requirements[0].epsilon == Fraction(1, 30)
     for found, requirement in zip(problem.requirements, given.requirements, strict=True):
-        assert found.stated().numbers == requirement.stated().numbers
-        assert (found.stated().array == requirement.stated().array).all()
+        (again,), (before,) = found.stated(), requirement.stated()
+        assert again.numbers == before.numbers
+        assert all((again.arrays[name] == array).all() for name, array in before.arrays.items())
     assert (channel.numerators == design.channel.numerators).all()
     assert (channel.secrets, channel.observables) == (given.secrets.labels, given.observables.labels)
     assert certificate.differences(design.certificate) == ()
