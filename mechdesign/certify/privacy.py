@@ -127,6 +127,8 @@ def _least_factor(numerators: Integers, bound: RatioBound) -> float:
         if ((numerators[sources] > 0) & (numerators[targets] == 0)).any():
             return math.inf
         largest[part] = (floats[sources] * inverse[targets]).max(axis=1) * scale[part]
+    if largest.max() <= 0:
+        return 0.0
     found: set[tuple[int, int, int, int]] = set()
     for pair in np.flatnonzero(largest >= largest.max() * (1 - 2.0**-46)).tolist():
         above, below = numerators[bound.sources[pair]], numerators[bound.targets[pair]]

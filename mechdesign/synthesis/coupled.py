@@ -55,7 +55,7 @@ def couple(
     """
     _check_choices(problem, solver, rows)
     floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
-    _check_priors(parts, floors)
+    _check_priors(problem, parts, floors)
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -102,13 +102,13 @@ def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:
         raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
 
 
-def _check_priors(parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
+def _check_priors(problem: Problem, parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
     """Raise InputError where an adversary believes in secrets that can never be, all in a part of their own."""
     for index, floor in floors.items():
         for part in parts:
             if floor.prior is not None and not part.mass and floor.prior[part.secrets].any():
                 raise InputError(
-                    f"requirements[{index}].prior",
+                    f"requirements[{problem.places[index]}].prior",
                     f"is positive on secrets whose answers are their own, such as {part.secrets[0]}, and whose "
                     "probability is 0",
                     remedy="give these secrets some probability in the prior of the problem",
