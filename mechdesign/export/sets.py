@@ -20,7 +20,7 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of
-from mechdesign.export.formats import exact_csv
+from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import load_requirements

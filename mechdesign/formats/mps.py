@@ -1,4 +1,4 @@
-"""The linear program of a problem as an MPS file, for solvers elsewhere."""
+"""MPS: the linear program that the channel solves, for solvers elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mechdesign.formats.format import Exported, Format
 from mechdesign.model.problem import Problem
 from mechdesign.programs.mps import to_mps
 from mechdesign.synthesis.formulate import LARGEST_EXPONENT, all_triples, formulate
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.rows import irreducible
 
-__all__ = ["mps"]
+__all__ = ["MPS", "mps"]
 
 
 def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
@@ -25,3 +26,10 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)
     triples = all_triples(pairs & (form.exponents <= LARGEST_EXPONENT), form.observables)
     yield from to_mps(formulate(form, triples, scaled=False).program)
+
+
+def _contents(exported: Exported, all_rows: bool = False) -> Iterator[bytes]:
+    return (line.encode() for line in mps(exported.problem, all_rows))
+
+
+MPS = Format("mps", "the linear program that the channel solves", (".mps",), _contents, options=("all_rows",))
