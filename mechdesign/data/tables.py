@@ -1,81 +1,67 @@
-"""The shape of a specification: which keys each table may have, and what an error about one of them says.
+"""Tables of a specification that name data: files, graphs and chains; and what every table is.
 
-A table is converted on its own, with the path at which it stands, so that an error names the key as the reader wrote
-it: ``privacy[1].epsilon``. Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become
-float64, rounded once from the decimal in the file.
+Paths are relative to the folder of the specification. The docstrings are the reference of the grammar: the JSON schema
+takes its descriptions from them.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from mechdesign.certify.exact import exact, exact_text, nearest
-from mechdesign.errors import InputError, SpecificationError
+__all__ = [
+    "BudgetsFile",
+    "CategoriesFile",
+    "ChainTable",
+    "Checkins",
+    "CountsFile",
+    "Distance",
+    "EdgesFile",
+    "GraphTable",
+    "MatrixFile",
+    "PlacesFile",
+    "Raw",
+    "Table",
+    "Trajectories",
+    "holds",
+]
 
 Raw = dict[str, Any]
+Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of a specification."""
+    """A table of a specification.
+
+    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
+    beside another one, and then are none: key to other key.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
 
-class Document(Table, frozen=True):
-    """A whole specification."""
-
-    domain: Raw
-    prior: Raw
-    cost: Raw
-    privacy: list[Raw]
-    version: int = 1
-    title: str = ""
-    observables: Raw | None = None
-    policy: Raw = {}
-    release: Raw = {}
-    solver: Raw = {}
-
-
-class DomainTable(Table, frozen=True):
-    """``[domain]`` or ``[observables]``."""
-
-    grid: Raw | None = None
-    points: list[list[float]] | None = None
-    csv: Raw | None = None
-    labels: list[str] | None = None
-    line: int | None = None
-    unit: str | None = None
-
-
-class PlaneGrid(Table, frozen=True):
-    """``grid`` of a rectangle."""
-
-    columns: int
-    rows: int
-    width: float
-    height: float
-    unit: str = "km"
-
-
-class GeographicGrid(Table, frozen=True):
-    """``grid`` of a box in degrees."""
-
-    columns: int
-    rows: int
-    south: float
-    north: float
-    west: float
-    east: float
+def holds(*kinds: type[Table]) -> msgspec.Meta:
+    """Say for the JSON schema which tables may stand at a key."""
+    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
+    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
 
 
 class PlacesFile(Table, frozen=True):
-    """``csv`` of a domain: a file with a place a line."""
+    """A file with a header and a place a line.
+
+    Attributes:
+        path: the file.
+        x: the column with the first coordinate, beside `y`.
+        y: the column with the second coordinate.
+        latitude: the column with the latitude in degrees, beside `longitude`, instead of `x` and `y`.
+        longitude: the column with the longitude in degrees.
+        label: the column with the names of the places; they are numbered where there is none.
+        delimiter: the character between columns.
+    """
 
     path: str
     x: str | None = None
@@ -86,21 +72,14 @@ class PlacesFile(Table, frozen=True):
     delimiter: str = ","
 
 
-class PriorTable(Table, frozen=True):
-    """``[prior]``."""
-
-    uniform: bool | None = None
-    probabilities: list[float] | None = None
-    counts: list[float] | None = None
-    csv: Raw | None = None
-    checkins: Raw | None = None
-    plt: Raw | None = None
-    simulated: Raw | None = None
-    smoothing: float | None = None
-
-
 class CountsFile(Table, frozen=True):
-    """``csv`` of a prior: a file with a line for each secret, in order."""
+    """A file with a header and a line for each secret, in order.
+
+    Attributes:
+        path: the file.
+        column: the column with the counts.
+        delimiter: the character between columns.
+    """
 
     path: str
     column: str
@@ -108,7 +87,18 @@ class CountsFile(Table, frozen=True):
 
 
 class Checkins(Table, frozen=True):
-    """``checkins``: the columns of a file with a check-in a line, and one user to take or all."""
+    """A file with a header and a check-in a line, in order of time.
+
+    Attributes:
+        path: the file.
+        user: the column that says who it was.
+        latitude: the column with the latitude in degrees.
+        longitude: the column with the longitude in degrees.
+        time: the column with the time, by which lines are sorted.
+        trace: the column that tells the traces of a user apart.
+        delimiter: the character between columns.
+        only: the one user to take; everybody unless given.
+    """
 
     path: str
     user: str = "user"
@@ -121,38 +111,38 @@ class Checkins(Table, frozen=True):
 
 
 class Trajectories(Table, frozen=True):
-    """``plt``: a folder of GeoLife trajectories, and one user to take or all."""
+    """A folder of GeoLife trajectories (.plt).
+
+    Attributes:
+        path: the folder.
+        only: the one user to take; everybody unless given.
+    """
 
     path: str
     only: int | str | None = None
 
 
-class Simulated(Table, frozen=True):
-    """``simulated``: people around centres, and a share of them spread evenly."""
-
-    centres: list[Raw]
-    people: int = 1_000_000
-    background: float = 0.0
-
-
-class Centre(Table, frozen=True):
-    """A normal distribution of people about (x, y), in the unit of the domain; `weight` is its share."""
-
-    x: float
-    y: float
-    spread: float
-    weight: float = 1.0
-
-
 class MatrixFile(Table, frozen=True):
-    """``matrix``: a file of numbers, .csv without a header or .npy."""
+    """A file of numbers.
+
+    Attributes:
+        path: the file, .csv without a header or .npy; rows are secrets.
+        delimiter: the character between columns.
+    """
 
     path: str
     delimiter: str = ","
 
 
 class EdgesFile(Table, frozen=True):
-    """``edges_csv``: a file with an edge a line and a header."""
+    """A file with a header and an edge a line.
+
+    Attributes:
+        path: the file.
+        source: the column with one end of each edge, an index or a label.
+        target: the column with the other end.
+        delimiter: the character between columns.
+    """
 
     path: str
     source: str = "source"
@@ -160,16 +150,15 @@ class EdgesFile(Table, frozen=True):
     delimiter: str = ","
 
 
-class GraphTable(Table, frozen=True):
-    """``graph``: a graph on the secrets, every edge one step long."""
-
-    edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: Raw | None = None
-    neighbours: int | None = None
-
-
 class CategoriesFile(Table, frozen=True):
-    """``categories``: a file with a line for each secret; the region is a column too, or a block of a grid."""
+    """A file with a header and a line for each secret, in order.
+
+    Attributes:
+        path: the file.
+        column: the column with the categories; secrets of the same category are joined, those without one are not.
+        region: what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells.
+        delimiter: the character between columns.
+    """
 
     path: str
     column: str
@@ -177,209 +166,55 @@ class CategoriesFile(Table, frozen=True):
     delimiter: str = ","
 
 
-class ChainTable(Table, frozen=True):
-    """``transitions`` of a graph and ``transition`` of a release: a Markov chain, or the data to count steps in."""
-
-    path: str | None = None
-    estimated: bool | None = None
-    checkins: Raw | None = None
-    plt: Raw | None = None
-    neighbours: int | None = None
-    smoothing: float | None = None
-    delimiter: str = ","
-
-
-class CostTable(Table, frozen=True):
-    """``[cost]``."""
-
-    distance: str | None = None
-    matrix: Raw | None = None
-    graph: Raw | None = None
-    power: float = 1.0
-    scale: float = 1.0
-    objective: str = "expected"
-
-
 class BudgetsFile(Table, frozen=True):
-    """``epsilon`` of a schedule: a file with the ε of each release."""
+    """The ε of successive releases; the specification then describes one problem for each distinct ε.
+
+    The leakage for which budgets were found is that of releases in which ε bounds every pair of secrets: a distance of
+    at most 1 (``distance = "hamming"``), a radius that covers all pairs, or a complete graph.
+
+    Attributes:
+        budgets: a file with the columns ``step`` and ``epsilon``, as `mechdesign budget -o` writes it; all ε are
+            positive.
+    """
 
     budgets: str
 
 
-class PolicyTable(Table, frozen=True):
-    """``[policy]``: how a policy graph is to be kept."""
+class GraphTable(Table, frozen=True):
+    """A graph on the secrets, whose shortest paths are a distance: every edge is one step long.
 
-    within: str = "component"
-    isolated: str = "refuse"
-    repair: str = "area"
-    hull: str = "component"
-    support: list[int | str] | None = None
-    delta: Fraction | None = None
-
-
-class ReleaseTable(Table, frozen=True):
-    """``[release]``: how a trace is to be released."""
-
-    mechanism: str = "planar-isotropic"
-    transition: Raw | None = None
-    initial: Raw | None = None
-    snap: bool | None = None
-    seed: int | None = None
-
-
-class SolverTable(Table, frozen=True):
-    """``[solver]``."""
-
-    name: str = "auto"
-    tolerance: float = 1e-9
-    time_limit: float | None = None
-    rows: str = "auto"
-    threads: int | None = None
-    options: Raw = {}
-
-
-AnyTable = TypeVar("AnyTable", bound=msgspec.Struct)
-
-_WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
-_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
-_STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
-_KINDS = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "a table",
-    "str": "a text",
-}
-
-
-def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
-    """Return the table `data`, which stands at `path`, as a `kind`; raise `SpecificationError` naming the key."""
-    try:
-        return msgspec.convert(data, kind, dec_hook=_number)
-    except msgspec.ValidationError as error:
-        raise _explained(error, data, kind, path) from None
-
-
-def one_of(table: msgspec.Struct, names: Sequence[str], path: str) -> str:
-    """Return which one of the keys `names` is there; raise `SpecificationError` unless it is exactly one."""
-    given = [name for name in names if getattr(table, name) is not None]
-    if len(given) == 1:
-        return given[0]
-    problem = "says nothing" if not given else f"has {' and '.join(given)}, which exclude each other"
-    raise SpecificationError(path, problem, bound=f"exactly one of {', '.join(names)}")
-
-
-def choice(value: str, choices: Iterable[str], path: str) -> str:
-    """Return `value` if it is one of `choices`; raise `SpecificationError`, with the nearest of them, otherwise."""
-    names = list(choices)
-    if value in names:
-        return value
-    raise SpecificationError(
-        path, "is not known", value=value, bound=f"one of {', '.join(names)}", remedy=_suggestion(value, names)
-    )
-
-
-@contextmanager
-def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Turn any `InputError` into a `SpecificationError` about a key at or below `path`.
-
-    Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
+    Attributes:
+        edges: pairs of secrets, by index or label.
+        edges_csv: a file of edges.
+        neighbours: 4 or 8: each cell of a grid and so many neighbours.
     """
-    try:
-        yield
-    except SpecificationError:
-        raise
-    except InputError as error:
-        argument = re.split(r"[.\[]", error.path, maxsplit=1)[0]
-        place = (renamed or {}).get(argument, argument) + error.path[len(argument) :]
-        raise SpecificationError(
-            join(path, place), error.problem, value=_shown(error.value), bound=error.bound, remedy=error.remedy
-        ) from error
+
+    alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
+
+    edges: list[tuple[int | str, int | str]] | None = None
+    edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
+    neighbours: int | None = None
 
 
-@contextmanager
-def in_file(path: str) -> Iterator[None]:
-    """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`."""
-    try:
-        yield
-    except SpecificationError:
-        raise
-    except InputError as error:
-        if error.path == "delimiter":
-            place, problem = join(path, "delimiter"), error.problem
-        elif error.path == "folder" or isinstance(error.__cause__, OSError):
-            place, problem = join(path, "path"), error.problem
-        else:
-            place, problem = path, f"{error.path} {error.problem}"
-        value = error.path if isinstance(error.__cause__, OSError) else _shown(error.value)
-        raise SpecificationError(place, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+class ChainTable(Table, frozen=True):
+    """How states follow one another: a Markov chain, or the data to count its steps in.
 
+    Attributes:
+        path: a file with the matrix Pr(next state | state now), .csv without a header or .npy; rows are states now.
+        estimated: true: from the check-ins or trajectories that the prior comes from.
+        checkins: a file of check-ins.
+        plt: a folder of trajectories.
+        neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
+        smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
+        delimiter: the character between columns of `path`.
+    """
 
-def join(path: str, key: str) -> str:
-    """Return the path of `key` below `path`."""
-    return path + key if not path or not key or key.startswith("[") else f"{path}.{key}"
+    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
 
-
-def _number(kind: type, value: object) -> object:
-    if kind is Fraction:
-        return exact(value, "")
-    # What msgspec expects of a hook that is asked for a type it does not know.
-    raise NotImplementedError(kind)
-
-
-def _explained(
-    error: msgspec.ValidationError, data: object, kind: type[msgspec.Struct], path: str
-) -> SpecificationError:
-    match = _WHERE.fullmatch(str(error))
-    what, where = (match["what"], match["where"] or "") if match else (str(error), "")
-    place = path + where if path else where.removeprefix(".")
-    names = [field.name for field in msgspec.structs.fields(kind)]
-    if found := _UNKNOWN.fullmatch(what):
-        return SpecificationError(
-            join(place, found["key"]),
-            "is not a known key",
-            bound=f"one of {', '.join(names)}",
-            remedy=_suggestion(found["key"], names),
-        )
-    if found := _MISSING.fullmatch(what):
-        return SpecificationError(join(place, found["key"]), "is missing", remedy=f"add {found['key']} = …")
-    value = _shown(_inside(data, where))
-    if isinstance(error.__cause__, InputError):
-        return SpecificationError(place, error.__cause__.problem, value=value, bound=error.__cause__.bound)
-    if found := _EXPECTED.fullmatch(what):
-        kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
-        bound = " or ".join(kinds) + (found["length"] or "")
-        return SpecificationError(place or "specification", "is of the wrong kind", value=value, bound=bound)
-    return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
-
-
-def _inside(data: object, where: str) -> object:
-    """Return what stands at the path `where` in `data`."""
-    for step in _STEP.finditer(where):
-        try:
-            data = data[step["key"] if step["key"] is not None else int(step["index"])]  # type: ignore[index]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else ""
-
-
-def _shown(value: object) -> object:
-    """Return a number as the reader wrote it, rather than as Decimal('0.1')."""
-    if isinstance(value, Decimal) and value.is_finite():
-        value = Fraction(value) if abs(value.adjusted()) < 400 else str(value)
-    if isinstance(value, Fraction):
-        if value.denominator == 1:
-            return int(value)
-        near = nearest(value)
-        return near if Fraction(repr(near)) == value else exact_text(value)
-    if isinstance(value, Decimal):
-        return float(value)
-    return value
+    path: str | None = None
+    estimated: bool | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    neighbours: int | None = None
+    smoothing: float | None = None
+    delimiter: str = ","

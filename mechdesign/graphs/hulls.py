@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,10 @@ from mechdesign.geometry.hull import SensitivityHull, as_points, hull_of
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.graphs.constraint import components, membership
 from mechdesign.model.domain import Domain
+from mechdesign.requirements.numbers import Number, positive
+from mechdesign.validation import as_indices
 
-__all__ = ["component_hulls", "sensitivity_hull"]
+__all__ = ["component_hulls", "hull_level", "sensitivity_hull"]
 
 
 def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull:
@@ -50,3 +53,20 @@ def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[Sensitivity
             known[key] = hull_of(distinct)
         hulls.append(known[key])
     return hulls
+
+
+def hull_level(
+    points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, support: ArrayLike | None = None
+) -> float:
+    """Return ε max ‖f(s_j) − f(s_k)‖_K over the states in `support`, all unless given (DPHMM, Theorems 5.3 and 6.3).
+
+    Infinite where two places differ by a vector off the span of K.
+    """
+    places = as_points(points)
+    chosen = places if support is None else places[as_indices(support, "support", len(places))]
+    budget = float(positive(epsilon, "epsilon"))
+    if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
+        return 0.0 if len(chosen) == 0 else math.inf
+    # The K-norm of a difference is the largest over the facets, and on each the extremes are farthest apart.
+    heights = chosen @ hull.facets.T
+    return budget * float((heights.max(axis=0) - heights.min(axis=0)).max(initial=0.0))

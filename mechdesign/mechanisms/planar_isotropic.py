@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components
+from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
-from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
 
 __all__ = ["PlanarIsotropic"]
 
@@ -33,3 +34,10 @@ class PlanarIsotropic(KNormMechanism):
         if hull == "component":
             return component_hulls(places, g)
         return [sensitivity_hull(places, g)] * len(components(g))
+
+    def degrees(self) -> dict[int, int]:
+        """Return, for every node, how many nodes are released with an equal hull and lie within it, itself included."""
+        shared = all(body is self._hulls[0] for body in self._hulls)
+        found = degree_of_protection(self.points, self.graph, hull=self._hulls[0] if shared else "component")
+        assert isinstance(found, dict)
+        return found

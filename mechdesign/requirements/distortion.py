@@ -5,26 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
 from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, Integers, as_floats, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
 
 
-class DistortionTable(MeasuredTable, frozen=True, kw_only=True):
-    """``[[privacy]]`` with kind = "distortion"."""
+class DistortionTable(Table, frozen=True):
+    """Distortion privacy: whoever knows the prior and the channel still errs by the minimum on average.
 
+    Attributes:
+        kind: the kind of requirement.
+        minimum: the least expected error of the best attack, in the unit of the error, exact.
+        distance: the error of an estimate as a distance by its name.
+        matrix: the error of every estimate from a file; rows are estimates, columns are secrets.
+        graph: the error as lengths of shortest paths.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    kind: Literal["distortion"]
     minimum: Fraction
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -37,7 +52,7 @@ class DistortionPrivacy(RequirementKind):
 
     kind: ClassVar[str] = "distortion"
     number: ClassVar[str] = "minimum"
-    table: ClassVar[type[PrivacyTable]] = DistortionTable
+    table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction
     distance: Floats
 

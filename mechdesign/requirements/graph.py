@@ -5,37 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import networkx as nx
 import numpy as np
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.requirement import Requirement, Words
-from mechdesign.requirements.kind import PrivacyTable, Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Integers
 
 __all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
 
 
-class GraphPrivacyTable(PrivacyTable, frozen=True, kw_only=True):
-    """``[[privacy]]`` with kind = "graph": a policy graph, by its edges or by what builds them."""
+class GraphPrivacyTable(Table, frozen=True):
+    """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
-    epsilon: Fraction
+    Several such tables require what each of them requires.
+
+    Attributes:
+        kind: the kind of requirement.
+        epsilon: ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.
+        edges: pairs of secrets, by index or label.
+        edges_csv: a file of edges.
+        neighbours: 4 or 8: each cell of a grid and so many neighbours.
+        complete: true: every two secrets.
+        line: true: each secret and the next.
+        blocks: the cells of the same block of a grid, so many columns and rows.
+        categories: secrets of the same category: a category for each secret in order, "" for none, or a file.
+        transitions: states to which one step may lead from the same state; without smoothing.
+        radius: secrets at most so far apart, exact; with `distance` or `matrix`.
+        distance: the distance for `radius` by its name.
+        matrix: the distance for `radius` from a file.
+    """
+
+    alternatives: ClassVar = (
+        "edges", "edges_csv", "neighbours", "complete", "line", "blocks", "categories", "transitions", "radius",
+    )  # fmt: skip
+
+    kind: Literal["graph"]
+    epsilon: Epsilon
     edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: dict[str, Any] | None = None
+    edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
     neighbours: int | None = None
     complete: bool | None = None
     line: bool | None = None
     blocks: int | tuple[int, int] | None = None
-    categories: dict[str, Any] | list[str] | None = None
-    transitions: dict[str, Any] | None = None
+    categories: Annotated[Raw, holds(CategoriesFile)] | list[str] | None = None
+    transitions: Annotated[Raw, holds(ChainTable)] | None = None
     radius: Fraction | None = None
-    distance: str | None = None
-    matrix: dict[str, Any] | None = None
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -47,7 +71,7 @@ class GraphPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "graph"
-    table: ClassVar[type[PrivacyTable]] = GraphPrivacyTable
+    table: ClassVar[type[Table]] = GraphPrivacyTable
     epsilon: Fraction
     graph: nx.Graph
 

@@ -11,39 +11,43 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 
-import msgspec
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import BudgetsFile, Distance, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Requirement, restricted
 from mechdesign.validation import Floats, Integers, as_floats, read_only, require
 
-__all__ = ["MeasuredTable", "PrivacyTable", "Reading", "RequirementKind", "square", "with_fields"]
+__all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "square", "with_fields"]
 
 _R = TypeVar("_R", bound=Requirement)
 
 
-class PrivacyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The keys of a ``[[privacy]]`` table: a field each, of the type that a value is to have.
-
-    A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3".
-    """
-
-    kind: str
+Epsilon = Annotated[Fraction, holds(BudgetsFile)]
+"""The type of the key ``epsilon``: an exact number, or a file of budgets, of which each is then taken in its turn."""
 
 
-class MeasuredTable(PrivacyTable, frozen=True, kw_only=True):
+class MeasuredTable(Protocol):
     """A table with a measure between secrets: the name of a distance, a file with a matrix, or a graph of steps."""
 
-    distance: str | None = None
-    matrix: dict[str, Any] | None = None
-    graph: dict[str, Any] | None = None
+    @property
+    def distance(self) -> Distance | None:
+        """The name of a distance."""
+
+    @property
+    def matrix(self) -> Raw | None:
+        """A table that names a file."""
+
+    @property
+    def graph(self) -> Raw | None:
+        """A table that describes a graph, whose shortest paths are the distance."""
 
 
 class Reading(Protocol):
@@ -59,7 +63,7 @@ class Reading(Protocol):
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
 
-    def policy_graph(self, table: PrivacyTable) -> nx.Graph:
+    def policy_graph(self, table: Any) -> nx.Graph:
         """Return the graph on the secrets 0..n-1 that a table with the keys of a policy graph describes."""
 
 
@@ -67,7 +71,10 @@ class RequirementKind(Requirement):
     """A requirement that specifications can state and that exported sets give back."""
 
     kind: ClassVar[str]
-    table: ClassVar[type[PrivacyTable]]
+    table: ClassVar[type[Table]]
+    """The keys of its ``[[privacy]]`` table: ``kind``, a `Literal` of its name, and a field for each other key.
+
+    A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
 
     @classmethod
     @abstractmethod

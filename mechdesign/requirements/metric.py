@@ -6,26 +6,41 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model import distances
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["MetricPrivacy", "MetricTable"]
 
 
-class MetricTable(MeasuredTable, frozen=True, kw_only=True):
-    """``[[privacy]]`` with kind = "metric"."""
+class MetricTable(Table, frozen=True):
+    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
 
-    epsilon: Fraction
+    Attributes:
+        kind: the kind of requirement.
+        epsilon: ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.
+        distance: the distance d by its name.
+        matrix: the distance d from a file.
+        graph: the distance d as lengths of shortest paths.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    kind: Literal["metric"]
+    epsilon: Epsilon
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -38,7 +53,7 @@ class MetricPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "metric"
-    table: ClassVar[type[PrivacyTable]] = MetricTable
+    table: ClassVar[type[Table]] = MetricTable
     epsilon: Fraction
     distance: Floats
 

@@ -5,27 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model import distances
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["ThresholdPrivacy", "ThresholdTable"]
 
 
-class ThresholdTable(MeasuredTable, frozen=True, kw_only=True):
-    """``[[privacy]]`` with kind = "threshold"."""
+class ThresholdTable(Table, frozen=True):
+    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius.
 
-    epsilon: Fraction
+    Attributes:
+        kind: the kind of requirement.
+        epsilon: ε in nats, exact: a number, a text such as "1/3", or a file of budgets.
+        radius: the radius in the unit of the distance, exact.
+        distance: the distance by its name.
+        matrix: the distance from a file.
+        graph: the distance as lengths of shortest paths.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    kind: Literal["threshold"]
+    epsilon: Epsilon
     radius: Fraction
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -36,7 +52,7 @@ class ThresholdPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "threshold"
-    table: ClassVar[type[PrivacyTable]] = ThresholdTable
+    table: ClassVar[type[Table]] = ThresholdTable
     epsilon: Fraction
     distance: Floats
     radius: Fraction

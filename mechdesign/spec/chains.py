@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.data.tables import ChainTable, PriorTable, Raw, at, convert, in_file, one_of
+from mechdesign.data.tables import ChainTable, Raw
 from mechdesign.data.text import read_matrix
 from mechdesign.data.traces import Visits
 from mechdesign.errors import SpecificationError
@@ -16,9 +16,9 @@ from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.spec.priors import read_visits
+from mechdesign.spec.priors import PriorTable, read_visits
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
-_FORMS = ("path", "estimated", "checkins", "plt", "neighbours")
 _DATA = ("checkins", "plt")
 
 
@@ -28,7 +28,7 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
     `prior` is the table of the prior, whose data serve where the table says ``estimated = true``.
     """
     table = convert(raw, ChainTable, path)
-    form = one_of(table, _FORMS, path)
+    form = one_of(table, path)
     if form in ("path", "neighbours"):
         if table.smoothing is not None:
             raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
@@ -43,7 +43,7 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
 def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> sparse.csr_array:
     """Return a matrix (n, n) that is positive where a step is possible; no step leads from a state never left."""
     table = convert(raw, ChainTable, path)
-    form = one_of(table, _FORMS, path)
+    form = one_of(table, path)
     if table.smoothing is not None:
         raise SpecificationError(
             f"{path}.smoothing", "would make every step possible, and join all secrets", remedy="leave it out"

@@ -9,32 +9,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, cast
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.tables import (
-    CostTable,
-    MatrixFile,
-    Raw,
-    at,
-    choice,
-    convert,
-    in_file,
-    one_of,
-)
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.data.text import read_matrix
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.problem import OBJECTIVES
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacyTable
-from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading
+from mechdesign.requirements.kind import MeasuredTable, Reading
 from mechdesign.requirements.kinds import KINDS
-from mechdesign.spec.graphs import POLICY_FORMS, Graphs
+from mechdesign.spec.graphs import Graphs
+from mechdesign.spec.tables import at, choice, convert, in_file, one_of
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +39,30 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
         "haversine": distances.haversine,
     }
 )
+
 _MEASURES = ("distance", "matrix", "graph")
+
+
+class CostTable(Table, frozen=True):
+    """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers.
+
+    Attributes:
+        distance: the distance d by its name.
+        matrix: the distance d from a file; rows are secrets, columns are answers.
+        graph: the distance d as lengths of shortest paths.
+        power: the power of d.
+        scale: a factor.
+        objective: what is minimised: the expected cost, or the worst over secrets.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    power: float = 1.0
+    scale: float = 1.0
+    objective: Literal["expected", "worst"] = "expected"
 
 
 @dataclass(frozen=True)
@@ -66,12 +81,11 @@ class Measures:
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
         """Return c(s, o) = scale · d(s, o)^power, float64 of shape (n, m), and the objective."""
         table = convert(raw, CostTable, path)
-        choice(table.objective, OBJECTIVES, f"{path}.objective")
         for key in ("power", "scale"):
             value = getattr(table, key)
             if not 0 < value < math.inf:
                 raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
-        form = one_of(table, _MEASURES, path)
+        form = one_of(table, path)
         if self.observables is self.secrets:
             cost = self.between_secrets(table, path)
         elif form == "distance":
@@ -103,7 +117,7 @@ class Measures:
 
     def policy_graph(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes."""
-        form = one_of(table, POLICY_FORMS, path)
+        form = one_of(table, path)
         if form == "radius":
             return self._within(table, table.radius or Fraction(0), path)
         for key in ("distance", "matrix"):
@@ -111,9 +125,9 @@ class Measures:
                 raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
         return self.graphs.policy(table, form, path)
 
-    def between_secrets(self, table: CostTable | MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
+    def between_secrets(self, table: MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
         """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
-        form = one_of(table, _MEASURES, path)
+        form = one_of(cast(Table, table), path, _MEASURES)
         if form == "distance":
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":
@@ -123,7 +137,6 @@ class Measures:
 
     def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
         """Return the distances called `name` between the secrets, or from them to `other`."""
-        choice(name, DISTANCES, path)
         for domain in (self.secrets, other or self.secrets):
             if name == "haversine" and domain.coordinates is None:
                 raise SpecificationError(
@@ -165,7 +178,7 @@ class Measures:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
             raise SpecificationError(f"{path}.radius", "is not positive", value=float(radius), bound="> 0")
-        form = one_of(table, ("distance", "matrix"), path)
+        form = one_of(table, path, ("distance", "matrix"))
         if form == "distance":
             measured = self._named(table.distance or "", f"{path}.distance")
         else:
@@ -193,6 +206,5 @@ class _Reading(Reading):
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         return self._measures.between_secrets(table, self._path, any_rows=any_rows)
 
-    def policy_graph(self, table: PrivacyTable) -> nx.Graph:
-        assert isinstance(table, GraphPrivacyTable)
+    def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
         return self._measures.policy_graph(table, self._path)

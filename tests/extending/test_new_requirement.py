@@ -9,30 +9,41 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import spec
 from mechdesign.certify import bundle
 from mechdesign.certify.stated import Stated
 from mechdesign.cli import main
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import CertificateError, InputError, SpecificationError, UnknownNameError
 from mechdesign.export.sets import load, load_problem
 from mechdesign.model.requirement import Words
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.requirements.kind import MeasuredTable, PrivacyTable, Reading, RequirementKind
+from mechdesign.requirements.kind import Reading, RequirementKind
 from mechdesign.requirements.kinds import KINDS, register
-from mechdesign.spec import specification
+from mechdesign.spec.grammar import schema
 from mechdesign.validation import Floats, Integers, as_distribution, as_floats, as_whole_numbers
 
 # --8<-- [start:ratio]
 
 
 # The keys of its [[privacy]] table: names, types, and which of them may be left out. A Fraction is an exact number.
-class RatioTable(PrivacyTable, frozen=True, kw_only=True):
+class RatioTable(Table, frozen=True):
+    """Ratio privacy: p(o|s) ≤ factor · p(o|t) for the listed pairs of secrets, both ways round.
+
+    Attributes:
+        kind: the kind of requirement.
+        factor: the factor, exact.
+        pairs: pairs of secrets, by index or label.
+    """
+
+    kind: Literal["ratio"]
     factor: Fraction
     pairs: list[tuple[int | str, int | str]]
 
@@ -43,7 +54,7 @@ class RatioPrivacy(RequirementKind):
 
     kind: ClassVar[str] = "ratio"
     number: ClassVar[str] = "factor"
-    table: ClassVar[type[PrivacyTable]] = RatioTable
+    table: ClassVar[type[Table]] = RatioTable
     factor: Fraction
     pairs: Integers
     secrets: int
@@ -88,9 +99,24 @@ class RatioPrivacy(RequirementKind):
 # --8<-- [start:suspicion]
 
 
-class SuspicionTable(MeasuredTable, frozen=True, kw_only=True):
+class SuspicionTable(Table, frozen=True):
+    """Suspicion privacy: an adversary with a belief of their own expects to err by the minimum.
+
+    Attributes:
+        kind: the kind of requirement.
+        minimum: the least error expected, exact.
+        belief: what the adversary believes, a probability for each secret.
+        distance: the error as a distance by its name.
+        matrix: the error of every estimate from a file.
+        graph: the error as lengths of shortest paths.
+    """
+
+    kind: Literal["suspicion"]
     minimum: Fraction
     belief: list[float]
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +125,7 @@ class SuspicionPrivacy(RequirementKind):
 
     kind: ClassVar[str] = "suspicion"
     number: ClassVar[str] = "minimum"
-    table: ClassVar[type[PrivacyTable]] = SuspicionTable
+    table: ClassVar[type[Table]] = SuspicionTable
     minimum: Fraction
     distance: Floats
     belief: Floats
@@ -231,10 +257,16 @@ def test_who_has_never_heard_of_it_proves_and_loads_it_all_the_same(folder: Path
     assert "ratio privacy" in html(problem, channel, certificate)
 
 
+def test_the_grammar_describes_it() -> None:
+    described = schema()["$defs"]["RatioTable"]
+    assert described["properties"]["factor"]["description"] == "the factor, exact."
+    assert {"$ref": "#/$defs/SuspicionTable"} in schema()["properties"]["privacy"]["items"]["anyOf"]
+
+
 def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
     KINDS.unregister("ratio")
     with pytest.raises(SpecificationError, match=r"privacy\[0\]\.kind: is not known; found 'ratio'; must be one of"):
-        specification.parse(SPECIFICATION).problem()
+        spec.parse(SPECIFICATION).problem()
     with pytest.raises(UnknownNameError, match="kind: is not known; found 'ratio'"):
         KINDS["ratio"]
     tampered(folder, lambda document: document["requirements"][0].update(kind="ratio"))
@@ -290,7 +322,7 @@ def test_a_name_is_registered_once_and_only_for_a_kind() -> None:
 
 def test_wrong_values_in_a_table_name_the_key() -> None:
     def problem(old: str, new: str) -> md.Problem:
-        return specification.parse(SPECIFICATION.replace(old, new)).problem()
+        return spec.parse(SPECIFICATION.replace(old, new)).problem()
 
     with pytest.raises(SpecificationError, match=r"privacy\[0\]\.factor: is below 1; found '1/2'"):
         problem("factor = 2", 'factor = "1/2"')

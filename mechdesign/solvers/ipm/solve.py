@@ -153,8 +153,8 @@ def _check_memory(layout: Layout, options: Options, threads: int, kernel: type[K
             f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry or fewer cells, "
             "or another solver with lazy rows"
         )
-    if options.report is not None:
-        options.report(
+    if options.progress is not None:
+        options.progress(
             Progress(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {estimate / 1e9:.2f} GB", 0.0)
         )
     return estimate
@@ -187,8 +187,8 @@ def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory
             raised = state.blocks.raised
             history.append(Iteration(iteration, lower, upper, lacking, state.mu, *steps, raised, seconds))
             linked = lacking <= _LINKED
-            if options.report is not None:
-                options.report(
+            if options.progress is not None:
+                options.progress(
                     Progress(
                         "block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None
                     )
