@@ -126,7 +126,7 @@ class MatrixFile(Table, frozen=True):
     """A file of numbers.
 
     Attributes:
-        path: the file, .csv without a header or .npy; rows are secrets.
+        path: the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.
         delimiter: the character between columns.
     """
 
@@ -200,7 +200,7 @@ class ChainTable(Table, frozen=True):
     """How states follow one another: a Markov chain, or the data to count its steps in.
 
     Attributes:
-        path: a file with the matrix Pr(next state | state now), .csv without a header or .npy; rows are states now.
+        path: a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now.
         estimated: true: from the check-ins or trajectories that the prior comes from.
         checkins: a file of check-ins.
         plt: a folder of trajectories.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import ChainTable, Raw
-from mechdesign.data.text import read_matrix
 from mechdesign.data.traces import Visits
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
+from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.data.text import read_matrix
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
