@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.privacy import check
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import EXPONENT
+from mechdesign.model.connectivity import connected
 
 __all__ = ["certified_numerators"]
 
@@ -77,10 +76,8 @@ def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: NDArr
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
     """
-    n = len(rows)
-    links = coo_array((np.ones(len(bound)), (bound.sources, bound.targets)), shape=(n, n))
-    count, member = connected_components(links, directed=False)
-    used = np.zeros((count, rows.shape[1]), dtype=np.bool_)
+    member = connected(len(rows), np.column_stack((bound.sources, bound.targets)))
+    used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
     np.logical_or.at(used, member, (rows > 0) | filled[:, None])
     counts = used.sum(axis=1)
     added = used * np.where(counts > 1, constant, 0)[:, None]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
 
 __all__ = ["FloorRows", "NormalForm", "normalise"]
@@ -122,7 +123,7 @@ def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tu
         return ()
     pairs = np.array(list(edges))
     graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    _, labels = csgraph.connected_components(graph, directed=False)
+    labels = connected(n, pairs)
     ties: list[tuple[int, int, int, bool]] = []
     for root in np.unique(labels, return_index=True)[1]:
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)
@@ -131,9 +132,4 @@ def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tu
 
 
 def _groups(n: int, ties: tuple[tuple[int, int, int, bool], ...]) -> Integers:
-    graph = sparse.coo_array(
-        (np.ones(len(ties)), ([tie[0] for tie in ties], [tie[1] for tie in ties])), shape=(n, n)
-    ).tocsr()
-    labels = csgraph.connected_components(graph, directed=False)[1]
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+    return connected(n, [tie[:2] for tie in ties])
