@@ -27,7 +27,7 @@ def connected(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
     [0, 1, 1, 2, 1]
     """
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    graph = sparse.csr_array((np.ones(len(ends), dtype=np.bool_), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    graph = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
     labels: NDArray[np.int32] = csgraph.connected_components(graph, connection="strong" if strong else "weak")[1]
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
