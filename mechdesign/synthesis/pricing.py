@@ -16,12 +16,13 @@ from mechdesign.errors import SolverError
 from mechdesign.model.problem import Problem, largest_distortion
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.solvers import Options, Status
+from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, restricted, undominated
-from mechdesign.synthesis.plan import bounded_pairs
 from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
-from mechdesign.synthesis.row_program import all_triples, formulate
+from mechdesign.synthesis.row_program import RowReduction, all_triples
 from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.spanner import bounded_pairs
 
 __all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
 
@@ -95,7 +96,7 @@ class Kind:
     def __post_init__(self) -> None:
         self.form = normalise(self.problem)
         pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
-        self._built = formulate(self.form, all_triples(pairs, self.form.observables))
+        self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
         self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
         self.proposals.append(self.constant)
 
@@ -112,12 +113,11 @@ class Kind:
 
         Raises SolverError when it fails.
         """
-        built = self._built
-        program = built.program
+        program, inverse = self._program, self._inverse
         cost, lower = program.cost.copy(), program.row_lower.copy()
         at = dict(zip(self.floors, prices.tolist(), strict=True))
-        for i, (floor, factor) in enumerate(zip(self.form.floors, built.floor_scales, strict=True)):
-            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * built.scale / factor
+        for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
+            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
             # The last row of a floor is the floor itself, which is not for this part to meet.
             lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
@@ -126,6 +126,6 @@ class Kind:
         if found.status not in (Status.OPTIMAL, Status.STALLED):
             raise SolverError(f"{solver} is not to be trusted here: {found.message}")
         self._start = found.start
-        proposal = self.proposal(built.channel(found.x))
-        bound = found.residuals.bound / built.scale
-        return found.status, Answer(proposal, bound, built.multipliers(found.row_dual))
+        proposal = self.proposal(inverse.channel(found.x))
+        multipliers = carried(self.form, inverse.multipliers(found.row_dual))
+        return found.status, Answer(proposal, inverse.bound(found), multipliers)
