@@ -155,7 +155,7 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
     for claim, entry in zip(problem.claims, multipliers.requirements, strict=True):
         if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
             exponents = np.zeros((weights.size, weights.size))
-            exponents[claim.sources, claim.targets] = float(claim.epsilon) * claim.weights
+            exponents[claim.sources, claim.targets] = claim.exponents
             growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], VACUOUS))
             np.add.at(reduced, (entry.sources, entry.observables), entry.values)
             np.add.at(reduced, (entry.targets, entry.observables), -growth * entry.values)

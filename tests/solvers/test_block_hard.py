@@ -65,7 +65,7 @@ def assert_right(problem, design):
             error = exactly(requirement.distance) * exactly(problem.prior)
             assert (error @ numerators).min(axis=0).sum() >= requirement.minimum * UNIT
             continue
-        claim = requirement.claim()
+        claim = requirement.claims()[0]
         for s, t, weight in zip(claim.sources, claim.targets, claim.weights.tolist(), strict=True):
             assert (numerators[s] <= growth(claim.epsilon * Fraction(weight)) * numerators[t]).all(), (s, t)
     costs = (exactly(problem.cost) * numerators).sum(axis=1) / UNIT

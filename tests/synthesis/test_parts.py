@@ -14,12 +14,12 @@ import mechdesign as md
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
 from mechdesign.export.sets import load_problem
+from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers import Status
 from mechdesign.synthesis import assemble
 from mechdesign.synthesis import design as road
-from mechdesign.synthesis.mps import mps
 from mechdesign.synthesis.parts import split, undominated
 
 INF = math.inf
