@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import mechanisms as mechanisms
     from . import policy as policy
     from . import release as release
+    from . import spec as spec
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
+    from .spec.specification import read_spec as read_spec
     from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
     from .synthesis.settings import SolveSettings as SolveSettings
@@ -46,6 +48,7 @@ _MODULES = {
     "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
+    "spec": ".spec",
     "traces": ".data.traces",
 }
 _VALUES = {
@@ -64,6 +67,7 @@ _VALUES = {
     "SolveSummary": ".synthesis.summary",
     "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
+    "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }
 

@@ -18,8 +18,14 @@ _PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "networkx", "matplotlib", "ms
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def info(as_json: bool) -> None:
+@click.option("--schema", is_flag=True, help="Print the JSON schema of specifications, and nothing else.")
+def info(as_json: bool, schema: bool) -> None:
     """Show versions, and the solvers that can be used."""
+    if schema:
+        from mechdesign.spec.grammar import schema as grammar
+
+        click.echo(json.dumps(grammar(), indent=2, ensure_ascii=False))
+        return
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
     found = {solver.name: _version(solver.package) if solver.installed else "" for solver in solvers.available()}

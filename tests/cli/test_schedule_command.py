@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ from mechdesign.cli.schedule import _ranges
 from mechdesign.errors import SolverInterruptedError
 from mechdesign.leakage import temporal
 from mechdesign.solvers import Progress, Status
+from mechdesign.synthesis.settings import SolveSettings
 
 SPECIFICATION = """
 title = "Three releases"
@@ -110,7 +112,7 @@ def test_an_older_schedule_is_replaced_and_other_files_are_not():
 
 def test_an_interrupted_run_leaves_no_schedule(monkeypatch):
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 0
-    from mechdesign.synthesis.design import design
+    from mechdesign.synthesis.design import synthesise
 
     calls = []
 
@@ -118,25 +120,25 @@ def test_an_interrupted_run_leaves_no_schedule(monkeypatch):
         calls.append(arguments)
         if len(calls) == 2:
             raise SolverInterruptedError("stopped")
-        return design(*arguments, **options)
+        return synthesise(*arguments, **options)
 
-    monkeypatch.setattr("mechdesign.synthesis.design.design", interrupted)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", interrupted)
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 130
     assert not Path("out/schedule.csv").exists()
     assert run("verify", "out/epsilon-0.5").exit_code == 0
 
 
 def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
-    from mechdesign.synthesis.design import design
+    from mechdesign.synthesis.design import synthesise
 
     calls = []
 
     def best_so_far(*arguments, **options):
-        made = design(*arguments, **options)
+        made = synthesise(*arguments, **options)
         calls.append(made)
         return made.noted(status=Status.INTERRUPTED) if len(calls) == 2 else made
 
-    monkeypatch.setattr("mechdesign.synthesis.design.design", best_so_far)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", best_so_far)
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert (result.exit_code, result.stdout) == (130, "")
     assert "stopped in design 2 of 3; those before it stand" in result.stderr
@@ -147,15 +149,15 @@ def test_settings_are_the_same_for_all(monkeypatch):
     seen = []
 
     def record(*arguments, **options):
-        seen.append((arguments[1:], options["rows"], options["threads"]))
-        return design(*arguments, **options)
+        seen.append(dataclasses.replace(arguments[1], progress=None))
+        return synthesise(*arguments, **options)
 
-    from mechdesign.synthesis.design import design
+    from mechdesign.synthesis.design import synthesise
 
-    monkeypatch.setattr("mechdesign.synthesis.design.design", record)
+    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", record)
     arguments = ["--no-report", "--solver", "highs", "--tolerance", "1e-7", "--time-limit", "9", "--threads", "1"]
     assert run("design", "s.toml", "-o", "out", *arguments).exit_code == 0
-    assert seen == [(("highs", 1e-7, 9.0), "auto", 1)] * 3
+    assert seen == [SolveSettings("highs", 1e-7, 9.0, "auto", 1)] * 3
 
 
 @pytest.mark.parametrize(
@@ -181,8 +183,8 @@ def test_the_live_line_counts(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     with os.fdopen(secondary, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        with progress("2 of 3") as report:
-            report(Progress("HiGHS", 0.0, 7))
+        with progress() as report:
+            report(Progress("2 of 3: HiGHS", 0.0, 7))
             import time
 
             time.sleep(0.3)
