@@ -233,7 +233,7 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
 
     def stopped(*arguments):
         for found in search(*arguments):
-            yield replace(found, relaxed=found.relaxed.noted(status=Status.INTERRUPTED))
+            yield replace(found, candidate=found.candidate.noted(status=Status.INTERRUPTED))
 
     monkeypatch.setattr(module, "search", stopped)
     before = (made / "certificate.json").read_bytes()
