@@ -55,8 +55,8 @@ def design(
 ) -> None:
     """Design the least-cost channel for a specification, certify it and write the files.
 
-    Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here count more
-    than the [solver] table. An older export in the folder is replaced, unless Ctrl-C ended the search: then the best
+    Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here override
+    the [solver] table. An older export in the folder is replaced, unless Ctrl-C ended the search: then the best
     channel so far goes beside it, and the exit code is 130.
 
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an

@@ -115,7 +115,7 @@ class KNormMechanism(Mechanism):
     def sample(
         self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
     ) -> Floats:
-        """Draw released coordinates for a node: shape (size, d), or (*size, d).
+        """Draw released coordinates for a node: shape (size, d), or ``(*size, d)``.
 
         The K-norm of the noise has the law Gamma(k + 1, 1/ε), its direction is that of a uniform point of K (Hardt and
         Talwar 2010). Where K = {0} every draw is the node's own place. `rng` is a NumPy generator or a seed; without it

@@ -53,7 +53,7 @@ class Composition:
 
     @property
     def bound(self) -> float:
-        """How far at most any two possible trajectories are told apart: `realised` where that is known."""
+        """How far at most any two possible trajectories are told apart; `realised` where that is known."""
         return self.level if self.realised is None else self.realised
 
     def __str__(self) -> str:

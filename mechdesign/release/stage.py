@@ -176,7 +176,7 @@ class Stage:
 
     @functools.cached_property
     def degrees(self) -> Integers:
-        """The degree of protection of every state, shape (n,): how many members of C it cannot be told from.
+        """How many members of C each state cannot be told from, its degree of protection; shape (n,).
 
         Pairs count that the mechanism makes ε-indistinguishable (DPHMM, Definition 5.2): differences within the hull of
         a K-norm mechanism, edges of the graph of an optimal channel. A state outside C has the degree of its surrogate,

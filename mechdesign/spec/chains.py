@@ -120,7 +120,7 @@ def _visits(table: ChainTable, form: str, path: str, domain: Domain, folder: Pat
     if form != "estimated":
         return read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder)
     if not table.estimated:
-        raise SpecificationError(f"{path}.estimated", "says nothing", value=False, bound="true")
+        raise SpecificationError(f"{path}.estimated", "cannot be false", value=False, bound="true")
     known = convert(prior, PriorTable, "prior")
     given = [name for name in _DATA if getattr(known, name) is not None]
     if not given:

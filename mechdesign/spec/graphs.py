@@ -122,7 +122,7 @@ class Graphs:
 
 def _is_true(value: bool | None, path: str) -> None:
     if not value:
-        raise SpecificationError(path, "says nothing", value=False, bound="true")
+        raise SpecificationError(path, "cannot be false", value=False, bound="true")
 
 
 _BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(

@@ -40,9 +40,9 @@ class PolicyTable(Table, frozen=True):
 
     Attributes:
         within: where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere.
-        isolated: what becomes of secrets without an edge, which such a channel would tell: refuse the policy, add
-            edges that protect them, add those pairs that the sensitivity hull protects already, or tell them; along a
-            trace they are always repaired.
+        isolated: what becomes of secrets without an edge, which such a channel would reveal: refuse the policy,
+            add edges that protect them, add those pairs that the sensitivity hull protects already, or reveal them;
+            along a trace they are always repaired.
         repair: which edges a repair adds.
         hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
         support: the possible secrets, by index or label; all of them unless given.

@@ -84,7 +84,7 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
         raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
     if form == "uniform":
         if not table.uniform:
-            raise SpecificationError(f"{path}.uniform", "says nothing", value=False, bound="true")
+            raise SpecificationError(f"{path}.uniform", "cannot be false", value=False, bound="true")
         return Prior.uniform(domain.size), ()
     if table.probabilities is not None:
         _check_length(len(table.probabilities), domain, f"{path}.probabilities")

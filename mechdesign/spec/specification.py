@@ -116,7 +116,7 @@ class Specification:
         """Design the least-cost channel and certify it, under policy graphs as ``[policy]`` says.
 
         Args:
-            changed: Fields of `SolveSettings` that count more than ``[solver]``: ``solver``, ``tolerance``,
+            changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
@@ -135,20 +135,33 @@ class Specification:
 
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
-        settings = replace(self.settings, **changed)
-        if self.schedule is None:
-            raise SpecificationError(
-                "privacy",
-                "has no file of budgets",
-                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
-            )
-        count = len(self.schedule.distinct)
-        for number, (epsilon, problem) in enumerate(zip(self.schedule.distinct, self.problems(), strict=True), 1):
+        settings, schedule = replace(self.settings, **changed), self._scheduled()
+        count = len(schedule.distinct)
+        for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, made
+
+    def save_designs(
+        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+    ) -> Iterator[tuple[Fraction, Design]]:
+        """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
+
+        Args:
+            directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
+            report: Write a report of each design.
+            force: Write into a folder that holds other files, beside them.
+            changed: See `design`.
+
+        Raises:
+            ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
+        """
+        from mechdesign.export.schedule import save_designs
+
+        schedule = self._scheduled()
+        yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
         """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.
@@ -177,7 +190,7 @@ class Specification:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
                 ``longitude``, ``x`` and ``y``, or ``state``.
-            seed: A seed for a rehearsal, which counts more than that of ``[release]``; without one the randomness is
+            seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
             progress: Called with a `Progress` before each step.
@@ -253,6 +266,15 @@ class Specification:
             )
         return self._first
 
+    def _scheduled(self) -> Schedule:
+        if self.schedule is None:
+            raise SpecificationError(
+                "privacy",
+                "has no file of budgets",
+                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
+            )
+        return self.schedule
+
     def _problem(self, epsilon: Fraction | None) -> Problem:
         """Return the problem in which `epsilon` stands where a file of budgets is named."""
         data, place = self._data, scheduled(self.document.privacy)
@@ -314,7 +336,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     convert(document.release, ReleaseTable, "release")
     if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
         raise SpecificationError(
-            "policy", "speaks of a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 

@@ -55,9 +55,9 @@ _KINDS = {
     "array": "a list",
     "bool": "true or false",
     "float": "a number",
-    "int": "a whole number",
+    "int": "an integer",
     "object": "a table",
-    "str": "a text",
+    "str": "a string",
 }
 
 
@@ -79,8 +79,8 @@ def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
     ]
     if len(given) == 1:
         return given[0]
-    problem = "says nothing" if not given else f"has {' and '.join(given)}, which exclude each other"
-    raise SpecificationError(path, problem, bound=f"exactly one of {', '.join(names)}")
+    problem = "is incomplete" if not given else f"has {' and '.join(given)}, which exclude each other"
+    raise SpecificationError(path, problem, bound=f"given by exactly one of {', '.join(names)}")
 
 
 def choice(value: str, choices: Iterable[str], path: str) -> str:
@@ -171,7 +171,7 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
     if found := _EXPECTED.fullmatch(what):
         kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
         bound = " or ".join(kinds) + (found["length"] or "")
-        return SpecificationError(place or "specification", "is of the wrong kind", value=value, bound=bound)
+        return SpecificationError(place or "specification", "has the wrong type", value=value, bound=bound)
     return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
 
 

@@ -351,7 +351,7 @@ def second(table):
         ("a = " + "[" * 5000, "specification", ""),
         (document(rest="titel = 'x'"), "titel", "Did you mean title?"),
         (document(rest="version = 2"), "version", "must be 1"),
-        (document(rest="title = 3"), "title", "found 3; must be a text"),
+        (document(rest="title = 3"), "title", "found 3; must be a string"),
         (document(domain=""), "domain", "is missing"),
         (document(prior=""), "prior", "is missing"),
         (document(cost=""), "cost", "is missing"),
@@ -394,7 +394,7 @@ def second(table):
         (document(domain=LABELS + "\ndomain.unit = 'm'"), "domain.unit", "does not go with labels"),
         (document(domain="domain.labels = ['a', 'a']"), "domain.labels[1]", "repeats"),
         (document(domain="domain.labels = []"), "domain.labels", "empty"),
-        (document(domain="domain.labels = ['a', 1]"), "domain.labels[1]", "must be a text"),
+        (document(domain="domain.labels = ['a', 1]"), "domain.labels[1]", "must be a string"),
         (document(domain="domain.line = 0"), "domain.line", ">= 1"),
         (document(domain="domain.line = 5001"), "domain.line", "5000"),
         (document(domain="domain.points = []"), "domain.points", "is empty"),
@@ -449,7 +449,7 @@ def second(table):
         (
             document(BOX, "prior.checkins = { path = 'c.csv', only = 6.5 }"),
             "prior.checkins.only",
-            "whole number or a text",
+            "integer or a string",
         ),
         (document(BOX, "prior.checkins = { path = 'c.csv', delimiter = ';;' }"), "prior.checkins.delimiter", ";;"),
         (
@@ -719,7 +719,7 @@ def test_budgets_that_are_none(tmp_path, text, words):
     [
         (BUDGETS, "privacy[0].epsilon.budgets", "none/b.csv cannot be opened"),
         (BUDGETS.replace("budgets =", "budget ="), "privacy[0].epsilon.budget", "Did you mean budgets?"),
-        (BUDGETS.replace('"b.csv"', "3"), "privacy[0].epsilon.budgets", "must be a text"),
+        (BUDGETS.replace('"b.csv"', "3"), "privacy[0].epsilon.budgets", "must be a string"),
         (BUDGETS.replace('budgets = "b.csv"', ""), "privacy[0].epsilon.budgets", "is missing"),
         (
             'privacy = [{ kind = "distortion", minimum = 0.1, distance = "hamming", epsilon = { budgets = "b.csv" } }]',
