@@ -21,7 +21,7 @@ class Geometric(FiniteMechanism):
     remap of its answers it is optimal for every monotone cost; as it is, it is not.
 
     >>> Geometric(1, 3).probabilities().round(4).tolist()[0]
-    [0.7311, 0.1699, 0.0989]
+    [0.7311, 0.17, 0.0989]
     """
 
     def __init__(self, epsilon: Number, n: int) -> None:
