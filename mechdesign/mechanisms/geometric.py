@@ -7,7 +7,7 @@ import numpy as np
 
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.finite import FiniteMechanism, hops
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, as_integer
 
 __all__ = ["Geometric"]

@@ -17,7 +17,7 @@ from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.mechanisms.randomised_response import RandomisedResponse
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 
 __all__ = ["MechanismKind", "available", "find", "register"]
 

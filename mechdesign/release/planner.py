@@ -35,7 +35,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.policy.optimal import Within, design
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
 __all__ = ["OPTIMAL", "Planner", "RepairMethod", "check_mechanism"]

@@ -145,7 +145,7 @@ class TestWithinTheComponent:
         labels = np.zeros(18, dtype=int)
         labels[md.graphs.components(self.graph)[1]] = 1
         assert not channel.numerators[labels[:, None] != labels].any()
-        assert check(channel.numerators, 62, md.GraphPrivacy(1, self.graph).claim()) is None
+        assert check(channel.numerators, 62, md.GraphPrivacy(1, self.graph).claims()[0]) is None
 
     def test_the_error_of_a_block(self):
         """The figure for a 3 × 3 clique at ε = 1: 1.340 km, against 4.59 of the noise as drawn and 1.0495 at best."""
