@@ -20,9 +20,12 @@ VERSION = 1
 
 _LISTS = msgspec.Meta(
     extra_json_schema={
-        "properties": {"mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists go together"}},
+        "properties": {
+            "mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists go together"}
+        },
         "additionalProperties": {"type": "array", "minItems": 1},
-    }
+    },
+    extra={"tables": ()},
 )
 
 

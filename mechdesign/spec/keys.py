@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import Document
 from mechdesign.spec.grammar import held
-from mechdesign.spec.tables import Raw, Table
 
 __all__ = ["check_key", "files", "with_value"]
 
@@ -38,7 +39,7 @@ def check_key(key: str, path: str) -> None:
         if items and step.isdecimal() and step.isascii():
             hints = items
         elif step in names:
-            hints = [get_type_hints(table, include_extras=True)[step] for table in tables if step in _names(table)]
+            hints = [_hint(table, step) for table in tables if step in _names(table)]
         elif names:
             raise _unknown(path, f"{before}.{step}" if before else step, step, sorted(names))
         elif items:
@@ -101,6 +102,13 @@ def _replaced(data: Any, step: str, rest: str, value: object, before: str, path:
 
 def _names(table: type[Table]) -> list[str]:
     return [field.name for field in msgspec.structs.fields(table) if (table, field.name) not in _FIXED]
+
+
+def _hint(table: type[Table], name: str) -> object:
+    if (table, name) == (Document, "privacy"):
+        # Which kinds there are is known only now: other packages register some.
+        return list[Annotated[Raw, holds(*(kind.table for kind in KINDS.values()))]]
+    return get_type_hints(table, include_extras=True)[name]
 
 
 def _alternatives(hint: object) -> tuple[object, ...]:

@@ -92,6 +92,19 @@ class Specification:
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
 
+    def with_data_of(self, other: Specification) -> Specification:
+        """Return this specification, for which data that `other` has read already are not read again.
+
+        That is so where both have the same secrets, observables, prior and cost.
+        """
+        mine, its = self.document, other.document
+        same = all(getattr(mine, name) == getattr(its, name) for name in ("domain", "observables", "prior", "cost"))
+        made = replace(self)
+        if same and self.folder == other.folder and "_data" in vars(other):
+            # Where `functools.cached_property` keeps it.
+            vars(made)["_data"] = vars(other)["_data"]
+        return made
+
     def problem(self) -> Problem:
         """Return the problem.
 
