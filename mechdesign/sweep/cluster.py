@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,9 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
     try:
+        # A client that finds nobody would go on trying when it is forgotten.
+        with ThreadPoolExecutor(1) as apart:
+            apart.submit(asyncio.run, _knock(address)).result()
         client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
@@ -103,6 +108,15 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
             client.cancel(list(under_way))
 
 
+async def _knock(address: str) -> None:
+    """Connect to a scheduler and leave again; raise an error of the system where there is none."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    comm = await connect(address, timeout=_ANSWER, **Security().get_connection_args("client"))
+    await comm.close()
+
+
 def _facts(solvers: list[str], paths: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return versions and digests, on a worker."""
     versions: dict[str, str] = {}
@@ -134,7 +148,7 @@ def _first_done(client: Any, futures: list[Any]) -> list[Any]:
     waited = 0.0
     pause = _WITHOUT_WORKERS / 12
     while True:
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError), client.as_current():
             return list(distributed.wait(futures, timeout=pause, return_when="FIRST_COMPLETED").done)
         waited = 0.0 if client.nthreads() else waited + pause
         if waited >= _WITHOUT_WORKERS:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
@@ -27,6 +28,10 @@ _MOST_PANELS = 12
 _PRIVACY = ("epsilon", "minimum", "radius", "delta")
 # Over a wider range than this an axis is logarithmic.
 _WIDE_FIRST, _WIDE_COST = 8.0, 50.0
+# A gap that can be seen, as a part of the cost.
+_LEAST_GAP = 0.003
+# Values at least so far apart, in widths of a panel, are ticks themselves.
+_LEAST_APART = 0.13
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def layout(values: Mapping[str, Sequence[Value]], mode: str) -> Layout:
     numeric = [key for key, listed in values.items() if all(_is_number(value) for value in listed)]
     ranked = [key for word in _PRIVACY for key in numeric if key.rpartition(".")[2] == word]
     first = next(iter([*ranked, *numeric, *values]))
-    others = [key for key in values if key != first]
+    others = [key for key in values if key != first and len(values[key]) > 1]
     if mode == "zip" or not others:
         return Layout(first, None, (), mode != "zip")
     panels = max(others, key=lambda key: len(values[key]))
@@ -87,8 +92,8 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
         panel.set_visible(False)
     for panel in axes.flat[max(0, len(panels) - columns) : len(panels)]:
         panel.tick_params(axis="x", labelbottom=True)
+        panel.set_xlabel(clip(chosen.first, 40))
     _scale(axes[0, 0], rows, first)
-    figure.supxlabel(clip(chosen.first, 60), fontsize=9)
     figure.supylabel(f"cost{in_unit(unit)}", fontsize=9)
     if legend:
         handles = [
@@ -111,7 +116,7 @@ def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number:
         place, cost = first[row.values[chosen.first]], _cost(row)
         hollow = row.state is not State.DONE
         bound = row.values.get("lower_bound")
-        if _is_number(bound):
+        if _is_number(bound) and cost - float(bound) > _LEAST_GAP * cost:
             axes.plot([place, place], [bound, cost], color=colour, linewidth=2.5, alpha=0.5, zorder=2)
         axes.plot(
             place, cost, marker, color=colour, markersize=6, markerfacecolor="none" if hollow else colour,
@@ -130,9 +135,13 @@ def _scale(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float]) -> Non
         if min(places) > 0 and max(places) / min(places) > _WIDE_FIRST:
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
+            apart = np.diff(np.sort(np.log(places))) / math.log(max(places) / min(places))
         else:
             axes.xaxis.set_major_locator(round_ticks(5))
+            apart = np.diff(np.sort(places)) / ((max(places) - min(places)) or 1.0)
+        if (apart > _LEAST_APART).all():
+            axes.set_xticks(places)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     else:
         axes.set_xticks(places, labels=[clip(_shown(value), 12) for value in first])
