@@ -47,7 +47,7 @@ def _header(title: str, sweep: Sweep, rows: Sequence[Row]) -> str:
     verdict = f"<strong>{done} of {len(sweep)} designs are done.</strong> " + (
         ", ".join(others) + "." if others else ""
     )
-    swept = "; ".join(f"{key}: {len(values)} values" for key, values in sweep.values.items())
+    swept = "; ".join(f"{key}: {len(each)} value{'s' * (len(each) > 1)}" for key, each in sweep.values.items())
     how = "each value with each" if sweep.mode == "product" else "values side by side"
     return "\n".join(
         [
