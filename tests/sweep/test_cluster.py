@@ -25,7 +25,7 @@ LISTS = (
 
 @pytest.fixture(scope="module")
 def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**options, silence_logs=50) as made:
         yield made
 
@@ -48,18 +48,13 @@ def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
 
     def kill_one(moment):
         if moment.done == 5 and not killed:
-            worker = next(iter(cluster.scheduler_info["workers"].values()))
-            killed.append(_process_of(cluster, worker["address"]))
+            killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
     result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address, progress=kill_one)
     assert killed
     assert result.count(State.DONE) == 16
     assert values(tmp_path) == alone
-
-
-def _process_of(cluster, address):
-    return next(nanny.pid for nanny in cluster.workers.values() if nanny.worker_address == address)
 
 
 def test_an_address_that_does_not_answer_is_refused_in_seconds(tmp_path):
@@ -114,9 +109,9 @@ def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch
 
 
 def test_a_cluster_without_workers_is_refused(tmp_path):
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as empty:
-        with pytest.raises(InputError, match="has no workers"):
-            run(sweep(), tmp_path / "out", dask=empty.scheduler_address)
+    empty = distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50)
+    with empty, pytest.raises(InputError, match="has no workers"):
+        run(sweep(), tmp_path / "out", dask=empty.scheduler_address)
 
 
 def test_without_distributed_the_extra_is_named(tmp_path, monkeypatch):
