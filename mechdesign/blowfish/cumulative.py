@@ -33,7 +33,7 @@ Rng = np.random.Generator | int | None
 _CONFIDENCE = Fraction(19, 20)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CumulativeRelease(Release):
     """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
 

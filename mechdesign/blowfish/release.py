@@ -100,6 +100,9 @@ class Release:
         for array in (*self.labels.values(), *self._columns().values()):
             read_only(array)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.description.what}, {len(self)} answers)"
+
     def __len__(self) -> int:
         return len(self.answers)
 

@@ -20,8 +20,8 @@ from mechdesign.certify.privacy import check
 from mechdesign.errors import InputError, SolverError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.synthesis.assemble import Assembled, Gathered
 from mechdesign.synthesis.column_generation import Decomposed, decompose
+from mechdesign.synthesis.joined import Assembled, Gathered
 from mechdesign.synthesis.parts import Known, Part
 from mechdesign.synthesis.plan import EXACT, takes_blocks
 from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
