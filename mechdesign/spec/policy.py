@@ -182,4 +182,4 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
 
 def _mechanism(name: str) -> str:
     """Return the name of a mechanism that a trace can be released by."""
-    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")
+    return choice(name, (OPTIMAL, *mechanisms.MECHANISMS), "release.mechanism")

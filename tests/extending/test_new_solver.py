@@ -7,6 +7,7 @@ comes of them is certified in exact arithmetic.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def dense_simplex(program: LinearProgram, options: Options, start: object = None
     c = np.concatenate([program.cost @ split, np.zeros((~equal).sum()), dear])
     perturbed = program.row_lower + 1e-9 * (1 + np.random.default_rng(0).random(program.rows))
     basis = np.arange(A.shape[1] - program.rows, A.shape[1])
-    status, pivots = Status.ITERATION_LIMIT, 0
+    status, pivots, clock = Status.ITERATION_LIMIT, 0, time.perf_counter()
     for pivots in range(10_000):
         B = A[:, basis]
         y = np.linalg.solve(B.T, c[basis])
@@ -46,6 +47,9 @@ def dense_simplex(program: LinearProgram, options: Options, start: object = None
         entering = int(reduced.argmin())
         if reduced[entering] >= -options.feasibility:
             status = Status.OPTIMAL
+            break
+        if options.time_limit is not None and time.perf_counter() - clock > options.time_limit:
+            status = Status.TIME_LIMIT
             break
         values, falls = np.linalg.solve(B, np.c_[perturbed, A[:, entering]]).T
         blocking = np.flatnonzero(falls > 1e-9)
@@ -161,3 +165,9 @@ def test_one_that_lies_exports_nothing_that_is_not_private(monkeypatch):
     assert "multipliers" in design.summary.message
     with pytest.raises(SolverError):
         md.design(four_corners(), solver="careless")
+
+
+def test_its_time_limit_is_that_of_the_design():
+    made = md.design(four_corners(), solver="dense", time_limit=1e-6)
+    assert made.certificate.holds
+    assert made.status == Status.TIME_LIMIT

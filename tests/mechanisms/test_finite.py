@@ -124,7 +124,7 @@ def test_columns_of_a_domain():
         (lambda: md.mechanisms.Geometric.of_graph(1, nx.cycle_graph(4)), "graph"),
         (lambda: md.mechanisms.Geometric.of_graph(1, nx.star_graph(3)), "graph"),
         (lambda: md.mechanisms.find("gaussian"), "mechanism"),
-        (lambda: md.mechanisms.register(md.mechanisms.find("laplace")), "name"),
+        (lambda: md.mechanisms.register(md.mechanisms.find("laplace")), "mechanism"),
     ],
 )
 def test_wrong_input_names_the_argument(call, path):

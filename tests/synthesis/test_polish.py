@@ -40,7 +40,7 @@ def proved(form, multipliers):
     asked = form.problem
     constant = np.zeros(asked.cost.shape, dtype=np.int64)
     constant[:, 0] = 1 << EXPONENT
-    stated = tuple(requirement.stated() for requirement in asked.requirements)
+    stated = tuple(each for requirement in asked.requirements for each in requirement.stated())
     proof = carried(form, multipliers)
     return lower_bound(Evidence(constant, EXPONENT, asked.prior, asked.cost, asked.objective, stated, proof))
 
