@@ -4,6 +4,7 @@ import ast
 import itertools
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -21,6 +22,7 @@ def modules():
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
+@cache
 def imports():
     """Return the graph of all imports between modules: at the top, in functions, and for type checkers only."""
     known = dict(modules())
@@ -54,9 +56,26 @@ def table(heading):
     return rows[2:]
 
 
-def test_no_import_cycle_not_even_for_type_checkers():
-    cycles = [sorted(found) for found in nx.strongly_connected_components(imports()) if len(found) > 1]
-    assert not cycles
+def cycles(graph):
+    return [sorted(found) for found in nx.strongly_connected_components(graph) if len(found) > 1]
+
+
+def test_no_import_cycle_between_rooms_not_even_for_type_checkers():
+    rooms = nx.DiGraph(
+        (source.split(".")[1], target.split(".")[1])
+        for source, target in imports().edges
+        if "." in source and "." in target
+    )
+    rooms.remove_edges_from(list(nx.selfloop_edges(rooms)))
+    assert not cycles(rooms)
+    # A room's face imports what is in it, and nothing in the room its face.
+    assert not imports().in_degree("mechdesign")
+
+
+@pytest.mark.parametrize("room", sorted(itertools.chain(*layers())))
+def test_no_import_cycle_within_a_room_not_even_for_type_checkers(room):
+    names = [name for name, _ in modules() if f"{name}.".startswith(f"mechdesign.{room}.")]
+    assert not cycles(imports().subgraph(names))
 
 
 def test_imports_point_down_the_layers_for_type_checkers_too():
@@ -137,4 +156,6 @@ def test_no_module_elsewhere_tests_for_a_kind(kind):
                 values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
                 subject = ast.unparse(node.left)
                 if re.search(r"\b(kind|form|mechanism|format)\b", subject):
-                    assert not names & {value for value in values if isinstance(value, str)}, f"{name}: {ast.unparse(node)}"
+                    assert not names & {value for value in values if isinstance(value, str)}, (
+                        f"{name}: {ast.unparse(node)}"
+                    )

@@ -6,7 +6,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-
 # Napoleon takes what stands before a colon in the docstring of a property for its type.
 _COLON = "\ue000"
 
