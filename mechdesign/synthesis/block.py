@@ -86,7 +86,7 @@ def relax_block(form: NormalForm, options: Options) -> Relaxed:
         "symmetries": symmetry.order if symmetry is not None else 1,
         "iterations": solution.iterations,
         "memory_estimate": solution.memory,
-        "primal_residual": solution.history[-1].lacking if solution.history else 1.0,
+        "primal_residual": solution.history[-1].primal_residual if solution.history else 1.0,
     }
     return Relaxed(solution.status, solution.x, multipliers_of(form, solution), solution.message, facts)
 

@@ -1,7 +1,7 @@
-"""What a solve asks of the array library behind it: one protocol, and the choice among those that implement it.
+"""What a solve asks of the array library behind it.
 
-A kernel owns all arrays of shape (B, n, n) — the multipliers y of the ratio rows z_st = g_st x_t − x_s, the targets of
-the current direction, the factored Hessians — and does all work on them, a batch of consecutive blocks at a time.
+A kernel owns all arrays of shape (B, n, n): the multipliers y of the ratio rows z_st = g_st x_t − x_s, two sets of
+complementarity targets, the factored Hessians. It does all work on them, a batch of consecutive blocks at a time.
 Everything else is vectors, NumPy's. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step of a slack
 is, without cancellation,
 
@@ -14,23 +14,22 @@ of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "RAISES", "Kernel", "choose"]
+__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 NEAREST, FARTHEST = 0.1, 10.0
-"""A correction moves products to within these factors of the centre, lowering none by more than the second."""
+"""Gondzio's β_min and β_max: products are moved to within these factors of the centre, none lowered by more than the
+second."""
 
 NEVER = 1e30
 """The target of a pair without a bound, whose y is 0: its row then limits no step of the multipliers."""
@@ -38,24 +37,22 @@ NEVER = 1e30
 LEAST_SHARE = 1e-3
 """What a step leaves of a multiplier at least, where single precision has let it be too long."""
 
-RAISES = tuple(1e-15 * 30.0**power for power in range(9))
-"""By how much, relative to itself, the diagonal of a matrix that cannot be factored is raised: the least that works."""
-
-# From so many ratio rows on it pays to import Numba, if it is there: half a second once, then half of the time.
-_WORTH_IMPORTING = 250_000
-_EXTRAS = {"numba": "fast", "torch": "torch"}
-_MODULES = {"torch": "accelerator"}
+REGULARISATIONS = tuple(1e-15 * 30.0**power for power in range(9))
+"""Factors by which the diagonal of a matrix that cannot be factored is raised, relative to itself; the least that works
+is taken."""
 
 
 class Kernel(Protocol):
     """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
 
     `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
-    or added to, the rows `blocks` of the arrays given.
+    or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.
     """
 
     ENTRY_BYTES: ClassVar[int]
     """Bytes of the host's memory for each of the B n² ratio rows."""
+    LIBRARY_BYTES: ClassVar[int]
+    """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
     threads: int
     batch: int
 
@@ -70,8 +67,8 @@ class Kernel(Protocol):
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         """Set y = μ w / z."""
 
-    def assemble(self, worker: int, blocks: slice, x: Array, pulled: Array, products: Array) -> bool:
-        """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `pulled` and Σ y z to `products`.
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `adjoint` and Σ y z to `products`.
 
         H_st = −x_s x_t (g_st W_st + g_ts W_ts) for s ≠ t, W = y/z, and since H·1 = x∘(Bᵀy) the diagonal follows from
         sums of terms of one sign. Return False when rounding has left a slack that is not positive.
@@ -83,7 +80,7 @@ class Kernel(Protocol):
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         """Replace row and column r = root of H by `edges` (B, N), H_rr by `corners` (B,), and factor the result M.
 
-        Return the largest relative change of a diagonal that it took, infinity when none sufficed.
+        Return the largest regularisation that it took, relative to the diagonal; infinity when none sufficed.
         """
 
     def accumulate(
@@ -101,59 +98,39 @@ class Kernel(Protocol):
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         """Replace the rows of `right` (B, N) by the solutions of M b' = b."""
 
-    def predict(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         """Return the least and the largest q."""
 
-    def aim(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, pulled: Array) -> None:
-        """Set T = t w − dz dy of Mehrotra's corrector for the predictor `u`; add Bᵀ(T/z) to `pulled`.
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
 
-        The predictor has dy = −y (1 + q), so φ = κ + q (1 + q).
+        The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`.
         """
 
-    def ratios(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
-        """Return the least q and the least dy/y of the steps `u`."""
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        """Return the least q and the least dy/y of the steps `u`, for the targets in `slot`.
 
-    def recentre(
-        self, worker: int, blocks: slice, x: Array, u: Array, primal: float, dual: float, centre: float, pulled: Array
-    ) -> None:
-        """Set the other targets: the current ones with a centrality correction (Gondzio); add Bᵀ(T/z) of the new.
-
-        `u` are the steps that `ratios` saw last. Products v = (z + α̃_p dz)(y + α̃_d dy) far from t w are moved to within
-        [0.1 t w, 10 t w], here all in units of y z: the change is clip(v, 0.1 κ, 10 κ) − min(v, 20 κ).
+        Unless `corrected` no call of `centrality` for the same steps follows, and nothing is stored for it.
         """
 
-    def accept(self) -> None:
-        """Exchange the current targets and the others."""
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        """Write to the other slot the targets in `slot` with Gondzio's centrality correction; add Bᵀ(T/z) of the new.
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, dual: float) -> None:
-        """Move y by `dual` times dy."""
+        `u` are the steps that `ratio_test` saw last, for the same targets. Products v = (z + α̃_p dz)(y + α̃_d dy) far
+        from t w are moved to within [0.1 t w, 10 t w], here all in units of y z: the change is
+        clip(v, 0.1 κ, 10 κ) − min(v, 20 κ).
+        """
 
-    def keep(self) -> None:
-        """Remember y, from here on without corrections: the memory of the other targets may hold it."""
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        """Move y by `dual` times dy, for the targets in `slot`."""
 
-    def restore(self) -> None:
-        """Return to the y that was kept."""
+    def keep(self) -> Callable[[], Array]:
+        """Keep a copy of y and return a function that reads it, until `keep` is called again.
 
-
-def choose(name: object, device: object, rows: int) -> type[Kernel]:
-    """Return the kernel called `name`; without a name PyTorch's for a device, Numba's where it pays, else NumPy's.
-
-    Raises InputError for a name that is not known or a device that is not the library's, MissingDependencyError for a
-    library that is not installed.
-    """
-    known = "numpy, numba, torch"
-    if name is None and device in (None, "cpu"):
-        pays = "numba" in sys.modules or rows >= _WORTH_IMPORTING
-        name = "numba" if pays and importlib.util.find_spec("numba") else "numpy"
-    elif name is None:
-        name = "torch"
-    if not isinstance(name, str) or name not in known.split(", "):
-        raise InputError("options.extra.arrays", "is not known to the block solver", value=name, bound=known)
-    if name != "torch" and device not in (None, "cpu"):
-        raise InputError("options.extra.device", f"is not where {name} computes", value=device, bound="cpu")
-    extra = _EXTRAS.get(name)
-    if extra is not None and importlib.util.find_spec(name) is None:
-        raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
-    module: Any = importlib.import_module(f"mechdesign.solvers.ipm.kernel_{_MODULES.get(name, name)}")
-    kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
-    return kernel
+        The copy may lie where slot 1 and the results of a ratio test are: no corrections after this.
+        """
