@@ -340,3 +340,14 @@ def test_a_fixed_share_is_the_same_every_time():
 
 def test_memory_may_be_a_numpy_integer():
     assert solve_block(grid(3, 3), Options(extra={"memory": np.int64(10**12)})).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize("program", [grid(6, 5), grid(5, 5, cost="hamming", floor=0.7), grid(5, 4, worst=True)])
+def test_the_gap_asked_for_is_kept_and_not_tightened(program, gap):
+    found = solve_block(program, gap=gap)
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= gap * found.upper
+    # The iterate before the last was further away: a tenth is set aside for the multipliers that are dropped.
+    before = found.history[-2]
+    assert before.upper - before.lower > 0.9 * gap * before.upper

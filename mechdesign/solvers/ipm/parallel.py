@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -96,8 +96,20 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _one_blas_thread() -> Any:
+    return _controller().limit(limits=1, user_api="blas")
+
+
 def _limit_blas() -> Callable[[], None]:
-    undo: Callable[[], None] = _controller().limit(limits=1, user_api="blas").restore_original_limits
+    """Limit BLAS from a thread of its own, which lives as long: only who set the number of threads may set it again."""
+    holder = ThreadPoolExecutor(1)
+    limit = contextlib.ExitStack()
+    holder.submit(lambda: limit.enter_context(_one_blas_thread())).result()
+
+    def undo() -> None:
+        holder.submit(limit.close).result()
+        holder.shutdown()
+
     return undo
 
 
@@ -109,7 +121,8 @@ def _limit_torch() -> Callable[[], None]:
 
 
 def _limit_worker() -> None:
-    """Let a thread of our own use PyTorch, if it is loaded, with one thread: the number may be the thread's."""
+    """Let a worker use one thread where each thread has a number of its own, as with OpenMP; it keeps it to its end."""
+    _one_blas_thread()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
@@ -124,5 +137,5 @@ def single_threaded() -> Iterator[None]:
 
     However many solves want it at once: their users are counted, for the number is the process's.
     """
-    with _BLAS, _TORCH if "torch" in sys.modules else contextlib.nullcontext():
+    with _BLAS, _one_blas_thread(), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
         yield

@@ -168,7 +168,7 @@ def _settings(options: Options, gap: float) -> _Settings:
     if memory is not None and (
         isinstance(memory, bool) or not isinstance(memory, int | float | np.integer) or not memory > 0
     ):
-        raise InputError("options.extra.memory", "must be a number of bytes", value=memory, bound="greater than 0")
+        raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=memory)
     return _Settings(
         gap,
         options.time_limit,

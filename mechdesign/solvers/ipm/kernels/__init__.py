@@ -35,9 +35,11 @@ def choose(name: object, device: object, rows: int) -> type[Kernel]:
         name = "torch"
     if not isinstance(name, str) or name not in _MODULES:
         bound = ", ".join(_MODULES)
-        raise InputError("options.extra.arrays", "must name a known array library", value=name, bound=bound)
+        raise InputError(
+            "options.extra.arrays", "is not an array library that the block solver knows", value=name, bound=bound
+        )
     if name != "torch" and device not in (None, "cpu"):
-        raise InputError("options.extra.device", f"must be one that {name} computes on", value=device, bound="cpu")
+        raise InputError("options.extra.device", f"is not a device that {name} computes on", value=device, bound="cpu")
     extra = _EXTRAS.get(name)
     if extra is not None and importlib.util.find_spec(name) is None:
         raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")

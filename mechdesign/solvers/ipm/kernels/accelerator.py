@@ -99,5 +99,5 @@ def kernel_on(device: object) -> type[TorchKernel]:
         return TorchKernel
     if name not in accelerators and not (name == "cuda" and accelerators):
         bound = ", ".join(["cpu", *accelerators])
-        raise InputError("options.extra.device", "must be a device that PyTorch finds here", value=device, bound=bound)
+        raise InputError("options.extra.device", "is not a device that PyTorch finds here", value=device, bound=bound)
     return AcceleratorKernel
