@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -365,6 +366,11 @@ def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
     found = solve_block(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
+
+
+def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert choose(None, None, 1000) is kernel_numpy.NumpyKernel
 
 
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
