@@ -12,9 +12,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import graphs as graphs
     from . import leakage as leakage
+    from . import mechanisms as mechanisms
     from . import policy as policy
     from . import release as release
+    from . import spec as spec
+    from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
@@ -29,31 +33,41 @@ if TYPE_CHECKING:
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
-    from .synthesis.design import Design as Design
+    from .spec.specification import read_spec as read_spec
+    from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
+    from .synthesis.settings import SolveSettings as SolveSettings
+    from .synthesis.summary import SolveSummary as SolveSummary
 
 _MODULES = {
     "attack": ".attacks.attack",
     "distances": ".model.distances",
     "errors": ".errors",
+    "graphs": ".graphs",
     "leakage": ".leakage",
+    "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
+    "spec": ".spec",
     "traces": ".data.traces",
 }
 _VALUES = {
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
-    "Design": ".synthesis.design",
+    "Design": ".synthesis.certified",
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
     "GraphPrivacy": ".requirements.kinds",
+    "Ledger": ".accounting.ledger",
     "MarkovChain": ".model.markov",
     "MetricPrivacy": ".requirements.kinds",
     "Prior": ".model.prior",
     "Problem": ".model.problem",
+    "SolveSettings": ".synthesis.settings",
+    "SolveSummary": ".synthesis.summary",
     "ThresholdPrivacy": ".requirements.kinds",
     "design": ".synthesis.design",
+    "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }
 

@@ -6,10 +6,12 @@ Each message names where the trouble is, what was found, what would be accepted,
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceededError",
     "CertificateError",
     "ExportError",
     "InfeasibleError",
     "InputError",
+    "LedgerError",
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
@@ -82,6 +84,14 @@ class CertificateError(MechdesignError):
         self.reason = reason
         self.pair = pair
         super().__init__(reason)
+
+
+class BudgetExceededError(MechdesignError):
+    """A release would pass the privacy budget; nothing was released and nothing recorded."""
+
+
+class LedgerError(MechdesignError):
+    """The file of a ledger cannot be trusted: it is damaged, or was made with another budget."""
 
 
 class ExportError(MechdesignError, OSError):

@@ -43,6 +43,7 @@ _COMMANDS: Mapping[str, str] = {
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "info": "Show versions and solvers.",
+    "examples": "List embedded examples, or print one.",
 }
 
 

@@ -17,7 +17,7 @@ from mechdesign.export import sets
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
-from mechdesign.solvers import Options, Report
+from mechdesign.solvers import Options, ProgressCallback
 
 __all__ = ["attack"]
 
@@ -84,13 +84,13 @@ def _error(
     belief: NDArray[np.float64],
     error: NDArray[np.float64],
     time_limit: float,
-    live: Report | None,
+    live: ProgressCallback | None,
 ) -> float | None:
     """Return the attack's figure of merit, or None when it was not found in time or does not apply."""
     function = getattr(games, name)
     if name in _BY_PROGRAM:
         try:
-            found = function(channel, None, error, options=Options(time_limit=time_limit, report=live))
+            found = function(channel, None, error, options=Options(time_limit=time_limit, progress=live))
         except TimeLimitError:
             return None
     elif name == "bayes" and error.shape[0] != error.shape[1]:

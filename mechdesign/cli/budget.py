@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import output, say_warning, table
-from mechdesign.cli.correlations import check_figure, loss_of, save_figure
+from mechdesign.cli.correlations import check_figure, loss_of
 from mechdesign.data.budgets import write_budgets
 from mechdesign.export.files import check_writable
 
@@ -60,6 +60,7 @@ def budget(
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
         if plot is not None:
             from mechdesign.leakage import plots
+            from mechdesign.report.figures import save_figure
 
             save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
     for message in dict.fromkeys(str(warning.message) for warning in caught):

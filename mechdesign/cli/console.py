@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mechdesign.certify.certificate import Certificate
-    from mechdesign.solvers import Progress, Report
+    from mechdesign.solvers import Progress, ProgressCallback
+    from mechdesign.synthesis.certified import Design
 
 __all__ = [
     "STOPPED",
@@ -24,8 +27,10 @@ __all__ = [
     "output",
     "progress",
     "say_error",
+    "say_gap",
     "say_note",
     "say_warning",
+    "show_next",
     "table",
 ]
 
@@ -34,6 +39,9 @@ STOPPED = 130
 
 # What is not a terminal has no width; rich would cut tables at 80 characters.
 _WIDTH = 120
+# Where there is no terminal, so many seconds lie between two lines that say how far something is.
+_PAUSE = 3.0
+_PART = re.compile(r"(?:(\d+ of \d+): )?(.*)", re.DOTALL)
 
 
 def output() -> Console:
@@ -115,18 +123,35 @@ def certificate_tables(
     yield costs
 
 
-@contextmanager
-def progress(title: str = "") -> Iterator[Report | None]:
-    """Show a live line on standard error while something long runs; nothing where that is not a terminal.
+def show_next(commands: Mapping[str, str]) -> None:
+    """Show what may be done next: commands, or files to open, each with what it shows."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+    for command, meaning in commands.items():
+        shown.add_row(Text(command, "cyan"), meaning)
+    console = output()
+    console.print("\nnext", style="bold")
+    console.print(shown)
 
-    `title` stands before all else, such as ``"2 of 3"``.
-    """
+
+def say_gap(made: Design, tolerance: float, which: str = "") -> None:
+    """Say so when the gap that was asked for was not reached; `which` names the design where there are several."""
+    gap = made.certificate.relative_gap
+    if gap > tolerance:
+        say_note(
+            f"{which}the gap asked for, {tolerance:.3g}, was not reached: the channel is private as certified, and its "
+            f"cost is within {gap:.3g} of the least possible ({made.status})"
+        )
+
+
+@contextmanager
+def progress() -> Iterator[ProgressCallback]:
+    """Show on standard error how far something is: a live line on a terminal, elsewhere a line every few seconds."""
     console = Console(stderr=True, highlight=False, markup=False)
+    line = _Line()
     if not console.is_terminal:
-        yield None
+        yield _every_few_seconds(line)
         return
-    line = _Line(title)
-    with console.status(Text(f"{title} · starting" if title else "starting")) as status:
+    with console.status(Text("starting")) as status:
 
         def report(moment: Progress) -> None:
             status.update(Text(line.after(moment)))
@@ -134,11 +159,24 @@ def progress(title: str = "") -> Iterator[Report | None]:
         yield report
 
 
-class _Line:
-    """What the live line says: the last round, with its bracket, is shown beside what the solver is at."""
+def _every_few_seconds(line: _Line) -> ProgressCallback:
+    """Return what prints a line now and then; whoever is done before the first one prints nothing."""
+    shown = time.perf_counter()
 
-    def __init__(self, title: str) -> None:
-        self._title = title
+    def report(moment: Progress) -> None:
+        nonlocal shown
+        text = line.after(moment)
+        if time.perf_counter() - shown >= _PAUSE:
+            shown = time.perf_counter()
+            print(text, file=sys.stderr, flush=True)
+
+    return report
+
+
+class _Line:
+    """What the line says: the last round, with its bracket, is shown beside what the solver is at."""
+
+    def __init__(self) -> None:
         self._start = time.perf_counter()
         self._round = ""
         self._bounds = ""
@@ -149,13 +187,14 @@ class _Line:
             lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
             upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
             self._bounds = f"cost between {lower} and {upper}"
-        stage = moment.stage
+        # Which part of the work it is may stand before a stage.
+        part, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
         if stage.startswith("round"):
             self._round, stage = stage, ""
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
         seconds = f"{time.perf_counter() - self._start:.0f} s"
-        return " · ".join(part for part in (self._title, self._round, stage, self._bounds, seconds) if part)
+        return " · ".join(each for each in (part, self._round, stage, self._bounds, seconds) if each)
 
 
 def _say(kind: str, style: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What commands share: matrices from files, and figures into files."""
+"""What commands share: matrices from files, and the kinds of figures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.atomic import write_file
 from mechdesign.data.text import number, unreadable
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from mechdesign.leakage import LossFunction
     from mechdesign.leakage.lines import Floats
 
-__all__ = ["check_figure", "figure_bytes", "loss_of", "read_transitions", "save_figure"]
+__all__ = ["check_figure", "loss_of", "read_transitions"]
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -95,19 +92,3 @@ def check_figure(path: Path | None) -> None:
     """Raise `InputError` for a figure in a format that cannot be written."""
     if path is not None and path.suffix.lower() not in _FIGURES:
         raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
-    write_file(path, [figure_bytes(figure, path.suffix.lower().removeprefix("."))])
-
-
-def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
-    """Return a figure as the content of a file in the format `form`: the same bytes every time."""
-    import matplotlib
-
-    content = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with matplotlib.rc_context({"svg.hashsalt": "mechdesign"}):
-        figure.savefig(content, format=form, dpi=150, metadata=undated)
-    return content.getvalue()

@@ -6,29 +6,33 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from rich.text import Text
 
 from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.cli.console import STOPPED, certificate_tables, output, say_note
+from mechdesign.cli.console import STOPPED, certificate_tables, output, progress, say_gap, say_note, show_next
 from mechdesign.cli.schedule import design_schedule
-from mechdesign.cli.solving import say_gap, solve
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
 from mechdesign.solvers.contract import Status
-from mechdesign.spec import specification as spec
+from mechdesign.spec.designing import check_solver
+from mechdesign.spec.tables import named
+from mechdesign.synthesis.settings import Rows
 
 if TYPE_CHECKING:
-    from mechdesign.spec.specification import SolverSettings
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis.settings import SolveSettings
 
 __all__ = ["design"]
+
+_DEFAULT = "city"
 
 
 @click.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
+@example_option("design")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", default="mechanism", show_default=True, help="Folder to write."
 )
@@ -36,27 +40,24 @@ __all__ = ["design"]
 @click.option("--solver", metavar="NAME", help='"auto", or a name that `mechdesign info` lists.')
 @click.option("--tolerance", metavar="GAP", type=float, help="Relative gap to ask for.")
 @click.option("--time-limit", metavar="SECONDS", type=float, help="Stop then, with the best channel so far.")
-@click.option("--rows", type=click.Choice(get_args(spec.Rows)), help="Which privacy rows the solver sees.")
+@click.option("--rows", type=click.Choice(get_args(Rows)), help="Which privacy rows the solver sees.")
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
 @click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 def design(
     specification: Path | None,
+    example: str | None,
     directory: str,
     as_json: bool,
-    solver: str | None,
-    tolerance: float | None,
-    time_limit: float | None,
-    rows: spec.Rows | None,
-    threads: int | None,
     report: bool,
     force: bool,
+    **options: Any,
 ) -> None:
     """Design the least-cost channel for a specification, certify it and write the files.
 
-    Without SPEC.toml, a simulated city serves. Options given here count more than the [solver] table. An older export
-    in the folder is replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the
-    exit code is 130.
+    Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here count more
+    than the [solver] table. An older export in the folder is replaced, unless Ctrl-C ended the search: then the best
+    channel so far goes beside it, and the exit code is 130.
 
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an
     edge are refused, unless the [policy] table says otherwise; `mechdesign policy` shows the graph.
@@ -65,32 +66,22 @@ def design(
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
     """
     started = time.perf_counter()
-    given = spec.default() if specification is None else spec.read(specification)
-    settings = given.solver
-    if solver is not None:
-        settings = replace(settings, name=solver)
-    if tolerance is not None:
-        settings = replace(settings, tolerance=tolerance)
-    if time_limit is not None:
-        settings = replace(settings, time_limit=time_limit)
-    if rows is not None:
-        settings = replace(settings, rows=rows)
-    if threads is not None:
-        settings = replace(settings, threads=threads)
-    _check_solver(settings.name, "--solver" if solver is not None else "solver.name")
-    for name, value in (("--tolerance", tolerance), ("--time-limit", time_limit), ("--threads", threads)):
-        if value is not None and not 0 < value < float("inf"):
-            raise InputError(name, "is not positive", value=value, bound="> 0 and finite")
+    given = specified(specification, example, "design", _DEFAULT)
+    changed = {name: value for name, value in options.items() if value is not None}
+    with named({name: f"--{name.replace('_', '-')}" for name in changed}):
+        settings = replace(given.settings, **changed)
+    if "solver" in changed:
+        check_solver(settings.solver, "--solver")
     if given.schedule is not None:
-        design_schedule(given, given.schedule, settings, directory, force, report, as_json)
+        design_schedule(given, given.schedule, changed, directory, force, report, as_json)
         return
     check_target(directory, force)
-    problem = given.problem()
     for note in given.notes:
         say_note(note)
-    made = solve(problem, settings, given.policy_settings)
+    with progress() as live:
+        made = given.design(**changed, progress=live)
     certified = time.perf_counter()
-    stopped = made.status == Status.INTERRUPTED.value
+    stopped = made.status is Status.INTERRUPTED
     if stopped and (Path(directory) / CERTIFICATE).exists():
         # What was good enough to finish is not replaced by what was not.
         directory = f"{directory.rstrip('/')}-interrupted"
@@ -101,18 +92,20 @@ def design(
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:
         _show(made, settings, certified - started, time.perf_counter() - started, directory)
-    say_gap(made, settings)
+        shown = example or (_DEFAULT if specification is None else None)
+        show_next(_next(directory, report, made, shown))
+    say_gap(made, settings.tolerance)
     if stopped:
         click.get_current_context().exit(STOPPED)
 
 
-def _show(made: Design, settings: SolverSettings, certified: float, finished: float, directory: str) -> None:
+def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
     from mechdesign.report.sentences import requirement_name
     from mechdesign.report.words import cost_measure
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
-    facts = certificate.provenance
+    summary = made.summary
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
@@ -120,28 +113,18 @@ def _show(made: Design, settings: SolverSettings, certified: float, finished: fl
     for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
         console.print(shown)
         console.print()
-    console.print(f"solved    {facts.get('plan', facts.get('solver', ''))} ({made.status})")
-    console.print(
-        f"time      {facts.get('solve_seconds', '?')} s solving, {certified:.1f} s until certified, {finished:.1f} s "
-        "in all"
-    )
-    console.print(f"files     {_files(directory)}", soft_wrap=True)
+    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
+    console.print(f"time      {summary.seconds} s solving, {certified:.1f} s until certified, {finished:.1f} s in all")
+    files = ", ".join(name for name in SET if (Path(directory) / name).is_file())
+    console.print(f"files     {directory}: {files}", soft_wrap=True)
 
 
-def _check_solver(name: str, path: str) -> None:
-    from mechdesign import solvers
-    from mechdesign.synthesis.plan import BLOCK
-
-    if name in ("auto", BLOCK):
-        return
-    try:
-        solvers.find(name)
-    except InputError as error:
-        raise SpecificationError(
-            path, error.problem, value=name, bound=error.bound.replace("auto,", f"auto, {BLOCK},")
-        ) from error
-
-
-def _files(directory: str) -> str:
-    names = [name for name in SET if (Path(directory) / name).is_file()]
-    return f"{directory}: {', '.join(names)}"
+def _next(directory: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
+    """Return what may be done next: commands, or files to open, and what they show."""
+    found = {f"{directory}/report.html": "what was made, with pictures: open it in a browser"} if report else {}
+    found[f"mechdesign verify {directory}"] = "prove it again, from the files alone"
+    found[f"mechdesign sample {directory} --secret {made.problem.cost.shape[0] // 2}"] = "an answer for a secret"
+    if example is not None:
+        found[f"mechdesign examples {example} > my.toml"] = "your own: change it, then `mechdesign design my.toml`"
+        found["mechdesign examples"] = "others: a larger city, a policy, a trace, repeated releases"
+    return found

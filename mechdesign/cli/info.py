@@ -10,7 +10,6 @@ import click
 
 from mechdesign import __version__, solvers
 from mechdesign.cli.console import output, table
-from mechdesign.synthesis.plan import BLOCK
 
 __all__ = ["info"]
 
@@ -19,12 +18,17 @@ _PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "networkx", "matplotlib", "ms
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def info(as_json: bool) -> None:
+@click.option("--schema", is_flag=True, help="Print the JSON schema of specifications, and nothing else.")
+def info(as_json: bool, schema: bool) -> None:
     """Show versions, and the solvers that can be used."""
+    if schema:
+        from mechdesign.spec.grammar import schema as grammar
+
+        click.echo(json.dumps(grammar(), indent=2, ensure_ascii=False))
+        return
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
-    found = {BLOCK: __version__}
-    found |= {solver.name: _version(solver.package) if solver.installed else "" for solver in solvers.available()}
+    found = {solver.name: _version(solver.package) if solver.installed else "" for solver in solvers.available()}
     # What cvxpy has installed is known to cvxpy only.
     if any(solver.package == "cvxpy" and solver.installed for solver in solvers.available()):
         import cvxpy
@@ -41,8 +45,7 @@ def info(as_json: bool) -> None:
         shown.add_row(name, number or "not installed")
     console.print(shown)
     console.print()
-    packages = {BLOCK: "mechdesign"}
-    packages |= {solver.name: solver.package for solver in solvers.available()}
+    packages = {solver.name: solver.package for solver in solvers.available()}
     shown = table("solver", "by", "version")
     for name, number in found.items():
         shown.add_row(name, packages.get(name, "cvxpy"), number or "not installed")
@@ -51,6 +54,8 @@ def info(as_json: bool) -> None:
 
 
 def _version(package: str) -> str:
+    if package == "mechdesign":
+        return __version__
     try:
         return version(package)
     except PackageNotFoundError:

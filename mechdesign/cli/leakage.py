@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -11,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import output, table
-from mechdesign.cli.correlations import check_figure, loss_of, save_figure
+from mechdesign.cli.console import output, show_next, table
+from mechdesign.cli.correlations import check_figure, loss_of
+from mechdesign.cli.specified import example_for, example_option
 from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
+from mechdesign.spec.examples import on_disk
 
 __all__ = ["leakage"]
 
+# What the example is shown with, unless something else is asked for.
+_EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
 _FILE = click.Path(path_type=Path)
 _MEANINGS = {
     "largest": "the most that one release leaks",
@@ -28,6 +33,7 @@ _MEANINGS = {
 
 @click.command()
 @click.argument("backward", metavar="[P.csv]", required=False, type=_FILE)
+@example_option("leakage")
 @click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now).")
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
 @click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases.")
@@ -38,6 +44,7 @@ _MEANINGS = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def leakage(
     backward: Path | None,
+    example: str | None,
     forward: Path | None,
     epsilon: float | None,
     steps: int | None,
@@ -53,8 +60,13 @@ def leakage(
     a sparse .npz of SciPy. Leave it out, and give --forward, for an adversary who knows only how data go on. Releases
     are counted from 0.
     """
-    if backward is None and forward is None:
-        raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both")
+    if example is not None and backward is not None:
+        raise click.UsageError("give P.csv or --example NAME, not both")
+    if example is not None and budget_file is None:
+        epsilon = _EXAMPLE_EPSILON if epsilon is None else epsilon
+        steps = _EXAMPLE_STEPS if steps is None else steps
+    elif example is None and backward is None and forward is None:
+        raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both; or --example NAME")
     budgets = _budgets(epsilon, steps, budget_file)
     check_figure(plot)
     for path in (plot, target):
@@ -63,7 +75,8 @@ def leakage(
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage import composition, recursion
 
-    before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
+    with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
+        before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
     columns = {
         "epsilon": budgets,
         "backward": recursion.backward(budgets, before),
@@ -80,6 +93,7 @@ def leakage(
         _write_table(target, columns)
     if plot is not None:
         from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
 
         save_figure(plots.leakage(budgets, before, after), plot)
     if as_json:
@@ -94,6 +108,17 @@ def leakage(
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
         shown.add_row(meaning, f"{value:.6g}" if math.isfinite(value) else "no bound")
     output().print(shown)
+    if example is not None:
+        show_next(_next(example))
+
+
+def _next(example: str) -> dict[str, str]:
+    return {
+        f"mechdesign leakage --example {example} --plot leakage.svg": "a picture of it",
+        f"mechdesign examples {example} > P.csv": "your own: change it, then",
+        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "what its releases leak, and",
+        "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which none leaks more than 1",
+    }
 
 
 def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> NDArray[np.float64]:

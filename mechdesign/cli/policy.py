@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Iterable
@@ -13,27 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import output, progress, say_note, table
-from mechdesign.cli.correlations import check_figure, save_figure
-from mechdesign.cli.solving import possible
+from mechdesign.cli.console import output, progress, say_note, show_next, table
+from mechdesign.cli.correlations import check_figure
+from mechdesign.cli.specified import example_option, specified
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
+from mechdesign.policy.files import EDGES, FACTS, PICTURE
 from mechdesign.solvers.contract import Progress
-from mechdesign.spec import specification as spec
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from mechdesign.geometry.hull import SensitivityHull
     from mechdesign.model.domain import Domain
     from mechdesign.policy.overview import Geometry, Overview
     from mechdesign.spec.policy import Policy
 
 __all__ = ["policy"]
-
-FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
 _FILE = click.Path(path_type=Path)
 _SIZES = {1: "length", 2: "area"}
@@ -42,7 +35,8 @@ _MOST_NAMES = 12
 
 
 @click.command()
-@click.argument("specification", metavar="SPEC.toml", type=_FILE)
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
+@example_option("policy")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", type=_FILE,
     help=f"Write {FACTS}, {EDGES} (the repaired graph, for edges_csv) and {PICTURE} into a folder.",
@@ -50,7 +44,14 @@ _MOST_NAMES = 12
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
 @click.option("--repair/--no-repair", default=True, help="Find the edges that protect whom nothing hides, or do not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def policy(specification: Path, directory: Path | None, plot: Path | None, repair: bool, as_json: bool) -> None:
+def policy(
+    specification: Path | None,
+    example: str | None,
+    directory: Path | None,
+    plot: Path | None,
+    repair: bool,
+    as_json: bool,
+) -> None:
     """Show what a policy graph says: who is exposed, which noise it needs, and which edges would repair it.
 
     The graph is that of all [[privacy]] tables of kind "graph". The [policy] table says which secrets are possible,
@@ -60,16 +61,18 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, repai
     for folder in (directory, None if plot is None else plot.parent):
         if folder is not None:
             check_writable(folder)
-    given = spec.read(specification)
+    given = specified(specification, example, "policy")
     problem, asked = next(given.problems()), given.policy
     assert problem.secrets is not None
     for note in given.notes:
         say_note(note)
     # Imported late: wrong input is refused at once.
-    from mechdesign.policy.overview import overview
+    from mechdesign.policy.files import picture, write_overview
+    from mechdesign.report.figures import save_figure
     from mechdesign.report.policy import can_draw
 
-    if plot is not None and not can_draw(problem.secrets):
+    drawable = can_draw(problem.secrets)
+    if plot is not None and not drawable:
         raise InputError(
             "--plot",
             "has nothing to draw on",
@@ -79,66 +82,31 @@ def policy(specification: Path, directory: Path | None, plot: Path | None, repai
         )
     started = time.perf_counter()
     with progress() as live:
-        if live is not None:
-            live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
-        settings = asked.settings
-        support = possible(settings, problem.prior)
-        method = settings.repair if repair else None
-        found = overview(asked.graph, problem.secrets, support, settings.hull, method)
-        if live is not None and (plot or directory):
+        live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
+        found = given.overview(repair)
+        if plot or directory:
             live(Progress("drawing", time.perf_counter() - started))
-        drawn = _picture(problem.secrets, found) if can_draw(problem.secrets) and (plot or directory) else None
+        drawn = picture(problem.secrets, found) if drawable and (plot or directory) else None
     facts = {"title": given.title, "epsilon": exact_text(asked.epsilon), **found.to_json()}
     if plot is not None and drawn is not None:
         save_figure(drawn, plot)
     if directory is not None:
-        _write(directory, problem.secrets, found, facts, drawn)
+        write_overview(directory, problem.secrets, found, facts, drawn)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
-    else:
-        _show(given.title, problem.secrets, asked, found)
-        if directory is not None:
-            names = [name for name in (FACTS, EDGES, PICTURE) if name != PICTURE or drawn is not None]
-            output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
-
-
-def _picture(domain: Domain, found: Overview) -> Figure:
-    """Return the picture of a policy graph on the map of its secrets."""
-    from mechdesign.graphs.check import edge_array
-    from mechdesign.report.policy import Shown, policy_picture
-
-    shape = found.geometry
-    assert shape is not None
-    repaired = shape.repair
-    shown = Shown(
-        excluded=found.excluded.tolist(),
-        alone=found.isolated.tolist(),
-        exposed=shape.exposed[shape.judged].tolist(),
-        added=() if repaired is None else repaired.added,
-        hull=shape.body.vertices,
-        hull_after=None if repaired is None else repaired.hull_after.vertices,
-    )
-    return policy_picture(domain, edge_array(found.graph), shown)
-
-
-def _write(directory: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
-    # specification may name, are replaced at once.
-    for name in (FACTS, PICTURE):
-        (directory / name).unlink(missing_ok=True)
-    graph = found.graph
-    if found.geometry is not None and found.geometry.repair is not None:
-        graph = found.geometry.repair.graph
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["source", "target", "added"])
-    for i, j in sorted(sorted(edge) for edge in graph.edges):
-        rows.writerow([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
-    write_file(directory / EDGES, [text.getvalue().encode()])
-    if drawn is not None:
-        save_figure(drawn, directory / PICTURE)
-    write_file(directory / FACTS, [json.dumps(facts, indent=2).encode()])
+        return
+    _show(given.title, problem.secrets, asked, found)
+    if directory is not None:
+        names = [name for name in (FACTS, EDGES, PICTURE) if name != PICTURE or drawn is not None]
+        output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
+    if example is not None:
+        show_next(
+            {
+                f"mechdesign policy --example {example} --plot graph.png": "a picture of the graph",
+                f"mechdesign design --example {example}": "the least-cost channel under it",
+                f"mechdesign examples {example} > my.toml": "your own: change it, then `mechdesign policy my.toml`",
+            }
+        )
 
 
 def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -11,17 +12,16 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text, printed, text_up
-from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, table
-from mechdesign.cli.preparing import check_private, prepared_trace, step_epsilons, step_problem
-from mechdesign.data.states import read_states
+from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, show_next, table
+from mechdesign.cli.specified import example_for, example_option, specified
+from mechdesign.errors import InputError
+from mechdesign.export.files import check_writable
 from mechdesign.solvers.contract import Progress
-from mechdesign.spec import specification as spec
-from mechdesign.spec.policy import ReleaseSettings
+from mechdesign.spec import examples
 
 if TYPE_CHECKING:
-    from mechdesign.cli.releasing import Findings
+    from mechdesign.release.released import ReleasedTrace
 
 __all__ = ["release"]
 
@@ -32,13 +32,14 @@ _SEEDED = (
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
-    "certificate covers them. They are for simulations"
+    "step is proved in exact arithmetic. They are for simulation"
 )
 
 
 @click.command()
-@click.argument("specification", metavar="SPEC.toml", type=_FILE)
-@click.argument("trace", metavar="TRACE.csv", type=_FILE)
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
+@click.argument("trace", metavar="[TRACE.csv]", required=False, type=_FILE)
+@example_option("release")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
@@ -53,8 +54,9 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 def release(
-    specification: Path,
-    trace: Path,
+    specification: Path | None,
+    trace: Path | None,
+    example: str | None,
     directory: Path,
     delimiter: str,
     channels: bool,
@@ -75,63 +77,69 @@ def release(
     adds its ε.
     """
     started = time.perf_counter()
-    given = spec.read(specification)
-    problem, settings = step_problem(given), given.release
-    assert problem.secrets is not None
-    states = read_states(trace, problem.secrets, delimiter)
-    epsilons = step_epsilons(given, len(states))
-    seed = settings.seed if seed is None else seed
-    # Imported late: wrong input is refused at once.
-    from mechdesign.release.files import MANIFEST, check_release_target, manifest, write_release
+    given = specified(specification, example, "release")
+    with contextlib.ExitStack() as opened:
+        if trace is None and example is not None:
+            trace = opened.enter_context(examples.on_disk(example_for(example, "release").trace))
+        if trace is None:
+            raise click.UsageError("give TRACE.csv: the true state of each step")
+        # Imported late: wrong usage is refused at once.
+        from mechdesign.release.files import MANIFEST, check_release_target
+        from mechdesign.spec.releasing import step_problem
 
-    check_release_target(directory, force)
-    if private is not None:
-        check_private(private, directory)
-    prepared = prepared_trace(given, problem, settings, seed)
-    for note in (*given.notes, *settings.notes):
-        say_note(note)
-    for said, warning in ((seed is not None, _SEEDED), (settings.snap is False, _UNSNAPPED)):
-        if said:
-            say_warning(warning, UserWarning, "", 0)
-    from mechdesign.cli.releasing import find, largest_gap, private_files, public_files, run
-
-    with progress() as live:
-        releases, stopped = run(prepared, states, epsilons, str(trace), live)
-        if not releases:
-            raise KeyboardInterrupt
-        if live is not None:
-            live(Progress("adding up and drawing", time.perf_counter() - started))
-        found = find(releases, settings.transition, settings.initial)
-        files = public_files(found)
-        designs = [released.stage.design for released in releases] if channels else []
-        described = manifest(given.title, settings.mechanism, found.composition, seed is not None, files)
-        if stopped and (directory / MANIFEST).exists():
-            # What was finished is not replaced by what was not.
-            directory, private = _apart(directory), None if private is None else _apart(private)
-            check_release_target(directory, force)
-        write_release(directory, files, [each for each in designs if each], None if stopped else described)
+        step_problem(given)
+        settings = given.release_settings
+        check_release_target(directory, force)
         if private is not None:
-            private.mkdir(parents=True, exist_ok=True)
-            for name, content in private_files(found, states).items():
-                write_file(private / name, [content])
+            _check_private(private, directory)
+        states = given.states(trace, delimiter)
+        with progress() as live:
+            for note in (*given.notes, *settings.notes):
+                say_note(note)
+            seeded = seed is not None or settings.seed is not None
+            for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):
+                if said:
+                    say_warning(warning, UserWarning, "", 0)
+            found = given.release(trace, seed=seed, delimiter=delimiter, progress=live)
+            live(Progress("adding up and drawing", time.perf_counter() - started))
+            if not found.finished and (directory / MANIFEST).exists():
+                # What was finished is not replaced by what was not.
+                directory, private = _apart(directory), None if private is None else _apart(private)
+            found.save(directory, channels=channels, force=force)
+            if private is not None:
+                found.save_truth(private, states)
     if as_json:
-        click.echo(json.dumps(described, indent=2))
+        click.echo(json.dumps(found.manifest(), indent=2))
     else:
-        _show(given.title, settings, found, time.perf_counter() - started)
-        output().print(
-            f"files     {directory}: {', '.join(sorted(entry.name for entry in directory.iterdir()))}", soft_wrap=True
-        )
-    if (gap := largest_gap(releases)) > given.solver.tolerance:
+        _show(found, time.perf_counter() - started)
+        names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
+        output().print(f"files     {directory}: {names}", soft_wrap=True)
+        if example is not None and found.finished:
+            show_next(_next(example, directory))
+    if (gap := found.relative_gap) > given.settings.tolerance:
         say_note(
-            f"the gap asked for, {given.solver.tolerance:.3g}, was not reached at every step: the channels are private "
-            f"as certified, and their cost is within {gap:.3g} of the least possible"
+            f"the gap asked for, {given.settings.tolerance:.3g}, was not reached at every step: the channels are "
+            f"private as certified, and their cost is within {gap:.3g} of the least possible"
         )
-    if stopped:
+    if not found.finished:
         say_note(
-            f"stopped after {len(releases)} of {len(states)} steps: {directory} holds them, and no manifest. Whoever "
-            "sees them and another run of the same trace learns from both"
+            f"stopped after {len(found.releases)} of {len(states)} steps: {directory} holds them, and no manifest. "
+            "Whoever sees them and another run of the same trace learns from both"
         )
         click.get_current_context().exit(STOPPED)
+
+
+def _check_private(private: Path, public: Path) -> None:
+    """Raise an error where what shows the truth would lie in the folder that may be published, or around it."""
+    here, there = private.resolve(), public.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise InputError(
+            "--truth",
+            "is, holds or lies in the folder that may be published",
+            value=str(private),
+            bound="a folder apart",
+        )
+    check_writable(private)
 
 
 def _apart(directory: Path) -> Path:
@@ -139,12 +147,12 @@ def _apart(directory: Path) -> Path:
     return Path(f"{directory}-interrupted")
 
 
-def _show(title: str, settings: ReleaseSettings, found: Findings, seconds: float) -> None:
+def _show(found: ReleasedTrace, seconds: float) -> None:
     together = found.composition
     console = output()
-    console.print(Text(title or "Released trace", "bold"))
+    console.print(Text(found.title or "Released trace", "bold"))
     count = together.releases
-    console.print(f"{count} step{'s' * (count != 1)} of {found.domain.size} states, {settings.mechanism}\n")
+    console.print(f"{count} step{'s' * (count != 1)} of {found.domain.size} states, {found.mechanism}\n")
     shown = table("all steps together", "")
     shown.add_row("ε", exact_text(together.epsilon))
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
@@ -154,8 +162,17 @@ def _show(title: str, settings: ReleaseSettings, found: Findings, seconds: float
     for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
         error = found.beliefs.expected_error(found.lengths, which).mean()
         shown.add_row(f"best guess, {name}, is off by", f"{error:.4g}{unit} on average")
-    proofs = [released.certificate for released in found.releases]
-    certified = all(proof is not None and proof.holds for proof in proofs)
-    shown.add_row("every step proved in exact arithmetic", Text("yes", "green") if certified else Text("no", "yellow"))
+    proved = Text("yes", "green") if found.certified else Text("no", "yellow")
+    shown.add_row("every step proved in exact arithmetic", proved)
     console.print(shown)
     console.print(f"\ntime      {seconds:.1f} s")
+
+
+def _next(example: str, directory: Path) -> dict[str, str]:
+    trace = example_for(example, "release").trace
+    return {
+        f"{directory}/map.svg": "what was released, on a map: open it in a browser",
+        f"{directory}/over-time.svg": "how well the states were hidden, step by step",
+        f"mechdesign examples {example} > my.toml": "your own: change it, and the trace, then",
+        f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
+    }

@@ -6,30 +6,19 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import number, output, say_note, table
-from mechdesign.cli.solving import say_gap, solve
-from mechdesign.errors import SolverInterruptedError
-from mechdesign.export.schedule import (
-    SCHEDULE,
-    check_schedule_target,
-    folder_name,
-    remove_schedule,
-    unused_folders,
-    write_schedule,
-)
-from mechdesign.solvers.contract import Status
+from mechdesign.cli.console import number, output, progress, say_gap, say_note, table
+from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, save_designs, unused_folders
 
 if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
     from mechdesign.data.schedule import Schedule
-    from mechdesign.spec.specification import SolverSettings, Specification
+    from mechdesign.spec.specification import Specification
 
 __all__ = ["design_schedule"]
 
@@ -37,7 +26,7 @@ __all__ = ["design_schedule"]
 def design_schedule(
     given: Specification,
     schedule: Schedule,
-    settings: SolverSettings,
+    changed: Mapping[str, Any],
     directory: str,
     force: bool,
     report: bool,
@@ -49,23 +38,14 @@ def design_schedule(
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
     check_schedule_target(directory, schedule, force)
-    problems = given.problems()
-    count = len(schedule.distinct)
+    for note in given.notes:
+        say_note(note)
     certificates: dict[Fraction, Certificate] = {}
-    for epsilon, problem in zip(schedule.distinct, problems, strict=True):
-        if not certificates:
-            for note in given.notes:
-                say_note(note)
-        made = solve(problem, settings, given.policy_settings, f"{len(certificates) + 1} of {count}")
-        if made.status == Status.INTERRUPTED.value:
-            raise SolverInterruptedError(f"stopped in design {len(certificates) + 1} of {count}; those before it stand")
-        if not certificates:
-            remove_schedule(directory)
-        folder = folder_name(epsilon)
-        made.save(str(Path(directory) / folder), report=report)
-        say_gap(made, settings, f"{folder}: ")
-        certificates[epsilon] = made.certificate
-    write_schedule(directory, schedule)
+    with progress() as live:
+        designs = given.designs(**changed, progress=live)
+        for epsilon, made in save_designs(directory, schedule, designs, report=report, force=force):
+            say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
+            certificates[epsilon] = made.certificate
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")

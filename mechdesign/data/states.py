@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,13 @@ from mechdesign.data.traces import interval
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 
-__all__ = ["index_of", "read_states"]
+__all__ = ["States", "as_states", "index_of", "read_states"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
+"""The true states of a trace: a file, columns by name, or one state, or place, after the other."""
+
 _Locate = Callable[[str, list[float]], int]
 
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
@@ -26,6 +30,31 @@ _FORMS = (
     "a state a line (an index or a label), or a header line with the column state, the columns x and y, or latitude "
     "and longitude"
 )
+
+
+def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
+    """Return the state of each step, int64 of shape (steps,): indices into `domain`.
+
+    Args:
+        trace: A file, see `read_states`; indices or labels; places, an array (steps, 2) of x and y in the unit of the
+            domain; or a mapping with the columns that a file may have.
+        domain: The states.
+        delimiter: The character between columns of a file.
+
+    Raises:
+        InputError: A state is not known, or a place is outside the grid; the path names the step.
+    """
+    if isinstance(trace, str | os.PathLike):
+        return read_states(trace, domain, delimiter)
+    form, rows = _given(trace)
+    if not rows:
+        raise InputError("trace", "holds no steps", bound="at least one state")
+    named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
+    if form == "state":
+        places = {label: index for index, label in enumerate(domain.labels)}
+        return np.array([index_of(_name(row[0]), places, path) for path, row in named], dtype=np.int64)
+    locate = _locator(domain, form, "trace")
+    return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
 
 def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = ",") -> Integers:
@@ -74,6 +103,37 @@ def index_of(name: int | str, places: Mapping[str, int], path: str) -> int:
     if not 0 <= index < len(places):
         raise InputError(path, "is not a secret", value=name, bound=f"a label, or an index from 0 to {len(places) - 1}")
     return index
+
+
+def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
+    """Return how states are given, and what is given of each step."""
+    if isinstance(trace, Mapping):
+        form, places = _columns([str(name).strip().lower() for name in trace])
+        if not form:
+            bound = "the column state, the columns x and y, or latitude and longitude"
+            raise InputError("trace", "names no states", value=list(trace), bound=bound)
+        every = list(trace.values())
+        lengths = [len(every[place]) for place in places]
+        if len(set(lengths)) != 1:
+            raise InputError("trace", "has columns of different lengths", value=lengths)
+        return form, [list(row) for row in zip(*(every[place] for place in places), strict=True)]
+    rows: list[list[object]] = []
+    for each in trace:
+        rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))  # type: ignore[arg-type]
+    return ("state" if all(len(row) == 1 for row in rows) else "plane"), rows
+
+
+def _name(state: object) -> int | str:
+    """Return a state as `index_of` takes it: an index, or a label."""
+    if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
+        return int(state)
+    return str(state)
+
+
+def _place(row: Sequence[object], path: str) -> list[float]:
+    if len(row) != 2:
+        raise InputError(path, "is not a place", value=list(row), bound="two coordinates")
+    return [_finite(str(value), path) for value in row]
 
 
 def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:

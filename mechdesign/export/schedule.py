@@ -8,8 +8,10 @@ of one run.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
@@ -17,11 +19,50 @@ from mechdesign.data.schedule import Schedule
 from mechdesign.errors import ExportError
 from mechdesign.export.files import check_folder, check_target
 
-__all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "remove_schedule", "unused_folders", "write_schedule"]
+__all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "save_designs", "unused_folders"]
 
 SCHEDULE = "schedule.csv"
 
 _PREFIX = "epsilon-"
+
+
+class Saved(Protocol):
+    """A design: what can be saved into a folder."""
+
+    def save(self, directory: Path, report: bool = True) -> None:
+        """Write the files of the design."""
+
+
+AnyDesign = TypeVar("AnyDesign", bound=Saved)
+
+
+def save_designs(
+    directory: str | os.PathLike[str],
+    schedule: Schedule,
+    designs: Iterable[tuple[Fraction, AnyDesign]],
+    *,
+    report: bool = True,
+    force: bool = False,
+) -> Iterator[tuple[Fraction, AnyDesign]]:
+    """Write each design when it is made, and the schedule last; yield each ε with its design when it is written.
+
+    Args:
+        directory: A folder; an older schedule in it goes when the first design of the new one is written.
+        schedule: Which release uses which ε.
+        designs: The distinct ε in their order, with their designs; such as `mechdesign.spec.Specification.designs`.
+        report: Write a report of each design.
+        force: Write into a folder that holds other files, beside them.
+
+    Raises:
+        ExportError: The files may not, or cannot, be written; before the first design is asked for, where possible.
+    """
+    check_schedule_target(directory, schedule, force)
+    for number, (epsilon, design) in enumerate(designs):
+        if not number:
+            _remove_schedule(directory)
+        design.save(Path(directory) / folder_name(epsilon), report=report)
+        yield epsilon, design
+    _write_schedule(directory, schedule)
 
 
 def folder_name(epsilon: Fraction) -> str:
@@ -40,7 +81,7 @@ def check_schedule_target(directory: str | os.PathLike[str], schedule: Schedule,
         check_target(folder / folder_name(epsilon), force)
 
 
-def remove_schedule(directory: str | os.PathLike[str]) -> None:
+def _remove_schedule(directory: str | os.PathLike[str]) -> None:
     """Remove an older ``schedule.csv`` before its folders are replaced; raise `ExportError` when that fails."""
     path = Path(directory) / SCHEDULE
     try:
@@ -49,7 +90,7 @@ def remove_schedule(directory: str | os.PathLike[str]) -> None:
         raise ExportError(f"{path} cannot be replaced: {error.strerror or error}") from error
 
 
-def write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> None:
+def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> None:
     """Write ``schedule.csv``, when all folders are there; raise `ExportError` when that fails."""
     lines = ["step,epsilon,folder"]
     for step, epsilon in enumerate(schedule.epsilons):

@@ -1,30 +1,26 @@
-"""The sensitivity hull K of a policy graph: the convex body to which the noise is fitted.
+"""The sensitivity hull K: the convex body to which the noise of a K-norm mechanism is fitted.
 
-K = conv{±(f(s_i) − f(s_j)) : edges s_i s_j} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition
-8), symmetric about the origin, of any affine dimension. All floats carry rounding, and the differences of equal offsets
-on a grid differ in their last bits. Therefore one relative tolerance, `TOLERANCE`, is stated and used throughout: a
-generator that is that close to the span of the others, relative to the longest one, counts as inside it, and `contains`
-accepts K-norms up to 1 + `TOLERANCE`.
+K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition 8), symmetric
+about the origin, of any affine dimension; `mechdesign.graphs.hulls` takes the differences from a policy graph. All
+floats carry rounding, and the differences of equal offsets on a grid differ in their last bits. Therefore one relative
+tolerance, `TOLERANCE`, is stated and used throughout: a generator that close to the span of the others, relative to the
+longest one, counts as inside it, and `contains` accepts K-norms up to 1 + `TOLERANCE`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
-from mechdesign.graphs.check import check_graph, edge_array
-from mechdesign.graphs.constraint import components, membership
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 
-__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "component_hulls", "sensitivity_hull"]
+__all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "hull_of"]
 
 # Within these magnitudes no product of up to three lengths overflows.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -35,7 +31,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SensitivityHull:
-    """A convex body symmetric about the origin of R^d; build it with `sensitivity_hull` or `SensitivityHull.of`.
+    """A convex body symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
 
     Attributes, all arrays float64 and read-only, with r the affine dimension:
         vertices: (k, d), the second half the negatives of the first; counter-clockwise where r = 2 (as seen in the
@@ -61,7 +57,7 @@ class SensitivityHull:
         generators = as_floats(differences, "differences", "(m, d)")
         if generators.shape[1] == 0:
             raise InputError("differences", "have no coordinates", value=generators.shape, bound="d >= 1")
-        return _build(_in_range(generators, "differences"))
+        return hull_of(_in_range(generators, "differences"))
 
     def __repr__(self) -> str:
         """Say what it is, without the arrays."""
@@ -161,41 +157,6 @@ class SensitivityHull:
         return off
 
 
-def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull:
-    """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
-
-    `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `g` are indices into
-    them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
-    """
-    places = as_points(points)
-    check_graph(g, len(places))
-    edges = edge_array(g)
-    return _build(places[edges[:, 0]] - places[edges[:, 1]])
-
-
-def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[SensitivityHull]:
-    """Return the sensitivity hull of each connected component (PGLP, Definition 8), in the order of `components(g)`.
-
-    Components whose differences are the same to the bit share one object; nodes without edges share K = {0}.
-    """
-    places = as_points(points)
-    check_graph(g, len(places))
-    parts, edges = components(g), edge_array(g)
-    owner = membership(parts, len(places))[edges[:, 0]]
-    order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(len(parts) + 1))
-    differences = upright((places[edges[:, 0]] - places[edges[:, 1]])[order])
-    known: dict[bytes, SensitivityHull] = {}
-    hulls = []
-    for first, last in itertools.pairwise(starts.tolist()):
-        distinct = np.unique(differences[first:last], axis=0)
-        key = distinct.tobytes()
-        if key not in known:
-            known[key] = _build(distinct)
-        hulls.append(known[key])
-    return hulls
-
-
 def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
     """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else."""
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
@@ -223,7 +184,8 @@ def _in_range(array: Floats, path: str) -> Floats:
     return array
 
 
-def _build(differences: Floats) -> SensitivityHull:
+def hull_of(differences: Floats) -> SensitivityHull:
+    """Return the hull of ±each row of `differences` (m, d), which are checked already."""
     generators = np.unique(upright(differences[differences.any(axis=1)]), axis=0)
     if len(generators) == 0:
         none = np.zeros((0, differences.shape[1]))

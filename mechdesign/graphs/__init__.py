@@ -1,1 +1,64 @@
-"""Policy graphs: builders, constrained domains, who is exposed, and repair."""
+"""Policy graphs: which secrets must not be told apart, on a map or in a table.
+
+Builders return plain networkx graphs on the numbers of the secrets; `constrain` keeps what is left when only some are
+possible; `sensitivity_hull` is the body that K-norm noise is fitted to; `exposed` tells who is left unprotected, and
+`repair` adds the edges that are missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mechdesign.graphs.builders import attribute as attribute
+    from mechdesign.graphs.builders import blocks as blocks
+    from mechdesign.graphs.builders import categories as categories
+    from mechdesign.graphs.builders import complete as complete
+    from mechdesign.graphs.builders import from_edges as from_edges
+    from mechdesign.graphs.builders import line as line
+    from mechdesign.graphs.builders import neighbours8 as neighbours8
+    from mechdesign.graphs.builders import threshold as threshold
+    from mechdesign.graphs.builders import transitions as transitions
+    from mechdesign.graphs.builders import union as union
+    from mechdesign.graphs.constraint import components as components
+    from mechdesign.graphs.constraint import constrain as constrain
+    from mechdesign.graphs.constraint import delta_set as delta_set
+    from mechdesign.graphs.constraint import disconnected as disconnected
+    from mechdesign.graphs.constraint import excluded as excluded
+    from mechdesign.graphs.constraint import hop_distance as hop_distance
+    from mechdesign.graphs.constraint import isolated as isolated
+    from mechdesign.graphs.exposure import degree_of_protection as degree_of_protection
+    from mechdesign.graphs.exposure import exposed as exposed
+    from mechdesign.graphs.exposure import protectable as protectable
+    from mechdesign.graphs.exposure import protected_pairs as protected_pairs
+    from mechdesign.graphs.hulls import component_hulls as component_hulls
+    from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
+    from mechdesign.graphs.repairs import Repair as Repair
+    from mechdesign.graphs.repairs import repair as repair
+
+_VALUES = {
+    "builders": (
+        "attribute", "blocks", "categories", "complete", "from_edges", "line", "neighbours8", "threshold",
+        "transitions", "union",
+    ),
+    "constraint": ("components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated"),
+    "exposure": ("degree_of_protection", "exposed", "protectable", "protected_pairs"),
+    "hulls": ("component_hulls", "sensitivity_hull"),
+    "repairs": ("Repair", "repair"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _VALUES.items() for name in names}
+
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from mechdesign.errors import InputError
-from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points, component_hulls, sensitivity_hull
+from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.constraint import components, isolated
+from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_integer
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points, sensitivity_hull
+from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.mechanisms.released import Released, released
+from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs.released import Released, released
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_indices
 

@@ -4,8 +4,8 @@ After Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Contin
 Correlations (2019). `LossFunction` is exact for every α; `backward`, `forward` and `temporal` give the leakage of each
 release, `supremum` what it tends to, `constant_budget` and `allocate_budget` the budgets that bound it, `window` and
 `guarantees` what several releases leak together, and `Accountant` keeps a running system within its promise. The
-algorithms of the paper, `algorithm1` to `algorithm8`, and `fractional` are independent checks. Figures are in
-`mechdesign.leakage.plots`.
+algorithms of the paper are in `mechdesign.leakage.cao2019`, where they serve with `fractional` as independent checks.
+Figures are in `mechdesign.leakage.plots`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ from mechdesign.leakage.composition import Guarantees, guarantees, window, windo
 from mechdesign.leakage.correlation import Candidates, Varying
 from mechdesign.leakage.estimate import Correlations, correlations_from_traces, smooth
 from mechdesign.leakage.loss import LossFunction, Pieces
-from mechdesign.leakage.oracle import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5, algorithm6
-from mechdesign.leakage.oracle_budgets import algorithm7, algorithm8
 from mechdesign.leakage.population import User, UsersLeakage, users
 from mechdesign.leakage.recursion import backward, forward, supremum, temporal
 from mechdesign.leakage.row_pair import fractional, row_pair_program
 from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
 
 if TYPE_CHECKING:
+    from mechdesign.leakage import cao2019 as cao2019
     from mechdesign.leakage import plots as plots
+    from mechdesign.leakage.cao2019 import algorithm1 as algorithm1
+    from mechdesign.leakage.cao2019 import algorithm2 as algorithm2
+    from mechdesign.leakage.cao2019 import algorithm3 as algorithm3
+    from mechdesign.leakage.cao2019 import algorithm4 as algorithm4
+    from mechdesign.leakage.cao2019 import algorithm5 as algorithm5
+    from mechdesign.leakage.cao2019 import algorithm6 as algorithm6
+    from mechdesign.leakage.cao2019 import algorithm7 as algorithm7
+    from mechdesign.leakage.cao2019 import algorithm8 as algorithm8
 
 __all__ = [
     "Accountant",
@@ -53,6 +60,7 @@ __all__ = [
     "algorithm8",
     "allocate_budget",
     "backward",
+    "cao2019",
     "constant_budget",
     "correlations_from_traces",
     "forward",
@@ -72,7 +80,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Matplotlib takes a second to load.
-    if name == "plots":
-        return importlib.import_module("mechdesign.leakage.plots")
+    # Matplotlib takes a second to load; the paper's algorithms are for checks.
+    if name in ("cao2019", "plots"):
+        return importlib.import_module(f"mechdesign.leakage.{name}")
+    if name in __all__:
+        value: object = getattr(importlib.import_module("mechdesign.leakage.cao2019"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

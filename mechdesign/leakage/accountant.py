@@ -7,9 +7,10 @@ from os import PathLike
 
 import numpy as np
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import InputError
 from mechdesign.leakage.accountant_file import read_state, write_state
-from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative, as_target
@@ -25,7 +26,8 @@ class Accountant:
     earlier ones through the forward correlation, so that each is judged by what all of them would leak after it. The
     promise covers the releases made so far: whatever comes later has to pass here too. With `on_excess` "refuse" a
     release that breaks the promise raises `LeakageExceededError` and is not recorded; with "warn" it is recorded, with
-    a `BudgetWarning`.
+    a `BudgetWarning`. A `ledger` also records every budget ε, which add up to what the whole sequence leaks (user-level
+    privacy, Theorem 3), and refuses beyond its own budget; it is a file of its own, which `save` leaves alone.
 
     >>> accountant = Accountant(1.0, backward=[[0.8, 0.2], [0.2, 0.8]])
     >>> round(accountant.release(0.5), 6)
@@ -37,13 +39,22 @@ class Accountant:
     """
 
     def __init__(
-        self, alpha: float, backward: Correlation = None, forward: Correlation = None, on_excess: str = "refuse"
+        self,
+        alpha: float,
+        backward: Correlation = None,
+        forward: Correlation = None,
+        on_excess: str = "refuse",
+        ledger: Ledger | None = None,
     ) -> None:
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+        self._ledger = ledger
         self._alpha = as_target(alpha)
         if on_excess not in ("refuse", "warn"):
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         self._on_excess = on_excess
         self._losses = (candidate_functions(backward, "backward"), candidate_functions(forward, "forward"))
+        require_same_states(*self._losses)
         self._epsilons: list[float] = []
         # For each candidate, the leakage of every release so far.
         self._before: list[list[float]] = [[] for _ in self._losses[0]]
@@ -86,7 +97,8 @@ class Accountant:
     def release(self, epsilon: float) -> float:
         """Record a release with budget `epsilon` and return what it leaks by itself and through the past.
 
-        Raises `LeakageExceededError`, recording nothing, when some release would leak more than α.
+        Raises `LeakageExceededError`, recording nothing, when some release would leak more than α, and
+        `BudgetExceededError` when the ledger's budget would be passed.
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         before, after = self._extended(epsilon)
@@ -97,6 +109,8 @@ class Accountant:
                 raise LeakageExceededError(worst, float(total[worst]), self._alpha, self._remedy(epsilon))
             message = f"release {worst} now leaks {total[worst]:.6g}, more than the promised {self._alpha:.6g}"
             warnings.warn(message, BudgetWarning, stacklevel=2)
+        if self._ledger is not None and epsilon > 0:
+            self._ledger.spend(f"release {len(self)} of a sequence", "any two values at that time", epsilon=epsilon)
         self._before, self._after = before, after
         self._epsilons.append(epsilon)
         return float(total[-1])

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
@@ -77,7 +77,9 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
 
 
 def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
-    return candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+    require_same_states(*both)
+    return both
 
 
 def _identity(losses: _Losses) -> bool:

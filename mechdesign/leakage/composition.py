@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
-from mechdesign.leakage.recursion import backward as backward_leakage
-from mechdesign.leakage.recursion import forward as forward_leakage
+from mechdesign.leakage.recursion import both_ways
 from mechdesign.validation import as_budgets, as_integer
 
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
@@ -50,7 +49,7 @@ def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forwa
 
 def _windows(budgets: Floats, start: ArrayLike, further: int, backward: Correlation, forward: Correlation) -> Floats:
     first = np.asarray(start)
-    before, after = backward_leakage(budgets, backward), forward_leakage(budgets, forward)
+    before, after = both_ways(budgets, backward, forward)
     if further == 0:
         return np.asarray(before[first] + (after[first] - budgets[first]))
     between = [math.fsum(budgets[at + 1 : at + further]) for at in np.atleast_1d(first).tolist()]

@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 from mechdesign.errors import InputError
 from mechdesign.leakage.loss import LossFunction
 
-__all__ = ["Candidates", "Correlation", "Varying", "as_loss", "candidate_functions", "step_functions"]
+__all__ = [
+    "Candidates",
+    "Correlation",
+    "Varying",
+    "as_loss",
+    "candidate_functions",
+    "require_same_states",
+    "step_functions",
+]
 
 # A matrix (array, MarkovChain or SciPy sparse), a LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any
@@ -94,6 +102,24 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
                 remedy="give Candidates of the matrices that may occur: what holds for them holds in any order",
             )
     return [as_loss(option, path) for option in options]
+
+
+def require_same_states(backward: Iterable[LossFunction | None], forward: Iterable[LossFunction | None]) -> None:
+    """Raise `InputError` unless all correlations, of whatever direction, are about the same number of states."""
+    known: tuple[str, int] | None = None
+    for path, functions in (("backward", backward), ("forward", forward)):
+        for loss in functions:
+            if loss is None:
+                continue
+            if known is not None and loss.n != known[1]:
+                raise InputError(
+                    path,
+                    "is about another number of states",
+                    value=loss.n,
+                    bound=f"{known[1]}, as in {known[0]}",
+                    remedy="give correlations of the same chain",
+                )
+            known = path, loss.n
 
 
 def _functions(steps: Iterable[Any], path: str) -> tuple[LossFunction | None, ...]:

@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
+from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.oracle import algorithm2
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal

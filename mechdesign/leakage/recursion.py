@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
+from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states, step_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative
 from mechdesign.validation import as_budgets
 
-__all__ = ["backward", "forward", "supremum", "temporal"]
+__all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
 
 
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
@@ -24,7 +26,8 @@ def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     >>> backward([0.1, 0.1, 0.1], [[0.8, 0.2], [0.0, 1.0]]).round(4).tolist()
     [0.1, 0.1808, 0.2471]
     """
-    return _worst(as_budgets(epsilons), P, "backward")
+    budgets = as_budgets(epsilons)
+    return _worst(budgets, step_functions(P, len(budgets), "backward"), "backward")
 
 
 def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
@@ -32,7 +35,8 @@ def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
 
     Equation (15). `P` is Pr(next state | state now), in any form that `backward` takes.
     """
-    return _worst(as_budgets(epsilons), P, "forward")
+    budgets = as_budgets(epsilons)
+    return _worst(budgets, step_functions(P, len(budgets), "forward"), "forward")
 
 
 def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Floats:
@@ -44,7 +48,7 @@ def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correla
     [0.1, 0.2]
     """
     budgets = as_budgets(epsilons)
-    before, after = _worst(budgets, backward, "backward"), _worst(budgets, forward, "forward")
+    before, after = both_ways(budgets, backward, forward)
     # FPL − ε first: without forward correlation it is zero, and TPL is BPL to the last bit.
     leakage: Floats = before + (after - budgets)
     return leakage
@@ -57,15 +61,22 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
     """
     epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
-    for correlation, path in ((backward, "backward"), (forward, "forward")):
-        functions = candidate_functions(correlation, path)
+    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+    require_same_states(*both)
+    for functions in both:
         total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
     return total - epsilon
 
 
-def _worst(budgets: Floats, correlation: Correlation, path: str) -> Floats:
+def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[Floats, Floats]:
+    """Return BPL and FPL of every release, each of shape (T,), for correlations of the same chain."""
+    chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
+    require_same_states(*(itertools.chain.from_iterable(each) for each in chains))
+    return _worst(budgets, chains[0], "backward"), _worst(budgets, chains[1], "forward")
+
+
+def _worst(budgets: Floats, chains: list[list[LossFunction | None]], path: str) -> Floats:
     """Return the largest leakage over all candidates at every release; forward ones run from the last release on."""
-    chains = step_functions(correlation, len(budgets), path)
     if path == "forward":
         chains = [chain[::-1] for chain in chains]
         series = [_accumulated(budgets[::-1], chain)[::-1] for chain in chains]

@@ -71,7 +71,7 @@ def fractional(
     0.569445
     """
     program = row_pair_program(q, d, alpha)
-    found = solve_fractional(program, method, solver, options or Options(tolerance=_TIGHT))
+    found = solve_fractional(program, method, solver, options or Options(feasibility=_TIGHT))
     return math.log(found.value)
 
 

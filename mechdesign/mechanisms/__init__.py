@@ -1,1 +1,53 @@
-"""Mechanisms that add noise: density, exact sampling, and their exact channels."""
+"""Mechanisms other than the optimal channel: a law, exact sampling, and an exact channel for each.
+
+Under a policy graph: K-norm noise (`PlanarIsotropic`, `Laplace`), `Exponential`, `Geometric` and `RandomisedResponse`.
+`available` lists those that a specification may name, `register` adds another one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.exponential import Exponential as Exponential
+    from mechdesign.mechanisms.finite import FiniteMechanism as FiniteMechanism
+    from mechdesign.mechanisms.geometric import Geometric as Geometric
+    from mechdesign.mechanisms.knorm import KNormMechanism as KNormMechanism
+    from mechdesign.mechanisms.laplace import Laplace as Laplace
+    from mechdesign.mechanisms.mechanism import Mechanism as Mechanism
+    from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic as PlanarIsotropic
+    from mechdesign.mechanisms.randomised_response import RandomisedResponse as RandomisedResponse
+    from mechdesign.mechanisms.registry import MechanismKind as MechanismKind
+    from mechdesign.mechanisms.registry import available as available
+    from mechdesign.mechanisms.registry import find as find
+    from mechdesign.mechanisms.registry import register as register
+
+_VALUES = {
+    "Exponential": "exponential",
+    "FiniteMechanism": "finite",
+    "Geometric": "geometric",
+    "KNormMechanism": "knorm",
+    "Laplace": "laplace",
+    "Mechanism": "mechanism",
+    "MechanismKind": "registry",
+    "PlanarIsotropic": "planar_isotropic",
+    "RandomisedResponse": "randomised_response",
+    "available": "registry",
+    "find": "registry",
+    "register": "registry",
+}
+
+__all__ = [*_VALUES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _VALUES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_VALUES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

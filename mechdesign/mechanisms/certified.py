@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,40 +30,41 @@ _LARGEST_SHARE = 1e-6
 
 def certified_numerators(
     masses: Callable[[float], Floats],
-    epsilon: Fraction,
-    edges: Integers,
+    bound: PairBound,
     observables: int,
     filled: NDArray[np.bool_] | None = None,
 ) -> Integers:
-    """Return numerators (n, m) over 2**62 with N[s,o] <= e^ε N[t,o] for both directions of all `edges` (k, 2), exactly.
+    """Return numerators (n, m) over 2**62 that keep `bound` exactly: N[s,o] <= e^{ε w} N[t,o] for its pairs (s, t).
 
     `masses(ε)` (n, m) are exact up to rounding, which two corrections pay for. Relative errors: masses are taken at an
     ε' below ε, by some 1e-12. Whole numbers: a constant c is added to each entry of a column that a connected set of
-    rows uses, and P_s <= e^ε P_t gives N_s <= e^ε N_t for numbers N at most 1 above and 2 below P + c, as
-    c >= (2 e^ε + 1) / (e^ε - 1). Rows that are `filled` (n,) use all columns, also where their masses are too small for
-    a float. Both are proposals: that the bound holds is decided in exact arithmetic.
+    rows uses, and P_s <= g P_t gives N_s <= g N_t for numbers N at most 1 above and 2 below P + c, as
+    c >= (2 g + 1) / (g - 1), with g = e^{ε w} for the least positive w. Rows that are `filled` (n,) use all columns,
+    also where their masses are too small for a float. Both are proposals: that the bound holds is decided in exact
+    arithmetic.
 
     Raises InputError where ε is so small that c would show, and CertificateError if no proposal holds.
     """
-    nominal = float(epsilon)
+    nominal = float(bound.epsilon)
+    shortest = float(bound.weights.min(initial=1.0, where=bound.weights > 0))
     least = 3 * observables / (_LARGEST_SHARE * 2.0**EXPONENT)
-    if nominal < least:
+    if nominal * shortest < least:
         raise InputError(
             "epsilon",
             f"is too small for a channel of whole numbers over 2**{EXPONENT} with {observables} observables",
-            value=nominal,
+            value=nominal * shortest,
             bound=f"at least {least:.1e}",
             remedy="draw coordinates with sample",
         )
-    constant = 2 + math.ceil(3 / math.expm1(min(nominal, 700.0)))
+    constant = 2 + math.ceil(3 / math.expm1(min(nominal * shortest, 700.0)))
     gap = _LEAST_GAP * (1 + nominal)
     violation = None
     for _ in range(_TRIES):
         rows = masses(nominal - min(gap, nominal / 4))
         numerators = _numerators(
-            rows, constant, edges, np.zeros(len(rows), dtype=np.bool_) if filled is None else filled
+            rows, constant, bound, np.zeros(len(rows), dtype=np.bool_) if filled is None else filled
         )
-        violation = check(numerators, EXPONENT, PairBound.graph(epsilon, len(rows), edges))
+        violation = check(numerators, EXPONENT, bound)
         if violation is None:
             return numerators
         gap *= 16
@@ -72,13 +72,13 @@ def certified_numerators(
     raise CertificateError(f"the masses cannot be rounded to a channel: {violation.sentence}", violation.pair)
 
 
-def _numerators(rows: Floats, constant: int, edges: Integers, filled: NDArray[np.bool_]) -> Integers:
+def _numerators(rows: Floats, constant: int, bound: PairBound, filled: NDArray[np.bool_]) -> Integers:
     """Round rows to integers that sum to 2**62, each at most 1 above and 2 below its share plus the constant.
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
     """
     n = len(rows)
-    links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    links = coo_array((np.ones(len(bound)), (bound.sources, bound.targets)), shape=(n, n))
     count, member = connected_components(links, directed=False)
     used = np.zeros((count, rows.shape[1]), dtype=np.bool_)
     np.logical_or.at(used, member, (rows > 0) | filled[:, None])

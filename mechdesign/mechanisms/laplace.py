@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.check import edge_array
 from mechdesign.graphs.constraint import components, membership
-from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
 
 __all__ = ["Laplace"]
 

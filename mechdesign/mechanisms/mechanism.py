@@ -1,251 +1,60 @@
-"""What all mechanisms of policy graphs share: noise fitted to a sensitivity hull, its density, and its channel."""
+"""What every mechanism under a policy graph offers, whatever its law."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import networkx as nx
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.geometry.hull import SensitivityHull, as_points, check_distinct
-from mechdesign.graphs.check import check_graph, edge_array
-from mechdesign.graphs.constraint import components, membership
-from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number
-from mechdesign.validation import as_generator, as_integer
+from mechdesign.validation import Integers
 
-__all__ = ["HullChoice", "KNormMechanism"]
+__all__ = ["Mechanism", "Within"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-HullChoice = Literal["component", "graph"]
-"""Whether the noise is fitted to the edges of a node's own component (PGLP) or to those of the whole graph (DPHMM)."""
-
-# Hulls whose corners are this close, relative to their radius, give the same masses.
-_SAME = 1e-13
-
-_TINY = np.finfo(np.float64).tiny
-
-_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
+Within = Literal["map", "component"]
+"""Whether answers are any observables, or only the nodes of the secret's own connected component."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class KNormMechanism(ABC):
-    """A mechanism that adds noise of density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K) to the place f(s) of a node s.
-
-    K is the body to which the noise is fitted, k its affine dimension; see `Laplace` and `PlanarIsotropic`.
+class Mechanism(ABC):
+    """A mechanism that makes the two ends of every edge of a policy graph ε-indistinguishable.
 
     Attributes:
         epsilon: ε in nats per edge, exact.
-        points: the places f(s), float64 of shape (n, d), read-only.
-        graph: the policy graph, frozen; its nodes are indices into `points`, of which a constrained graph lacks some.
-        nodes: the nodes, sorted, int64: the rows of `probabilities`, `likelihood` and `channel`.
+        graph: the policy graph, frozen.
+        nodes: its nodes, sorted, int64: the rows of `channel`.
     """
 
     epsilon: Fraction
-    points: Floats
     graph: nx.Graph
     nodes: Integers
-    # One for each connected component.
-    _hulls: tuple[SensitivityHull, ...]
-    # For each of `nodes` the index of its component.
-    _member: Integers
-    # Labels of the nodes, empty where they are the numbers 0, 1, ….
-    _labels: tuple[str, ...]
 
-    def __init__(
-        self, epsilon: Number, points: Domain | ArrayLike, g: nx.Graph, hull: HullChoice = "component"
-    ) -> None:
-        value = exact(epsilon, "epsilon")
-        if not _SMALLEST <= value <= _LARGEST:
-            raise InputError("epsilon", "is out of range", value=epsilon, bound="positive, from 1e-100 to 1e100")
-        places = as_points(points)
-        check_graph(g, len(places))
-        if hull not in ("component", "graph"):
-            raise InputError("hull", "is not known", value=hull, bound='"component" or "graph"')
-        nodes = np.array(sorted(g), dtype=np.int64)
-        if isinstance(points, Domain):
-            labels = tuple(points.labels[node] for node in nodes.tolist())
-        else:
-            labels = tuple(map(str, nodes.tolist())) if len(nodes) < len(places) else ()
-        values = {
-            "epsilon": value,
-            "points": places,
-            "graph": _own(g),
-            "nodes": nodes,
-            "_hulls": tuple(self._bodies(places, g, hull)),
-            "_member": membership(components(g), len(places))[nodes],
-            "_labels": labels,
-        }
-        for name, attribute in values.items():
-            object.__setattr__(self, name, attribute)
-
-    @staticmethod
     @abstractmethod
-    def _bodies(places: Floats, g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
-        """Return the body K of each component of g, in the order of `components`."""
+    def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
+        """Return the mechanism as a channel of integers, certified: a row for each node, a column for each observable.
 
-    def __repr__(self) -> str:
-        """Say what it is, without the arrays."""
-        shape = f"{len(self.nodes)} nodes, {self.graph.number_of_edges()} edges"
-        return f"{type(self).__name__}(epsilon={exact_text(self.epsilon)}, {shape})"
-
-    def hull(self, node: int) -> SensitivityHull:
-        """Return the body K to which the noise of a node is fitted; K = {0} where it gets none."""
-        return self._hulls[int(self._member[self._row(node)])]
-
-    def sample(
-        self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
-    ) -> Floats:
-        """Draw released coordinates for a node: shape (size, d), or (*size, d).
-
-        The K-norm of the noise has the law Gamma(k + 1, 1/ε), its direction is that of a uniform point of K (Hardt and
-        Talwar 2010). Where K = {0} every draw is the node's own place. `rng` is a NumPy generator or a seed; without it
-        the operating system seeds one.
-
-        These are floats, whose last bits depend on the node: coordinates drawn here are for simulation. For release,
-        draw from `channel`, whose guarantee is exact.
+        With ``within="component"`` the answers to a node are the nodes of its connected component alone, and the
+        observables are the places, or the domain, that the nodes index.
         """
-        place = self.points[self.nodes[self._row(node)]]
-        generator = as_generator(rng)
-        sizes = size if isinstance(size, tuple) else (size,)
-        shape = tuple(as_integer(one, "size", 0) for one in sizes)
-        return np.asarray(place + self._noise(self.hull(node), shape, generator))
 
-    def density(self, z: ArrayLike, node: int) -> Floats:
-        """Return the density at coordinates z, shape (…, d), of what is released for a node: shape (…).
+    def degrees(self) -> dict[int, int]:
+        """Return, for every node, how many nodes it is ε-indistinguishable from, itself included.
 
-        It is with respect to the Lebesgue measure of the flat f(s) + span K (length for k = 1, area for k = 2) and 0
-        off it, as `SensitivityHull.norm` tells with its tolerance. Where K = {0} the measure counts points: the density
-        is the probability, 1 at the node's place and 0 elsewhere.
+        Without anything better known, these are its neighbours.
         """
-        row = self._row(node)
-        noise = self._coordinates(z) - self.points[self.nodes[row]]
-        return np.asarray(np.exp(self._log_density(noise, self.hull(node))))
+        return {int(node): int(degree) + 1 for node, degree in self.graph.degree()}
 
-    def likelihood(self, z: ArrayLike) -> Floats:
-        """Return what coordinates z, shape (…, d), say about the node: shape (…, nodes), in the order of `nodes`.
+    def level(self) -> float:
+        """Return a bound, in nats, on what tells any two nodes apart: ε times the largest number of hops.
 
-        These are the numbers Pr(z | s) of Bayes' rule up to a common factor: the densities, except that those of noise
-        of a higher dimension vanish where noise of a lower one can give z, since an exact hit there is no coincidence.
+        Infinite where the graph is not connected (PGLP, Cao et al. 2020, Lemma 1).
         """
-        return np.asarray(np.exp(self.log_likelihood(z)))
-
-    def log_likelihood(self, z: ArrayLike) -> Floats:
-        """Return the natural logarithm of `likelihood`, finite also where that is too small for a float."""
-        coordinates = self._coordinates(z)
-        logarithms = np.empty((*coordinates.shape[:-1], len(self.nodes)))
-        dimensions = np.empty(len(self.nodes))
-        for rows in self._alike(lambda body, _: id(body)):
-            body = self._hulls[self._member[rows[0]]]
-            dimensions[rows] = body.dimension
-            logarithms[..., rows] = self._log_density(coordinates[..., None, :] - self.points[self.nodes[rows]], body)
-        least = np.where(logarithms > -np.inf, dimensions, np.inf).min(axis=-1, keepdims=True)
-        return np.where(dimensions <= least, logarithms, -np.inf)
-
-    def probabilities(self, observables: Domain | ArrayLike) -> Floats:
-        """Return Pr(o | s) when what is released is snapped to the nearest observable, as floats: shape (nodes, m).
-
-        `observables` is a domain with places or an array (m, d). Entries are the exact masses of the observables'
-        Voronoi cells up to a few roundings; ties go to the lowest index. Quick where observables form a grid; otherwise
-        the time grows with nodes × observables × sides of K. Raises InputError where K has more than two dimensions,
-        and for observables that are empty, coincide, or have another dimension than the points.
-        """
-        return self._masses(float(self.epsilon), _observables(observables, self.points.shape[1]))
-
-    def channel(self, observables: Domain | ArrayLike) -> Channel:
-        """Return the channel of the mechanism with its output snapped to the nearest observable, certified.
-
-        A row for each of `nodes`, a column for each observable, with the labels of the domains. Entries differ from
-        `probabilities` by what rounding costs: the masses are those of an ε smaller by some 1e-12, and what cannot be
-        told from 0 is raised to c / 2**62, c = 2 + 3 / (e^ε - 1). That N[s,o] <= e^ε N[t,o] for both directions of
-        every edge is proved in exact arithmetic. Raises what `probabilities` does, InputError for an ε below about
-        1e-12 · m, and CertificateError if the proof fails.
-        """
-        sites = _observables(observables, self.points.shape[1])
-        edges = np.searchsorted(self.nodes, edge_array(self.graph))
-        # Noise that fills all dimensions can lead anywhere, though floats may not tell.
-        filled = np.array([body.dimension == sites.shape[1] for body in self._hulls])[self._member]
-        numerators = certified_numerators(
-            lambda rate: self._masses(rate, sites), self.epsilon, edges, len(sites), filled
-        )
-        return Channel(numerators, self._labels, observables.labels if isinstance(observables, Domain) else ())
-
-    def _noise(self, body: SensitivityHull, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        radius = generator.gamma(body.dimension + 1, 1 / float(self.epsilon), shape)
-        noise: Floats = radius[..., None] * body.sample(shape, generator)
-        return noise
-
-    def _log_density(self, noise: Floats, body: SensitivityHull) -> Floats:
-        k = body.dimension
-        # A point has the volume 1 in the measure that counts.
-        scale = k * math.log(self.epsilon) - math.lgamma(k + 1) - math.log(body.volume) if k else 0.0
-        return np.asarray(scale - float(self.epsilon) * body.norm(noise))
-
-    def _masses(self, rate: float, sites: Floats) -> Floats:
-        """Return the masses of the cells; those of rows with the same hull are computed together."""
-        unit = _SAME * max(max(body.radius for body in self._hulls), _TINY)
-        # Noise of lower dimensions cuts the cells along a flat, and each component has its own.
-        whole = (0, self.points.shape[1])
-        masses = np.zeros((len(self.nodes), len(sites)))
-        for rows in self._alike(
-            lambda body, part: np.round(body.vertices / unit).tobytes() if body.dimension in whole else part
-        ):
-            body = self._hulls[self._member[rows[0]]]
-            masses[rows] = cell_masses(body, rate, self.points[self.nodes[rows]], sites)
-        return masses
-
-    def _alike(self, key: Callable[[SensitivityHull, int], object]) -> list[Integers]:
-        """Return the rows, gathered where the `key` of hull and component is the same."""
-        groups: dict[object, list[int]] = defaultdict(list)
-        keys = [key(body, part) for part, body in enumerate(self._hulls)]
-        for row, part in enumerate(self._member.tolist()):
-            groups[keys[part]].append(row)
-        return [np.array(group) for group in groups.values()]
-
-    def _row(self, node: int) -> int:
-        number = as_integer(node, "node", 0)
-        if number not in self.graph:
-            raise InputError(
-                "node", "is not a node of the graph", value=number, bound=f"one of {len(self.nodes)} nodes"
-            )
-        return int(np.searchsorted(self.nodes, number))
-
-    def _coordinates(self, z: ArrayLike) -> Floats:
-        try:
-            coordinates = np.asarray(z, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError("z", f"is not an array of real numbers ({error})") from error
-        d = self.points.shape[1]
-        if coordinates.ndim == 0 or coordinates.shape[-1] != d:
-            raise InputError("z", "has the wrong shape", value=coordinates.shape, bound=f"(…, {d})")
-        if not np.isfinite(coordinates).all():
-            raise InputError("z", "holds numbers that are not finite", bound="finite coordinates")
-        return coordinates
+        return graph_level(self.epsilon, self.graph)
 
 
-def _own(g: nx.Graph) -> nx.Graph:
-    """Return a frozen graph that nobody can change: a copy, unless it is one already."""
-    # Views are frozen, too, and change with the graph behind them.
-    return g if nx.is_frozen(g) and not hasattr(g, "_graph") else nx.freeze(nx.Graph(g))
-
-
-def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
-    sites = as_points(observables, "observables")
-    if sites.shape[1] != d:
-        raise InputError("observables", "have another dimension than the points", value=sites.shape, bound=f"(m, {d})")
-    check_distinct(sites, "observables", "keep one of them")
-    return sites
+def graph_level(epsilon: Fraction, graph: nx.Graph) -> float:
+    """Return ε times the diameter of a policy graph, infinite where it is not connected."""
+    return float(epsilon) * int(nx.diameter(graph)) if nx.is_connected(graph) else float("inf")

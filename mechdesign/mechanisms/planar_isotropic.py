@@ -6,9 +6,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.geometry.hull import SensitivityHull, component_hulls, sensitivity_hull
+from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components
-from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+from mechdesign.graphs.exposure import degree_of_protection
+from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
+from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
 
 __all__ = ["PlanarIsotropic"]
 
@@ -32,3 +34,10 @@ class PlanarIsotropic(KNormMechanism):
         if hull == "component":
             return component_hulls(places, g)
         return [sensitivity_hull(places, g)] * len(components(g))
+
+    def degrees(self) -> dict[int, int]:
+        """Return, for every node, how many nodes are released with an equal hull and lie within it, itself included."""
+        shared = all(body is self._hulls[0] for body in self._hulls)
+        found = degree_of_protection(self.points, self.graph, hull=self._hulls[0] if shared else "component")
+        assert isinstance(found, dict)
+        return found

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mechdesign.geometry.hull import SensitivityHull as SensitivityHull
-    from mechdesign.geometry.hull import component_hulls as component_hulls
-    from mechdesign.geometry.hull import sensitivity_hull as sensitivity_hull
     from mechdesign.graphs.builders import attribute as attribute
     from mechdesign.graphs.builders import blocks as blocks
     from mechdesign.graphs.builders import categories as categories
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from mechdesign.graphs.exposure import exposed as exposed
     from mechdesign.graphs.exposure import protectable as protectable
     from mechdesign.graphs.exposure import protected_pairs as protected_pairs
+    from mechdesign.graphs.hulls import component_hulls as component_hulls
+    from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
     from mechdesign.graphs.repairs import Repair as Repair
     from mechdesign.graphs.repairs import repair as repair
     from mechdesign.mechanisms.laplace import Laplace as Laplace
@@ -52,7 +52,7 @@ _VALUES = {
     "blocks": "mechdesign.graphs.builders",
     "categories": "mechdesign.graphs.builders",
     "complete": "mechdesign.graphs.builders",
-    "component_hulls": "mechdesign.geometry.hull",
+    "component_hulls": "mechdesign.graphs.hulls",
     "components": "mechdesign.graphs.constraint",
     "constrain": "mechdesign.graphs.constraint",
     "degree_of_protection": "mechdesign.graphs.exposure",
@@ -69,7 +69,7 @@ _VALUES = {
     "protectable": "mechdesign.graphs.exposure",
     "protected_pairs": "mechdesign.graphs.exposure",
     "repair": "mechdesign.graphs.repairs",
-    "sensitivity_hull": "mechdesign.geometry.hull",
+    "sensitivity_hull": "mechdesign.graphs.hulls",
     "threshold": "mechdesign.graphs.builders",
     "transitions": "mechdesign.graphs.builders",
     "union": "mechdesign.graphs.builders",

@@ -8,7 +8,7 @@ answers that are permitted here, costs less on average.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Literal
 
 import networkx as nx
@@ -27,13 +27,12 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.kinds import GraphPrivacy, Number
-from mechdesign.solvers import Report
-from mechdesign.synthesis.design import Design
-from mechdesign.synthesis.design import design as solve
-from mechdesign.synthesis.plan import Rows
+from mechdesign.solvers import ProgressCallback
+from mechdesign.synthesis.design import Design, synthesise
+from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
 from mechdesign.validation import Floats, Integers, as_floats
 
-__all__ = ["Isolated", "Within", "design"]
+__all__ = ["Isolated", "PolicyProblem", "Within", "design", "policy_problem"]
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
@@ -57,38 +56,104 @@ def design(
     rows: Rows = "auto",
     options: Mapping[str, object] | None = None,
     threads: int | None = None,
-    report: Report | None = None,
+    progress: ProgressCallback | None = None,
+    report: ProgressCallback | None = None,
     title: str = "",
 ) -> Design:
     """Design the least-cost channel under a policy graph, and certify it.
 
-    `domain` is a domain with n members, or their places as an array (n, d); the nodes of `g` are indices into it, and
-    the rows of the channel are these nodes in ascending order: a constrained graph lacks some. `epsilon` is in nats per
-    edge. `prior` (n,) is uniform unless given; of a constrained graph, the probabilities of its nodes count relative to
-    their sum. `cost` (n, n) is the Euclidean distance unless given.
+    The first arguments are those of `policy_problem`, which says what they mean; the others, from `solver` on, those of
+    `mechdesign.design`, which solves equal components once.
 
-    `within` says which answers are permitted:
+    Returns:
+        The design; its summary says `within`, `isolated` and how many `edges_added`, which are those of the graph in
+        ``problem.requirements[-1]``.
 
-    - "component": the members of the secret's own component. Answers then tell the component, which the policy allows;
-      the other answers have an infinite cost in the `problem` of the design, and its lower bound is one for channels
-      that never give them. The columns of the channel are the nodes.
-    - "map": every member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m), and by
-      their domain `observables` where they have one.
+    Raises:
+        InputError: Arguments do not fit together.
+        InfeasibleError: No channel reaches a floor; the largest possible is named.
+        SolverError: See `mechdesign.design`.
+    """
+    settings = SolveSettings(
+        solver, tolerance, time_limit, rows, threads, options or {}, renamed_progress(progress, report)
+    )
+    asked = policy_problem(
+        domain,
+        g,
+        epsilon,
+        prior,
+        cost,
+        within,
+        requirements=requirements,
+        isolated=isolated,
+        objective=objective,
+        observables=observables,
+        title=title,
+    )
+    return asked.design(settings)
 
-    Further `requirements` are about the nodes, in their order. Requirements on pairs may join components, which then
-    count as one; distortion floors are met by all components together. The largest floor is one where answers tell the
-    component and nothing else, or nothing at all with "map".
+
+@dataclass(frozen=True, eq=False)
+class PolicyProblem:
+    """The problem of the least-cost channel under a policy graph, and how it was stated; see `policy_problem`."""
+
+    problem: Problem
+    within: Within
+    isolated: Isolated
+    edges_added: int
+
+    def design(self, settings: SolveSettings) -> Design:
+        """Design the channel and certify it; see `mechdesign.design` for what is raised."""
+        made = synthesise(self.problem, settings)
+        return made.noted(within=self.within, isolated=self.isolated, edges_added=self.edges_added)
+
+
+def policy_problem(
+    domain: Domain | ArrayLike,
+    g: nx.Graph,
+    epsilon: Number,
+    prior: Prior | ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    within: Within = "component",
+    *,
+    requirements: Sequence[Requirement] = (),
+    isolated: Isolated = "refuse",
+    objective: str = "expected",
+    observables: Domain | None = None,
+    title: str = "",
+) -> PolicyProblem:
+    """State the problem of the least-cost channel under a policy graph.
 
     A node without an edge is released exactly by the best channel, even where a mechanism with a sensitivity hull K
-    would hide it (unless another requirement ties it to others). `isolated` says what to do with such nodes: "refuse";
-    "hull" joins each to all nodes j with f(j) − f(i) in K, K the hull of the whole graph, and refuses where there are
-    none; "repair" first adds the edges of `repair`; "release" takes it as it is. The added edges are those of the graph
-    in ``problem.requirements[-1]``. A single node has nothing to hide among, and nobody to hide from: who knows the
-    domain knows it, and it is not refused.
+    would hide it (unless another requirement ties it to others). A single node has nothing to hide among, and nobody
+    to hide from: who knows the domain knows it, and it is not refused.
 
-    The other arguments are those of `mechdesign.design`, which solves equal components once. Raises InputError for
-    arguments that do not fit, InfeasibleError for a floor that no channel reaches, naming the largest, and what
-    `mechdesign.design` raises.
+    Args:
+        domain: A domain with n members, or their places as an array (n, d).
+        g: The policy graph. Its nodes are indices into the domain, and the rows of the channel are these nodes in
+            ascending order: a constrained graph lacks some.
+        epsilon: Nats per edge.
+        prior: Probabilities (n,), uniform unless given; of a constrained graph, those of its nodes count relative to
+            their sum.
+        cost: (n, n), the Euclidean distance unless given.
+        within: Which answers are permitted. "component": the members of the secret's own component. Answers then tell
+            the component, which the policy allows; the other answers have an infinite cost in the problem, and the
+            lower bound is one for channels that never give them. The columns of the channel are the nodes. "map": every
+            member of the domain, and so n columns; or other observables, by a `cost` of shape (n, m), and by their
+            domain `observables` where they have one.
+        requirements: Further requirements about the nodes, in their order. Requirements on pairs may join components,
+            which then count as one; distortion floors are met by all components together. The largest floor is one
+            where answers tell the component and nothing else, or nothing at all with "map".
+        isolated: What to do with nodes without an edge: "refuse"; "hull" joins each to all nodes j with f(j) − f(i) in
+            K, K the hull of the whole graph, and refuses where there are none; "repair" first adds the edges of
+            `repair`; "release" takes it as it is.
+        objective: "expected" or "worst" cost.
+        observables: The domain of other answers than the nodes, for ``within="map"``.
+        title: What reports call the problem.
+
+    Raises:
+        InputError: Arguments do not fit together.
+        InfeasibleError: No channel reaches a floor; the largest possible is named.
     """
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(g, everyone.size)
@@ -112,10 +177,8 @@ def design(
         labels = _tied(asked, len(nodes))
         costs = np.where(labels[:, None] == labels, costs, np.inf)
     problem = Problem(_prior(prior, everyone, nodes), costs, asked, objective, secrets, observables, title)
-    made = solve(problem, solver, tolerance, time_limit, rows=rows, options=options, threads=threads, report=report)
     added = joined.number_of_edges() - graph.number_of_edges()
-    facts = {**made.certificate.provenance, "within": within, "isolated": isolated, "edges_added": added}
-    return replace(made, certificate=replace(made.certificate, provenance=facts))
+    return PolicyProblem(problem, within, isolated, added)
 
 
 def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:

@@ -10,10 +10,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.geometry.hull import SensitivityHull, as_points, sensitivity_hull
+from mechdesign.geometry.hull import SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.graphs.constraint import components, constrain, disconnected, excluded, isolated
 from mechdesign.graphs.exposure import degree_of_protection, exposed
+from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method, Repair, repair
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers

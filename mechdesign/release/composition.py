@@ -18,19 +18,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import networkx as nx
-from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text, float_up, printed, text_up
 from mechdesign.errors import InputError
-from mechdesign.geometry.hull import SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.constraint import components
-from mechdesign.mechanisms.mechanism import KNormMechanism
-from mechdesign.model.domain import Domain
+from mechdesign.graphs.hulls import hull_level
+from mechdesign.mechanisms.mechanism import Mechanism, graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.kinds import Number, positive
-from mechdesign.validation import as_indices
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 
@@ -118,35 +114,12 @@ def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tu
     return total, nx.freeze(common)
 
 
-def hull_level(
-    points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, support: ArrayLike | None = None
-) -> float:
-    """Return ε max ‖f(s_j) − f(s_k)‖_K over the states in `support`, all unless given (DPHMM, Theorems 5.3 and 6.3).
-
-    Infinite where two places differ by a vector off the span of K.
-    """
-    places = as_points(points)
-    chosen = places if support is None else places[as_indices(support, "support", len(places))]
-    budget = float(positive(epsilon, "epsilon"))
-    if len(chosen) == 0 or math.isinf(hull.norm(chosen - chosen[0]).max()):
-        return 0.0 if len(chosen) == 0 else math.inf
-    # The K-norm of a difference is the largest over the facets, and on each the extremes are farthest apart.
-    heights = chosen @ hull.facets.T
-    return budget * float((heights.max(axis=0) - heights.min(axis=0)).max(initial=0.0))
-
-
 def stage_level(stage: Stage) -> float:
     """Return the overall level of a stage: any two states that may be the true one are told apart by no more.
 
     Infinite where members of the constrained domain are released with different hulls, or are not connected.
     """
-    members = stage.members
     mechanism = stage.fitted.mechanism
-    if isinstance(mechanism, KNormMechanism):
-        body = mechanism.hull(int(members[0]))
-        if any(mechanism.hull(int(nodes[0])) is not body for nodes in components(stage.graph)):
-            return math.inf
-        return hull_level(stage.domain, body, stage.epsilon, members)
-    if not nx.is_connected(stage.graph):
-        return math.inf
-    return float(stage.epsilon) * int(nx.diameter(stage.graph))
+    if isinstance(mechanism, Mechanism):
+        return mechanism.level()
+    return graph_level(stage.epsilon, stage.graph)

@@ -30,7 +30,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs, expected_error
 from mechdesign.release.composition import Composition, stage_level
 from mechdesign.release.outcome import Release
-from mechdesign.synthesis.design import Design
+from mechdesign.synthesis.certified import Design
 
 __all__ = [
     "CHANNELS",

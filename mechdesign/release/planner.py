@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import networkx as nx
 import numpy as np
@@ -19,15 +19,16 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.geometry.diagrams import nearest
-from mechdesign.geometry.hull import as_points, check_distinct, sensitivity_hull
+from mechdesign.geometry.hull import as_points, check_distinct
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.constraint import constrain, delta_set, isolated
 from mechdesign.graphs.exposure import exposed, protected_pairs
+from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method as RepairMethod
 from mechdesign.graphs.repairs import Repair, repair
-from mechdesign.mechanisms.laplace import Laplace
-from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
-from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
+from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms.registry import available, find
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
@@ -37,13 +38,12 @@ from mechdesign.release.stage import Fitted, Stage
 from mechdesign.requirements.kinds import Number
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
-__all__ = ["Mechanism", "Planner", "RepairMethod"]
+__all__ = ["OPTIMAL", "Planner", "RepairMethod", "check_mechanism"]
 
-Mechanism = Literal["planar-isotropic", "laplace", "lp"]
+OPTIMAL = "lp"
+"""The name of the channel of least expected cost; all other names are those of `mechdesign.mechanisms`."""
 
-_KNORM: dict[str, type[KNormMechanism]] = {"planar-isotropic": PlanarIsotropic, "laplace": Laplace}
 _CHOICES = {
-    "mechanism": get_args(Mechanism),
     "repair": (*get_args(RepairMethod), None),
     "hull": get_args(HullChoice),
     "within": get_args(Within),
@@ -67,7 +67,7 @@ class Planner:
         self,
         domain: Domain,
         g: nx.Graph,
-        mechanism: Mechanism = "planar-isotropic",
+        mechanism: str = "planar-isotropic",
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
@@ -87,7 +87,8 @@ class Planner:
             raise InputError(
                 "g", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
             )
-        for name, given in (("mechanism", mechanism), ("repair", repair), ("hull", hull), ("within", within)):
+        check_mechanism(mechanism)
+        for name, given in (("repair", repair), ("hull", hull), ("within", within)):
             if given not in _CHOICES[name]:
                 raise InputError(
                     name, "is not known", value=given, bound=f"one of {', '.join(map(repr, _CHOICES[name]))}"
@@ -96,8 +97,8 @@ class Planner:
             raise InputError("snap", "is no truth value", value=snap, bound="True or False")
         if delta is not None and not 0 <= exact(delta, "delta") < 1:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
-        if mechanism == "lp" and not snap:
-            raise InputError("snap", "is off, but an optimal channel releases states", value=snap, bound="True")
+        if not snap and (mechanism == OPTIMAL or not find(mechanism).coordinates):
+            raise InputError("snap", f"is off, but {mechanism!r} releases states", value=snap, bound="True")
         if as_number(tolerance, "tolerance") <= 0:
             raise InputError("tolerance", "is not positive", value=tolerance, bound="> 0")
         unknown = sorted(set(solving or {}) - set(_SOLVING))
@@ -133,7 +134,7 @@ class Planner:
 
     def _fitted(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         key: tuple[object, ...] = (members.tobytes(), epsilon)
-        if self.mechanism == "lp":
+        if self.mechanism == OPTIMAL:
             # The best channel depends on how likely everybody is.
             key = (*key, prior.tobytes(), surrogates.tobytes())
         found = self._kept.get(key) or self._fit(members, surrogates, prior, epsilon)
@@ -148,7 +149,7 @@ class Planner:
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         graph, repaired = self._protected(members)
         everywhere = np.arange(self.domain.size)
-        if self.mechanism == "lp":
+        if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merged(prior, self.cost, members, surrogates)
             made = design(
@@ -163,10 +164,9 @@ class Planner:
             )
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
-        mechanism = _KNORM[self.mechanism](epsilon, self.domain, graph, self.hull)
+        mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
         channel = _snapped(mechanism, self.domain) if self.snap else None
-        shared = self.mechanism == "planar-isotropic" and self.hull == "graph"
-        hull = mechanism.hull(int(members[0])) if shared else sensitivity_hull(self.domain, graph)
+        hull = sensitivity_hull(self.domain, graph)
         return Fitted(graph, repaired, hull, mechanism, channel, everywhere)
 
     def _protected(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
@@ -177,14 +177,22 @@ class Planner:
         if self.repair is not None and alone and exposed(self.domain, graph, self.hull).size:
             repaired = repair(self.domain, graph, self.repair, self.hull)
             graph = nx.Graph(repaired.graph)
-        if self.mechanism == "lp" and self.hull == "graph":
-            # An optimal channel has no hull, and protects only along edges.
+        fitted = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
+        if not fitted and self.hull == "graph":
+            # A mechanism without a hull protects only along edges.
             pairs = protected_pairs(self.domain, graph, "graph")
             graph.add_edges_from(pairs[np.isin(pairs, isolated(graph)).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
 
 
-def _snapped(mechanism: KNormMechanism, domain: Domain) -> Channel:
+def check_mechanism(name: str, path: str = "mechanism") -> None:
+    """Raise `InputError` unless a trace may be released by the mechanism of that name."""
+    names = [OPTIMAL, *(kind.name for kind in available())]
+    if name not in names:
+        raise InputError(path, "is not known", value=name, bound=f"one of {', '.join(map(repr, names))}")
+
+
+def _snapped(mechanism: Mechanism, domain: Domain) -> Channel:
     """Return the channel of the mechanism from its nodes to the domain; say what a trace can do where there is none."""
     try:
         return mechanism.channel(domain)

@@ -23,15 +23,16 @@ from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.privacy import realised
 from mechdesign.errors import InputError
 from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.graphs.repairs import Repair
-from mechdesign.mechanisms.laplace import Laplace
-from mechdesign.mechanisms.mechanism import HullChoice, KNormMechanism
+from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
+from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.domain import Domain
 from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged, stated_problem
-from mechdesign.synthesis.design import Design
+from mechdesign.solvers.contract import Status
+from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.validation import Floats, Integers, as_integer, read_only
 
 __all__ = ["Fitted", "Stage"]
@@ -45,7 +46,7 @@ class Fitted:
         graph: the repaired graph, frozen; its nodes are the members of the constrained domain.
         repair: how it was repaired, None where no node was exposed or a single one is possible.
         hull: the sensitivity hull of the whole graph.
-        mechanism: the K-norm mechanism, or the design of the optimal channel.
+        mechanism: the mechanism of that name, or the design of the optimal channel.
         channel: a row for each member, a column for each of `observables`; None where outputs are not snapped.
         observables: indices into the domain, ascending.
     """
@@ -53,7 +54,7 @@ class Fitted:
     graph: nx.Graph
     repair: Repair | None
     hull: SensitivityHull
-    mechanism: KNormMechanism | Design
+    mechanism: Mechanism | Design
     channel: Channel | None
     observables: Integers
 
@@ -123,10 +124,10 @@ class Stage:
         problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
         stated = tuple(requirement.stated() for requirement in problem.requirements)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
-        provenance = {"mechanism": repr(self.fitted.mechanism), "status": "stated"}
-        certificate = certify(Evidence(*arrays, problem.objective, stated), provenance)
+        summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
+        certificate = certify(Evidence(*arrays, problem.objective, stated), summary.provenance())
         certificate.require()
-        return Design(problem, self.channel, certificate, None, "stated")
+        return Design(problem, self.channel, certificate, None, summary)
 
     @property
     def certificate(self) -> Certificate | None:
@@ -182,22 +183,8 @@ class Stage:
         one that cannot be the true one 0.
         """
         mechanism = self.fitted.mechanism
-        counts: dict[int, int] = {}
-        if isinstance(mechanism, Laplace):
-            # One cross-polytope for all components of the same sensitivity.
-            bodies: dict[int, tuple[SensitivityHull, list[int]]] = {}
-            for node in self.members.tolist():
-                body = mechanism.hull(node)
-                bodies.setdefault(id(body), (body, []))[1].append(node)
-            for body, nodes in bodies.values():
-                found = degree_of_protection(self.domain.points, self.graph.subgraph(nodes), hull=body)
-                assert isinstance(found, dict)
-                counts |= found
-        elif isinstance(mechanism, KNormMechanism):
-            whole = self.hull_choice == "graph"
-            found = degree_of_protection(self.domain.points, self.graph, hull=self.hull if whole else "component")
-            assert isinstance(found, dict)
-            counts = found
+        if isinstance(mechanism, Mechanism):
+            counts = mechanism.degrees()
         else:
             counts = {int(node): int(degree) + 1 for node, degree in self.graph.degree()}
         result = np.zeros(self.domain.size, dtype=np.int64)

@@ -10,15 +10,16 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.mechanism import HullChoice
+from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.policy.optimal import Within
 from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
 from mechdesign.release.outcome import Release
-from mechdesign.release.planner import Mechanism, Planner, RepairMethod
+from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.kinds import Number, positive
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
@@ -35,8 +36,9 @@ class Trace:
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n).
         initial: the distribution of the state at the first time, before anything is released, (n,).
-        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or "lp", the channel of least expected cost,
-            designed anew for the belief of each time.
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
+            `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
+            belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
@@ -53,6 +55,7 @@ class Trace:
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
             `mechdesign.policy.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
+        ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget.
 
     A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
     knows the state already. It is released as it is.
@@ -75,7 +78,7 @@ class Trace:
         epsilon: Number,
         transition: MarkovChain | ArrayLike,
         initial: Prior | ArrayLike,
-        mechanism: Mechanism = "planar-isotropic",
+        mechanism: str = "planar-isotropic",
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
@@ -86,7 +89,11 @@ class Trace:
         tolerance: float = 1e-9,
         solving: Mapping[str, object] | None = None,
         rng: np.random.Generator | int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+        self._ledger = ledger
         planner = Planner(
             domain,
             g,
@@ -154,8 +161,8 @@ class Trace:
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 
-        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached. Whatever is
-        raised, the trace stays as it was.
+        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached, and
+        `BudgetExceededError` where the ledger's budget would be passed. Whatever is raised, the trace stays as it was.
         """
         state = self._state(true_state)
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
@@ -174,6 +181,10 @@ class Trace:
                 bound=f"one of the {len(stage.members)} states that can be reached",
                 remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
             )
+        if self._ledger is not None:
+            joined = f"any two of {len(stage.members)} possible states joined by one of {stage.graph.number_of_edges()}"
+            whom = f"{joined} edges of the policy graph"
+            self._ledger.spend(f"the state at time {time} of a trace", whom, epsilon=budget)
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
         log_posterior, _ = update(log_prior, log_likelihood)

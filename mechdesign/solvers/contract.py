@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from mechdesign.programs.linear import LinearProgram, Residuals
 
-__all__ = ["Answer", "BackEnd", "Options", "Progress", "Report", "Solution", "Status"]
+__all__ = ["Answer", "BackEnd", "Options", "Progress", "ProgressCallback", "Solution", "Status"]
 
 Array = npt.NDArray[np.float64]
 
 
-class Status(enum.Enum):
-    """How a solve ended; the values are the words that users read."""
+class Status(enum.StrEnum):
+    """How a solve ended; the values are the words that users read, and a status equals its words."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible: no point meets all rows and bounds"
@@ -28,6 +28,8 @@ class Status(enum.Enum):
     ITERATION_LIMIT = "stopped at an iteration limit"
     STALLED = "stalled: rounding ended the progress before the tolerance was reached"
     FAILED = "failed: the solver gave no usable answer"
+    STATED = "stated"
+    """A channel that was given, and not searched for."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,36 @@ class Progress:
     upper: float | None = None
 
 
-Report = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
 class Options:
     """What a caller may ask of any back end.
 
-    `tolerance` bounds the absolute primal and dual infeasibility that the solver should aim for, `time_limit` is in
-    seconds, `vertex` asks interior-point methods to end in a vertex where they can. `extra` holds options under the
-    back end's own names; one that the back end does not know is refused, never ignored.
+    Attributes:
+        feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
+        gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
+            derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
+        time_limit: Seconds, or None for no limit.
+        threads: Most threads that the solver may use, or None for its own choice.
+        vertex: Whether interior-point methods are to end in a vertex, where they can.
+        extra: Options under the solver's own names; one that it does not know is refused, never ignored.
+        progress: Called with a `Progress` now and then.
     """
 
-    tolerance: float = 1e-9
+    feasibility: float = 1e-9
+    gap: float | None = None
     time_limit: float | None = None
     threads: int | None = None
     vertex: bool = True
     extra: Mapping[str, object] = field(default_factory=dict)
-    report: Report | None = None
+    progress: ProgressCallback | None = None
+
+    @property
+    def relative_gap(self) -> float:
+        """The relative gap to stop at."""
+        return self.feasibility if self.gap is None else self.gap
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,8 @@ _SCS_NAMES = (
 class _Dialect:
     """How one solver calls what every back end offers, and which option names of its own it has.
 
-    `smallest` is the least tolerance that it accepts, `wrapper` the keyword under which it wants all its options.
+    `tolerances` name what bounds violations, `gaps` what bounds the distance of the two objectives. `smallest` is the
+    least tolerance that it accepts, `wrapper` the keyword under which it wants all its options.
     """
 
     package: str
@@ -60,6 +61,7 @@ class _Dialect:
     tolerances: tuple[str, ...]
     time_limit: str
     threads: str = ""
+    gaps: tuple[str, ...] = ()
     smallest: float = 0.0
     wrapper: str = ""
 
@@ -91,7 +93,7 @@ def _public(settings: object) -> Collection[str]:
 
 _DIALECTS = {
     "CLARABEL": _Dialect(
-        "clarabel", _clarabel_names, ("tol_feas", "tol_gap_abs", "tol_gap_rel"), "time_limit", "max_threads"
+        "clarabel", _clarabel_names, ("tol_feas",), "time_limit", "max_threads", ("tol_gap_abs", "tol_gap_rel")
     ),
     "HIGHS": _Dialect(
         "highspy",
@@ -184,7 +186,8 @@ def _settings(method: str, options: Options) -> dict[str, object]:
         for name, value in options.extra.items():
             raise InputError(f"options.extra.{name}", f"cannot be checked for {method}", value=value, bound=known)
         return {}
-    settings: dict[str, object] = dict.fromkeys(dialect.tolerances, max(options.tolerance, dialect.smallest))
+    settings: dict[str, object] = dict.fromkeys(dialect.tolerances, max(options.feasibility, dialect.smallest))
+    settings |= dict.fromkeys(dialect.gaps, max(options.relative_gap, dialect.smallest))
     if options.time_limit is not None:
         # Zero means "no limit" to some of them.
         settings[dialect.time_limit] = max(float(options.time_limit), 1e-6)

@@ -82,16 +82,17 @@ def back_end(method: str) -> BackEnd:
 
 
 def _settings(method: str, options: Options, *, warm: bool) -> dict[str, object]:
-    tolerance = max(options.tolerance, _SMALLEST_TOLERANCE)
+    feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
+    gap = max(options.relative_gap, _SMALLEST_TOLERANCE)
     settings: dict[str, object] = {
         "output_flag": False,
         "solver": method,
         "threads": options.threads or 0,
-        "primal_feasibility_tolerance": tolerance,
-        "dual_feasibility_tolerance": tolerance,
+        "primal_feasibility_tolerance": feasibility,
+        "dual_feasibility_tolerance": feasibility,
         # Without crossover the interior point is the answer; a few more iterations make it as good as a vertex.
-        "ipm_optimality_tolerance": tolerance if options.vertex else min(tolerance, _INTERIOR_TOLERANCE),
-        "pdlp_optimality_tolerance": tolerance,
+        "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _INTERIOR_TOLERANCE),
+        "pdlp_optimality_tolerance": gap,
         "run_crossover": "on" if options.vertex else "off",
         # Smaller coefficients are dropped without a word; the default is a thousand times larger.
         "small_matrix_value": _SMALLEST_COEFFICIENT,
@@ -184,7 +185,7 @@ def _run(highs: Any, options: Options) -> bool:
 
     highs.cbSimplexInterrupt.subscribe(listen)
     highs.cbIpmInterrupt.subscribe(listen)
-    if options.report is not None and "output_flag" not in options.extra:
+    if options.progress is not None and "output_flag" not in options.extra:
         highs.setOptionValue("log_to_console", False)
         highs.setOptionValue("output_flag", True)
         highs.cbLogging.subscribe(read)
@@ -211,9 +212,9 @@ def _wait(done: threading.Event, moment: _Moment, options: Options, stop: Callab
             if done.wait(0.1):
                 return interrupted
             elapsed = time.perf_counter() - clock
-            if options.report is not None and elapsed >= next_report:
+            if options.progress is not None and elapsed >= next_report:
                 next_report = elapsed + _SECONDS_BETWEEN_REPORTS
-                options.report(Progress(moment.stage, elapsed, moment.iteration))
+                options.progress(Progress(moment.stage, elapsed, moment.iteration))
         except KeyboardInterrupt:
             interrupted = True
             stop()

@@ -56,11 +56,11 @@ def back_end(method: str) -> BackEnd:
 
 
 def _settings(options: Options) -> dict[str, object]:
-    tolerance = max(options.tolerance, _SMALLEST_TOLERANCE)
+    feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
     settings: dict[str, object] = {
-        "primal_feasibility_tolerance": tolerance,
-        "dual_feasibility_tolerance": tolerance,
-        "ipm_optimality_tolerance": tolerance,
+        "primal_feasibility_tolerance": feasibility,
+        "dual_feasibility_tolerance": feasibility,
+        "ipm_optimality_tolerance": max(options.relative_gap, _SMALLEST_TOLERANCE),
     }
     if options.time_limit is not None:
         settings["time_limit"] = max(float(options.time_limit), 0.0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.data.tables import ChainTable, PriorTable, Raw, at, convert, in_file, one_of
 from mechdesign.data.text import read_matrix
 from mechdesign.data.traces import Visits
 from mechdesign.errors import SpecificationError
@@ -16,10 +16,35 @@ from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.spec.priors import read_visits
+from mechdesign.spec.files import Checkins, Trajectories
+from mechdesign.spec.priors import PriorTable, read_visits
+from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
 
-_FORMS = ("path", "estimated", "checkins", "plt", "neighbours")
 _DATA = ("checkins", "plt")
+
+
+class ChainTable(Table, frozen=True):
+    """How states follow one another: a Markov chain, or the data to count its steps in.
+
+    Attributes:
+        path: a file with the matrix Pr(next state | state now), .csv without a header or .npy; rows are states now.
+        estimated: true: from the check-ins or trajectories that the prior comes from.
+        checkins: a file of check-ins.
+        plt: a folder of trajectories.
+        neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
+        smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
+        delimiter: the character between columns of `path`.
+    """
+
+    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
+
+    path: str | None = None
+    estimated: bool | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    neighbours: int | None = None
+    smoothing: float | None = None
+    delimiter: str = ","
 
 
 def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> tuple[MarkovChain, tuple[str, ...]]:
@@ -28,7 +53,7 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
     `prior` is the table of the prior, whose data serve where the table says ``estimated = true``.
     """
     table = convert(raw, ChainTable, path)
-    form = one_of(table, _FORMS, path)
+    form = one_of(table, path)
     if form in ("path", "neighbours"):
         if table.smoothing is not None:
             raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
@@ -43,7 +68,7 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
 def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> sparse.csr_array:
     """Return a matrix (n, n) that is positive where a step is possible; no step leads from a state never left."""
     table = convert(raw, ChainTable, path)
-    form = one_of(table, _FORMS, path)
+    form = one_of(table, path)
     if table.smoothing is not None:
         raise SpecificationError(
             f"{path}.smoothing", "would make every step possible, and join all secrets", remedy="leave it out"

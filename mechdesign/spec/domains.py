@@ -4,34 +4,86 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mechdesign.data.tables import (
-    DomainTable,
-    GeographicGrid,
-    PlacesFile,
-    PlaneGrid,
-    Raw,
-    at,
-    convert,
-    in_file,
-    one_of,
-)
 from mechdesign.data.text import number, read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.model.domain import Domain
+from mechdesign.spec.files import PlacesFile
+from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""
 
 
+class PlaneGrid(Table, frozen=True):
+    """A rectangle of cells, numbered from the south-west, row by row.
+
+    Attributes:
+        columns: how many cells from west to east.
+        rows: how many cells from south to north.
+        width: the width of the whole rectangle.
+        height: the height of the whole rectangle.
+        unit: the unit of width and height.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+    unit: str = "km"
+
+
+class GeographicGrid(Table, frozen=True):
+    """A box of cells on the Earth, projected to kilometres.
+
+    Attributes:
+        columns: how many cells from west to east.
+        rows: how many cells from south to north.
+        south: the southern border in degrees.
+        north: the northern border in degrees.
+        west: the western border in degrees.
+        east: the eastern border in degrees.
+    """
+
+    columns: int
+    rows: int
+    south: float
+    north: float
+    west: float
+    east: float
+
+
+class DomainTable(Table, frozen=True):
+    """The secrets, or the answers.
+
+    Attributes:
+        grid: a grid of cells.
+        points: the coordinates of each place.
+        csv: a file of places.
+        labels: the names of members without places, or of the `points`.
+        line: the number of places 0, 1, 2, … on a line.
+        unit: the unit of coordinates; a grid has its own.
+    """
+
+    alternatives: ClassVar = ("grid", "points", "csv", "line", "labels")
+    beside: ClassVar = MappingProxyType({"labels": "points"})
+
+    grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
+    points: list[list[float]] | None = None
+    csv: Annotated[Raw, holds(PlacesFile)] | None = None
+    labels: list[str] | None = None
+    line: int | None = None
+    unit: str | None = None
+
+
 def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
     """Return the domain that the table at `path` describes; file names are relative to `folder`."""
     table = convert(raw, DomainTable, path)
-    # Labels are a domain of their own unless they name points.
-    forms = ["grid", "points", "csv", "line"] + ["labels"] * (table.points is None)
-    form = one_of(table, forms, path)
+    form = one_of(table, path)
     if table.unit is not None and form in ("grid", "labels"):
         remedy = "write the unit into the grid" if form == "grid" else "leave it out"
         raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy=remedy)

@@ -12,24 +12,14 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.data.states import index_of
-from mechdesign.data.tables import (
-    CategoriesFile,
-    EdgesFile,
-    GraphPrivacyTable,
-    GraphTable,
-    Raw,
-    at,
-    convert,
-    in_file,
-    one_of,
-)
 from mechdesign.data.text import read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.model.domain import Domain
 from mechdesign.spec.chains import neighbours, possible_steps
-
-_BASIC = ("edges", "edges_csv", "neighbours")
+from mechdesign.spec.files import CategoriesFile, EdgesFile
+from mechdesign.spec.privacy import GraphPrivacyTable, GraphTable
+from mechdesign.spec.tables import Raw, at, convert, in_file, one_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +33,7 @@ class Graphs:
     def steps(self, raw: Raw | None, path: str) -> nx.Graph:
         """Return the graph whose shortest paths are a distance."""
         table = convert(raw, GraphTable, path)
-        return _BUILDERS[one_of(table, _BASIC, path)](self, table, path)
+        return _BUILDERS[one_of(table, path)](self, table, path)
 
     def policy(self, table: GraphPrivacyTable, form: str, path: str) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes by its key `form`."""
@@ -147,6 +137,3 @@ _BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(
         "transitions": Graphs._transitions,
     }
 )
-
-POLICY_FORMS = (*_BUILDERS, "radius")
-"""The keys of which a ``[[privacy]]`` table of kind "graph" has exactly one."""

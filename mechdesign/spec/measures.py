@@ -9,34 +9,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.tables import (
-    CostTable,
-    DistortionTable,
-    GraphPrivacyTable,
-    MatrixFile,
-    MetricTable,
-    Raw,
-    ThresholdTable,
-    at,
-    choice,
-    convert,
-    in_file,
-    one_of,
-)
 from mechdesign.data.text import read_matrix
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.problem import OBJECTIVES
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
-from mechdesign.spec.graphs import POLICY_FORMS, Graphs
+from mechdesign.spec.files import MatrixFile
+from mechdesign.spec.graphs import Graphs
+from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, GraphTable, MetricTable, ThresholdTable
+from mechdesign.spec.tables import Distance, Raw, Table, at, choice, convert, holds, in_file, one_of
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +38,28 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
         "haversine": distances.haversine,
     }
 )
-_MEASURES = ("distance", "matrix", "graph")
+
+
+class CostTable(Table, frozen=True):
+    """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers.
+
+    Attributes:
+        distance: the distance d by its name.
+        matrix: the distance d from a file; rows are secrets, columns are answers.
+        graph: the distance d as lengths of shortest paths.
+        power: the power of d.
+        scale: a factor.
+        objective: what is minimised: the expected cost, or the worst over secrets.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    power: float = 1.0
+    scale: float = 1.0
+    objective: Literal["expected", "worst"] = "expected"
 
 
 @dataclass(frozen=True)
@@ -68,12 +78,11 @@ class Measures:
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
         """Return c(s, o) = scale · d(s, o)^power, float64 of shape (n, m), and the objective."""
         table = convert(raw, CostTable, path)
-        choice(table.objective, OBJECTIVES, f"{path}.objective")
         for key in ("power", "scale"):
             value = getattr(table, key)
             if not 0 < value < math.inf:
                 raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
-        form = one_of(table, _MEASURES, path)
+        form = one_of(table, path)
         if self.observables is self.secrets:
             cost = self._between_secrets(table, path)
         elif form == "distance":
@@ -115,7 +124,7 @@ class Measures:
 
     def _graph_privacy(self, raw: Raw, path: str) -> Requirement:
         table = convert(raw, GraphPrivacyTable, path)
-        form = one_of(table, POLICY_FORMS, path)
+        form = one_of(table, path)
         if form == "radius":
             graph = self._within(table, table.radius or Fraction(0), path)
         else:
@@ -128,7 +137,7 @@ class Measures:
 
     def _distortion(self, raw: Raw, path: str) -> Requirement:
         table = convert(raw, DistortionTable, path)
-        if table.matrix is not None and one_of(table, _MEASURES, path) == "matrix":
+        if table.matrix is not None and one_of(table, path) == "matrix":
             error = self._matrix(table.matrix, f"{path}.matrix", (None, self.secrets.size))
         else:
             error = self._between_secrets(table, path)
@@ -136,7 +145,7 @@ class Measures:
             return DistortionPrivacy(table.minimum, error)
 
     def _between_secrets(self, table: CostTable | MetricTable | ThresholdTable | DistortionTable, path: str) -> Floats:
-        form = one_of(table, _MEASURES, path)
+        form = one_of(table, path)
         if form == "distance":
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":
@@ -145,7 +154,6 @@ class Measures:
 
     def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
         """Return the distances called `name` between the secrets, or from them to `other`."""
-        choice(name, DISTANCES, path)
         for domain in (self.secrets, other or self.secrets):
             if name == "haversine" and domain.coordinates is None:
                 raise SpecificationError(
@@ -187,7 +195,7 @@ class Measures:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
             raise SpecificationError(f"{path}.radius", "is not positive", value=float(radius), bound="> 0")
-        form = one_of(table, ("distance", "matrix"), path)
+        form = one_of(table, path, ("distance", "matrix"))
         if form == "distance":
             measured = self._named(table.distance or "", f"{path}.distance")
         else:

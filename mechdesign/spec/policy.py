@@ -5,29 +5,76 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.data.tables import PolicyTable, Raw, ReleaseTable, choice, convert
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
+from mechdesign.graphs.constraint import delta_set
+from mechdesign.mechanisms import registry as mechanisms
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
+from mechdesign.release.planner import OPTIMAL
 from mechdesign.requirements.kinds import GraphPrivacy
-from mechdesign.spec.chains import build_chain
+from mechdesign.spec.chains import ChainTable, build_chain
 from mechdesign.spec.graphs import Graphs
-from mechdesign.spec.priors import build_prior
+from mechdesign.spec.priors import PriorTable, build_prior
+from mechdesign.spec.tables import Raw, Table, choice, convert, holds
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 
+Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
 Repair = Literal["area", "nearest", "best", "exhaustive"]
 Hull = Literal["component", "graph"]
-Mechanism = Literal["planar-isotropic", "laplace", "lp"]
+
+
+class PolicyTable(Table, frozen=True):
+    """How the graph is kept that all ``[[privacy]]`` tables of kind "graph" have together.
+
+    Attributes:
+        within: where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere.
+        isolated: what becomes of secrets without an edge, which such a channel would tell: refuse the policy, add
+            edges that protect them, add those pairs that the sensitivity hull protects already, or tell them; along a
+            trace they are always repaired.
+        repair: which edges a repair adds.
+        hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
+        support: the possible secrets, by index or label; all of them unless given.
+        delta: the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is
+            believed before each step; exact, at least 0 and below 1.
+    """
+
+    within: Within = "component"
+    isolated: Isolated = "refuse"
+    repair: Repair = "area"
+    hull: Hull = "component"
+    support: list[int | str] | None = None
+    delta: Fraction | None = None
+
+
+class ReleaseTable(Table, frozen=True):
+    """How a trace is released.
+
+    Attributes:
+        mechanism: a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or
+            "lp": the optimal channel, solved at each step as ``[solver]`` says.
+        transition: how states follow one another, as the adversary knows it, too.
+        initial: what is believed before the first step; the prior unless given.
+        snap: answer with secrets, or with any places, where the mechanism can.
+        seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
+    """
+
+    mechanism: str = "planar-isotropic"
+    transition: Annotated[Raw, holds(ChainTable)] | None = None
+    initial: Annotated[Raw, holds(PriorTable)] | None = None
+    snap: bool | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +87,12 @@ class PolicySettings:
     hull: Hull = "component"
     support: tuple[int, ...] | None = None
     delta: Fraction | None = None
+
+    def possible(self, prior: Floats) -> list[int] | None:
+        """Return the possible secrets, sorted, where their probabilities are `prior`, (n,); None for all of them."""
+        if self.delta is not None:
+            return [int(node) for node in delta_set(prior, self.delta)]
+        return None if self.support is None else list(self.support)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +111,7 @@ class ReleaseSettings:
     `snap` is None where the specification does not say; `notes` are for the user.
     """
 
-    mechanism: Mechanism
+    mechanism: str
     transition: MarkovChain
     initial: Prior
     snap: bool | None
@@ -81,14 +134,7 @@ def build_settings(raw: Raw, made: Graphs) -> PolicySettings:
         raise SpecificationError(
             "policy.delta", "is out of range", value=exact_text(table.delta), bound="at least 0 and below 1"
         )
-    return PolicySettings(
-        _one(table.within, Within, "policy.within"),
-        _one(table.isolated, Isolated, "policy.isolated"),
-        _one(table.repair, Repair, "policy.repair"),
-        _one(table.hull, Hull, "policy.hull"),
-        support,
-        table.delta,
-    )
+    return PolicySettings(table.within, table.isolated, table.repair, table.hull, support, table.delta)
 
 
 def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) -> Policy:
@@ -116,7 +162,7 @@ def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) 
 def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return what the ``[release]`` table says; `prior` is that of the first step unless the table has another."""
     table = convert(raw, ReleaseTable, "release")
-    mechanism = _one(table.mechanism, Mechanism, "release.mechanism")
+    mechanism = _mechanism(table.mechanism)
     if table.seed is not None and table.seed < 0:
         raise SpecificationError("release.seed", "is negative", value=table.seed, bound="a whole number >= 0")
     if table.transition is None:
@@ -133,6 +179,6 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     return ReleaseSettings(mechanism, chain, prior, table.snap, table.seed, notes)
 
 
-def _one(value: str, kind: object, path: str) -> Any:
-    """Return `value` if it is one of the texts of the `Literal` type `kind`."""
-    return choice(value, get_args(kind), path)
+def _mechanism(name: str) -> str:
+    """Return the name of a mechanism that a trace can be released by."""
+    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")

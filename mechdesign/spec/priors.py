@@ -4,37 +4,82 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
-from mechdesign.data.tables import (
-    Centre,
-    Checkins,
-    CountsFile,
-    PriorTable,
-    Raw,
-    Simulated,
-    Trajectories,
-    at,
-    convert,
-    in_file,
-    one_of,
-)
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
+from mechdesign.spec.files import Checkins, CountsFile, Trajectories
+from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
 
-_FORMS = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
 _MOST_PEOPLE = 10**12
+
+
+class Centre(Table, frozen=True):
+    """A normal distribution of people about a point.
+
+    Attributes:
+        x: its first coordinate, in the unit of the domain.
+        y: its second coordinate.
+        spread: the standard deviation in each direction.
+        weight: its share of the people, relative to those of the other centres.
+    """
+
+    x: float
+    y: float
+    spread: float
+    weight: float = 1.0
+
+
+class Simulated(Table, frozen=True):
+    """People around centres, in whole numbers: the prior is the same on every machine.
+
+    Attributes:
+        centres: where people are.
+        people: how many there are.
+        background: the share of them that is spread evenly.
+    """
+
+    centres: list[Annotated[Raw, holds(Centre)]]
+    people: int = 1_000_000
+    background: float = 0.0
+
+
+class PriorTable(Table, frozen=True):
+    """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added.
+
+    Attributes:
+        uniform: true: all secrets are equally likely.
+        probabilities: a probability for each secret; they sum to 1.
+        counts: a count for each secret.
+        csv: a file of counts.
+        checkins: a file of check-ins, counted in the cells of a geographic grid.
+        plt: a folder of trajectories, counted likewise.
+        simulated: simulated people.
+        smoothing: what is added to each count; needed where cells are never visited, and 0 accepts probability zero.
+    """
+
+    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
+
+    uniform: bool | None = None
+    probabilities: list[float] | None = None
+    counts: list[float] | None = None
+    csv: Annotated[Raw, holds(CountsFile)] | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    simulated: Annotated[Raw, holds(Simulated)] | None = None
+    smoothing: float | None = None
 
 
 def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prior, tuple[str, ...]]:
     """Return the prior over `domain` that the table at `path` describes, and notes for the user about the data."""
     table = convert(raw, PriorTable, path)
-    form = one_of(table, _FORMS, path)
+    form = one_of(table, path)
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
     if form == "uniform":

@@ -1,110 +1,64 @@
-"""Read a problem from a specification in TOML.
+"""A specification in TOML, and what it asks for: problems, designs, a policy, the release of a trace.
 
-A specification has a ``title`` and these tables; file names are relative to its folder.
-
-``[domain]``, and ``[observables]`` where the answers are other than the secrets: exactly one of
-    ``grid = { columns, rows, width, height, unit }``; ``grid = { columns, rows, south, north, west, east }`` (degrees,
-    projected to km); ``points = [[x, y], …]`` (with ``unit``, ``labels``); ``csv = { path, x, y | latitude, longitude,
-    label, delimiter }``, which names columns; ``labels = ["a", …]``; ``line = n`` (the places 0, …, n−1).
-``[prior]``: exactly one of
-    ``uniform = true``; ``probabilities = […]`` (sum 1); ``counts = […]``; ``csv = { path, column, delimiter }`` (a
-    line for each secret, in order); ``checkins = { path, user, latitude, longitude, time, trace, delimiter, only }``
-    (``only`` is one user); ``plt = { path, only }`` (GeoLife); ``simulated = { people, background, centres = [{ x, y,
-    spread, weight }, …] }``. All but the first two are counts, to each of which ``smoothing`` is added.
-``[cost]``: exactly one of
-    ``distance = "euclidean" | "manhattan" | "chebyshev" | "hamming" | "haversine"``; ``matrix = { path, delimiter }``
-    (.csv without a header, or .npy; secrets by observables); ``graph = { edges | edges_csv | neighbours }`` (lengths of
-    shortest paths); with ``power``, ``scale`` (the cost is scale · d^power) and ``objective = "expected" | "worst"``.
-``[[privacy]]``, once for each requirement:
-    ``kind = "metric"``: ``epsilon`` and a measure (``distance``, ``matrix`` or ``graph``, as above);
-    ``kind = "threshold"``: ``epsilon``, ``radius`` and a measure;
-    ``kind = "graph"``: ``epsilon``, of each edge, and what is joined by an edge (see below);
-    ``kind = "distortion"``: ``minimum`` and a measure (a matrix of estimates by secrets).
-``[policy]``, optional, of the graph that all tables with ``kind = "graph"`` have together:
-    ``within = "component" | "map"`` (where the answers of an optimal channel may lie: in the connected component of
-    the secret, or anywhere); ``isolated = "refuse" | "repair" | "hull" | "release"`` (secrets without an edge, which
-    such a channel would tell: refuse the policy, add edges that protect them, add those pairs that the hull protects
-    already, or tell them; traces are always repaired); ``repair = "area" | "nearest" | "best" | "exhaustive"`` (which
-    edges are added); ``hull = "component" | "graph"`` (whose sensitivity hull noise is fitted to, and who counts as
-    exposed); and what is possible, if not every secret: ``support = ["a", …]`` (indices or labels), or ``delta`` (the
-    fewest secrets of probability 1 − δ; of the prior, or, along a trace, of what is believed before each step).
-``[release]``, for `mechdesign release`:
-    ``mechanism = "planar-isotropic" | "laplace" | "lp"`` (solved at each step as ``[solver]`` says); ``transition``:
-    exactly one of ``{ path, delimiter }`` (a matrix, row: the state now, column: the next one), ``{ estimated = true,
-    smoothing }`` (from the check-ins or trajectories of the prior), ``{ checkins = { … }, smoothing }`` and ``{ plt = {
-    … }, smoothing }`` (as in ``[prior]``), and ``{ neighbours = 4 | 8 }`` (of a grid: stay or step, all equally
-    likely); ``initial`` (a table like ``[prior]``, which else serves: what is believed before the first step); ``snap =
-    true | false`` (answer with secrets, or with any places, where the mechanism can); ``seed`` (for rehearsals only:
-    whoever knows the seed of a published trace can recover the truth).
-``[solver]``, optional:
-    ``name``, ``tolerance``, ``time_limit`` (seconds), ``rows``, ``threads`` and ``options`` (under the solver's own
-    names), as in `mechdesign.design`.
-
-The table of a policy graph says what is joined by exactly one of
-    ``edges = [[0, 1], …]`` (indices or labels); ``edges_csv = { path, source, target, delimiter }``;
-    ``neighbours = 4 | 8`` (cells of a grid); ``complete = true`` (every two secrets); ``line = true`` (each and the
-    next); ``blocks = 3`` or ``[3, 2]`` (cells of the same block of a grid, so many columns and rows);
-    ``categories = ["park", …]`` (one for each secret in order: equal ones, "" for none) or ``{ path, column, region,
-    delimiter }`` (a file with a line for each secret; ``region`` keeps apart what is in different regions, given by
-    another column or, on a grid, by the size of blocks); ``transitions = { … }`` (states to which one step may lead
-    from the same state; a table like ``transition`` of ``[release]``, without smoothing); ``radius`` with ``distance``
-    or ``matrix`` (secrets at most so far apart). Several tables require what each of them requires.
+A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
+requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
+relative to its folder. `mechdesign.spec.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
+with what reads them, are the other modules of this folder.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
-
-In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file
-that `mechdesign budget -o` or `mechdesign.leakage.write_budgets` wrote (columns ``step`` and ``epsilon``, all
-positive). The specification then describes one problem for each distinct ε. The leakage for which budgets were found is
-that of releases in which ε bounds every pair of secrets: a distance of at most 1 (``distance = "hamming"``), a radius
-that covers all pairs, or a complete graph. Where a pair is further apart a note says so.
+In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file.
+The specification then describes one problem for each distinct ε.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import math
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.schedule import Schedule, read_schedule, scheduled
-from mechdesign.data.tables import Document, PolicyTable, Raw, ReleaseTable, SolverTable, at, choice, convert
-from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
+from mechdesign.data.schedule import Schedule
+from mechdesign.data.states import States, as_states
+from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
+from mechdesign.solvers.contract import ProgressCallback, Status
+from mechdesign.spec.designing import design_problem
+from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
-from mechdesign.spec.policy import Policy, PolicySettings, ReleaseSettings, build_policy, build_release, build_settings
+from mechdesign.spec.policy import (
+    Policy,
+    PolicySettings,
+    PolicyTable,
+    ReleaseSettings,
+    ReleaseTable,
+    build_policy,
+    build_release,
+    build_settings,
+)
 from mechdesign.spec.priors import build_prior
+from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.tables import Raw, at, convert
+from mechdesign.synthesis.settings import SolveSettings
 
-__all__ = ["SolverSettings", "Specification", "default", "named", "parse", "read"]
+if TYPE_CHECKING:
+    from mechdesign.policy.overview import Overview
+    from mechdesign.release.released import ReleasedTrace
+    from mechdesign.synthesis.certified import Design
 
-Rows = Literal["auto", "all", "reduced", "near", "lazy"]
-
-
-@dataclass(frozen=True)
-class SolverSettings:
-    """How a problem is to be solved: the arguments of `mechdesign.design`; `name` is that of the solver."""
-
-    name: str
-    tolerance: float
-    time_limit: float | None
-    rows: Rows
-    threads: int | None
-    options: dict[str, object]
+__all__ = ["Specification", "parse", "read_spec"]
 
 
 class _Data(NamedTuple):
@@ -119,10 +73,17 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Specification:
-    """A specification whose keys are known and of the right kind; data files are read when the problem is asked for."""
+    """A specification whose keys are known and of the right kind; data files are read when they are needed.
+
+    Attributes:
+        title: what the mechanism is called.
+        settings: how programs are solved, as ``[solver]`` says.
+        folder: the folder that file names are relative to.
+        document: the tables as they were written.
+    """
 
     title: str
-    solver: SolverSettings
+    settings: SolveSettings
     folder: Path
     document: Document
 
@@ -130,20 +91,16 @@ class Specification:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
 
     def problem(self) -> Problem:
-        """Return the problem; raise `SpecificationError` naming a key, or `InfeasibleError` for too high a floor.
+        """Return the problem.
 
-        A specification whose schedule has several ε has as many problems, and no single one: see `problems`.
+        Raises:
+            SpecificationError: A key is wrong, or there are several ε, and as many problems: see `problems`.
+            InfeasibleError: A floor is higher than any channel reaches.
         """
-        if self.schedule is not None and len(self.schedule.distinct) > 1:
-            raise SpecificationError(
-                f"privacy[{scheduled(self.document.privacy)}].epsilon",
-                f"holds {len(self.schedule.distinct)} distinct ε, each with a problem of its own",
-                remedy="use problems() of the specification",
-            )
-        return self._first
+        return self._single("problems()")
 
     def problems(self) -> Iterator[Problem]:
-        """Yield the problem, or with a schedule one for each of its distinct ε, in their order.
+        """Yield the problem, or with a file of budgets one for each distinct ε, in their order.
 
         Everything that may be wrong is found with the first.
         """
@@ -154,6 +111,87 @@ class Specification:
                 warnings.simplefilter("ignore", MetricWarning)
                 made = self._problem(epsilon)
             yield made
+
+    def design(self, **changed: Any) -> Design:
+        """Design the least-cost channel and certify it, under policy graphs as ``[policy]`` says.
+
+        Args:
+            changed: Fields of `SolveSettings` that count more than ``[solver]``: ``solver``, ``tolerance``,
+                ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
+
+        Returns:
+            The design, as `mechdesign.design` returns it.
+
+        Raises:
+            SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
+            InfeasibleError: A floor is higher than any channel reaches.
+            SolverError: The solver failed.
+        """
+        settings = replace(self.settings, **changed)
+        return design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+
+    def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
+        """Yield each distinct ε of a file of budgets with its design; see `design` for the arguments.
+
+        Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
+        """
+        settings = replace(self.settings, **changed)
+        if self.schedule is None:
+            raise SpecificationError(
+                "privacy",
+                "has no file of budgets",
+                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
+            )
+        count = len(self.schedule.distinct)
+        for number, (epsilon, problem) in enumerate(zip(self.schedule.distinct, self.problems(), strict=True), 1):
+            named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
+            made = design_problem(problem, self.policy_settings, named, changed)
+            if made.status is Status.INTERRUPTED:
+                raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
+            yield epsilon, made
+
+    def overview(self, repair: bool = True) -> Overview:
+        """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.
+
+        Raises `SpecificationError` where there is no policy graph.
+        """
+        from mechdesign.policy.overview import overview
+
+        policy, problem = self.policy, self._first
+        support = policy.settings.possible(problem.prior)
+        method = policy.settings.repair if repair else None
+        return overview(policy.graph, problem.secrets, support, policy.settings.hull, method)
+
+    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
+        """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
+        secrets = self._first.secrets
+        assert secrets is not None
+        return as_states(trace, secrets, delimiter)
+
+    def release(
+        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
+    ) -> ReleasedTrace:
+        """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
+
+        Args:
+            trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
+                array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
+                ``longitude``, ``x`` and ``y``, or ``state``.
+            seed: A seed for a rehearsal, which counts more than that of ``[release]``; without one the randomness is
+                the operating system's. Whoever learns the seed of a published trace can recover the truth.
+            delimiter: The character between columns of a file.
+            progress: Called with a `Progress` before each step.
+
+        Returns:
+            What was released; after Ctrl-C the steps so far, unless there is none.
+
+        Raises:
+            SpecificationError: A key is wrong, or cannot be kept along a trace.
+            InputError: A state is not known, or cannot be the true one.
+        """
+        from mechdesign.spec.releasing import release_trace
+
+        return release_trace(self, trace, seed, delimiter, progress)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -176,7 +214,7 @@ class Specification:
     def policy(self) -> Policy:
         """The policy graph, the union of those of all ``[[privacy]]`` tables, and what ``[policy]`` says of it.
 
-        With a schedule ε is the first. Raises `SpecificationError` where there is no graph or where their ε differ.
+        With a file of budgets ε is the first. Raises `SpecificationError` where there is no graph or their ε differ.
         """
         return build_policy(self._first.requirements, self.policy_settings)
 
@@ -186,7 +224,7 @@ class Specification:
         return build_settings(self.document.policy, self._data.measures.graphs)
 
     @functools.cached_property
-    def release(self) -> ReleaseSettings:
+    def release_settings(self) -> ReleaseSettings:
         """What ``[release]`` says; raise `SpecificationError` where no transitions are named."""
         return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
 
@@ -206,8 +244,17 @@ class Specification:
     def _first(self) -> Problem:
         return self._problem(None if self.schedule is None else self.schedule.distinct[0])
 
+    def _single(self, instead: str) -> Problem:
+        if self.schedule is not None and len(self.schedule.distinct) > 1:
+            raise SpecificationError(
+                f"privacy[{scheduled(self.document.privacy)}].epsilon",
+                f"holds {len(self.schedule.distinct)} distinct ε, each with a problem of its own",
+                remedy=f"use {instead} of the specification",
+            )
+        return self._first
+
     def _problem(self, epsilon: Fraction | None) -> Problem:
-        """Return the problem in which `epsilon` stands where a schedule is named."""
+        """Return the problem in which `epsilon` stands where a file of budgets is named."""
         data, place = self._data, scheduled(self.document.privacy)
         requirements = [
             data.measures.requirement(raw | {"epsilon": epsilon} if i == place else raw, f"privacy[{i}]")
@@ -221,7 +268,7 @@ class Specification:
             raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
 
 
-def read(path: str | os.PathLike[str]) -> Specification:
+def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
     source = Path(path)
     try:
@@ -245,6 +292,8 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     ... ''')
     >>> specification.problem()
     Problem(2 secrets, 2 observables, expected cost; metric)
+    >>> round(specification.design().certificate.expected_cost, 6)
+    0.24974
     """
     try:
         # Numbers stay the decimals that the reader wrote.
@@ -254,8 +303,8 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     except (ValueError, RecursionError) as error:
         raise SpecificationError("specification", f"cannot be read: {error}") from error
     document = convert(data, Document, "")
-    if document.version != 1:
-        raise SpecificationError("version", "is not known", value=document.version, bound="1")
+    if document.version != VERSION:
+        raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
     if not document.privacy:
         raise SpecificationError(
             "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'
@@ -270,20 +319,18 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 
 
-@contextmanager
-def named(keys: Mapping[str, str]) -> Iterator[None]:
-    """Turn an `InputError` about an argument of a function into a `SpecificationError` about the key it came from.
-
-    `keys` lists the arguments that have another name, or place, in a specification.
-    """
-    with at("", keys):
-        yield
+def _settings(raw: Raw) -> SolveSettings:
+    table = convert(raw, SolverTable, "solver")
+    options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
+    with at("solver", {"solver": "name"}):
+        return SolveSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)
 
 
-def default() -> Specification:
-    """Return the specification that `mechdesign design` uses when it is given none: a city with simulated people."""
-    text = importlib.resources.files("mechdesign.spec").joinpath("examples", "city.toml").read_text(encoding="utf-8")
-    return parse(text)
+def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | None:
+    """Return what tells `progress` about a part of the work called `name`."""
+    if progress is None:
+        return None
+    return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
 
 
 def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
@@ -299,16 +346,3 @@ def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     else:
         return ()
     return (f"{path}: {reason}; budgets are found for releases that leak at most ε about any two secrets",)
-
-
-def _settings(raw: Raw) -> SolverSettings:
-    table = convert(raw, SolverTable, "solver")
-    for key in ("tolerance", "time_limit"):
-        value = getattr(table, key)
-        if value is not None and not 0 < value < math.inf:
-            raise SpecificationError(f"solver.{key}", "is not positive", value=value, bound="> 0 and finite")
-    if table.threads is not None and table.threads < 1:
-        raise SpecificationError("solver.threads", "is too small", value=table.threads, bound="an integer >= 1")
-    rows = cast(Rows, choice(table.rows, get_args(Rows), "solver.rows"))
-    options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
-    return SolverSettings(table.name, table.tolerance, table.time_limit, rows, table.threads, options)

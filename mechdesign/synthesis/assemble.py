@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,28 +14,27 @@ from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMulti
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Status
+from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.parts import Known, Part, restricted, undominated
+from mechdesign.synthesis.summary import SolveSummary
 
 if TYPE_CHECKING:
-    from mechdesign.synthesis.design import Design
+    from mechdesign.synthesis.certified import Design
 
 __all__ = ["Assembled", "Gathered", "assemble", "first_trouble"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_LARGEST_LOGARITHM = 700.0
-
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """An integer channel for the whole problem, the multipliers that prove its cost, and the facts about both."""
+    """An integer channel for the whole problem, the multipliers that prove its cost, and how both were found."""
 
     numerators: Integers
     multipliers: Multipliers
-    status: Status
-    facts: Mapping[str, str | int | float]
+    summary: SolveSummary
 
 
 class Gathered:
@@ -97,13 +96,8 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
         weights[part.secrets] = 1 / part.secrets.size if proved is None else proved
         if design is not None:
             _gather(gathered, problem, part, design, 1.0)
-    solved = list(designs.values())
-    return Assembled(
-        numerators,
-        gathered.multipliers(weights),
-        first_trouble(Status(design.status) for design in solved),
-        _facts(len(parts), solved),
-    )
+    summary = _summary(len(parts), [design.summary for design in designs.values()])
+    return Assembled(numerators, gathered.multipliers(weights), summary)
 
 
 def first_trouble(statuses: Iterator[Status]) -> Status:
@@ -162,22 +156,21 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
         if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
             exponents = np.zeros((weights.size, weights.size))
             exponents[claim.sources, claim.targets] = float(claim.epsilon) * claim.weights
-            growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], _LARGEST_LOGARITHM))
+            growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], VACUOUS))
             np.add.at(reduced, (entry.sources, entry.observables), entry.values)
             np.add.at(reduced, (entry.targets, entry.observables), -growth * entry.values)
     return weights, reduced
 
 
-def _facts(parts: int, solved: Sequence[Design]) -> dict[str, str | int | float]:
-    found = [design.certificate.provenance for design in solved]
-    names = {name: sorted({str(one[name]) for one in found if name in one}) for name in ("solver", "solver_version")}
-    return {
-        "plan": f"{parts} parts that nothing ties together, {len(found)} different ones solved",
-        "solver": ", ".join(names["solver"]) or "closed form",
-        "solver_version": ", ".join(names["solver_version"]),
-        "parts": parts,
-        "programs": len(found),
-        "iterations": sum(int(one.get("iterations", 0)) for one in found),
-        "privacy_weight": max((float(one["privacy_weight"]) for one in found), default=0.0),
-        "floor_weight": 0.0,
-    }
+def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
+    return SolveSummary(
+        first_trouble(one.status for one in found),
+        plan=f"{parts} parts that nothing ties together, {len(found)} different ones solved",
+        solver=", ".join(sorted({one.solver for one in found if one.solver})) or "closed form",
+        solver_version=", ".join(sorted({one.solver_version for one in found if one.solver_version})),
+        parts=parts,
+        programs=len(found),
+        iterations=sum(one.iterations or 0 for one in found),
+        privacy_weight=max((one.privacy_weight or 0.0 for one in found), default=0.0),
+        floor_weight=0.0,
+    )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.model.channel import EXPONENT
+from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
 __all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel"]
@@ -181,7 +182,7 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
         targets = np.flatnonzero(np.isfinite(exponents[source]))
         if not targets.size:
             continue
-        exponent = np.minimum(exponents[source, targets], EXPONENT * np.log(2))[:, None]
+        exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
         violation = rows[source] * (1 + _NOISE) - ratio * rows[targets] * (1 - _NOISE) + (1 + ratio) * _UNIT
         slack = common[source] * np.expm1(exponent)

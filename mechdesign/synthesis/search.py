@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.solvers import Options, Progress, Status
-from mechdesign.synthesis.block import relax_block
+from mechdesign.synthesis.block_program import relax_block
 from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.plan import BLOCK, Plan, plan
-from mechdesign.synthesis.relax import Relaxed, relax
+from mechdesign.synthesis.row_generation import Relaxed, relax
+from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Found", "search"]
 
@@ -52,7 +53,7 @@ def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
         return
     clock = time.perf_counter()
     relaxed = _solve(form, chosen, options, tolerance)
-    tried: tuple[str, ...] = (f"{chosen.solver}: {relaxed.message}",)
+    tried: tuple[str, ...] = (f"{chosen.solver}: {relaxed.summary.message}",)
     yield Found(form, relaxed, chosen.solver, tried)
     first = relaxed
     for other, second in _others(form, chosen, first):
@@ -60,18 +61,18 @@ def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
         limit = options.time_limit
         if relaxed.status in _STOPPED or (limit is not None and limit <= elapsed):
             return
-        if options.report is not None:
-            options.report(Progress(f"{tried[-1]}; {second.solver} takes over", elapsed))
+        if options.progress is not None:
+            options.progress(Progress(f"{tried[-1]}; {second.solver} takes over", elapsed))
         left = None if limit is None else limit - elapsed
         relaxed = _solve(other, second, replace(options, time_limit=left), tolerance)
         reason = f"{second.reason}, after {'; '.join(tried)}"
-        tried = (*tried, f"{second.solver}: {relaxed.message}")
-        yield Found(other, replace(relaxed, facts={**relaxed.facts, "plan": reason}), second.solver, tried)
+        tried = (*tried, f"{second.solver}: {relaxed.summary.message}")
+        yield Found(other, relaxed.noted(plan=reason), second.solver, tried)
 
 
 def _solve(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
     if chosen.solver == BLOCK:
-        return relax_block(form, replace(options, tolerance=tolerance / 2))
+        return relax_block(form, replace(options, gap=tolerance / 2))
     return relax(form, chosen, options)
 
 
@@ -108,4 +109,5 @@ def _separate(form: NormalForm) -> Relaxed:
     weights = (np.arange(form.groups) == cost.min(axis=1).argmax()).astype(np.float64) if worst else None
     none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
     multipliers = problem_multipliers(form, (none, none, none, nothing), (), weights)
-    return Relaxed(Status.OPTIMAL, matrix, multipliers, "no two secrets are tied together", {"solver": "closed form"})
+    summary = SolveSummary(Status.OPTIMAL, "no two secrets are tied together", solver="closed form")
+    return Relaxed(matrix, multipliers, summary)

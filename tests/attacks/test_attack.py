@@ -341,7 +341,7 @@ def test_other_solvers(solver: str) -> None:
     distance = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))) ** 2
     for function in (minimax, pairwise_minimax):
         expected = function(channel, None, distance).distortion
-        found = function(channel, None, distance, solver=solver, options=Options(tolerance=1e-10))
+        found = function(channel, None, distance, solver=solver, options=Options(feasibility=1e-10))
         assert found.distortion == pytest.approx(expected, rel=1e-6)
 
 

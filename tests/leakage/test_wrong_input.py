@@ -54,3 +54,25 @@ def test_arrays_keep_their_shape(shape: tuple[int, ...]) -> None:
 def test_typed_errors(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
         call()
+
+
+TWO, THREE = [[0.8, 0.2], [0.2, 0.8]], [[0.5, 0.25, 0.25]] * 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: leakage.temporal([0.1, 0.2], TWO, THREE),
+        lambda: leakage.supremum(0.1, TWO, THREE),
+        lambda: leakage.constant_budget(1.0, TWO, THREE),
+        lambda: leakage.allocate_budget(1.0, 5, TWO, leakage.Candidates([None, THREE])),
+        lambda: leakage.Accountant(1.0, TWO, THREE),
+        lambda: leakage.window([0.1, 0.2, 0.3], 0, 2, TWO, THREE),
+        lambda: leakage.guarantees([0.1, 0.2, 0.3], 2, leakage.Varying([TWO, TWO]), THREE),
+        lambda: leakage.temporal([0.1] * 3, None, leakage.Varying([TWO, THREE])),
+    ],
+)
+def test_chains_of_different_sizes_are_refused(call):
+    with pytest.raises(InputError, match="another number of states; found 3; must be 2") as caught:
+        call()
+    assert caught.value.path == "forward"

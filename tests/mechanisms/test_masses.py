@@ -19,10 +19,10 @@ from mechdesign.geometry.diagrams import all_pairs, line_diagram, nearest, plane
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.geometry.quadrant import _second_difference, clip, integrate, quadrants
 from mechdesign.graphs.builders import from_edges
+from mechdesign.mechanisms import masses as masses_module
 from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.model.domain import Domain
-from mechdesign.mechanisms import masses as masses_module
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from mechdesign.certify.privacy import check, realised
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.geometry.diagrams import nearest
 from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.mechanism import KNormMechanism
+from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.requirements.kinds import Number
 
 Floats = NDArray[np.float64]
@@ -303,9 +303,12 @@ def test_the_checker_can_fail() -> None:
 def test_masses_that_break_the_policy_are_not_certified() -> None:
     rows = np.array([[0.75, 0.25], [0.25, 0.75]])
     edges = np.array([[0, 1]])
-    assert certified_numerators(lambda _: rows, Fraction("1.0987"), edges, 2).sum(axis=1).tolist() == [2**62] * 2
+    assert (
+        certified_numerators(lambda _: rows, PairBound.graph(Fraction("1.0987"), 2, edges), 2).sum(axis=1).tolist()
+        == [2**62] * 2
+    )
     with pytest.raises(CertificateError, match=r"cannot be rounded to a channel: p\(") as caught:
-        certified_numerators(lambda _: rows, Fraction("1.0986"), edges, 2)
+        certified_numerators(lambda _: rows, PairBound.graph(Fraction("1.0986"), 2, edges), 2)
     assert caught.value.pair in ((0, 1), (1, 0))
 
 
@@ -322,7 +325,7 @@ def test_more_rounding_is_paid_for_with_a_smaller_epsilon() -> None:
         return normalised
 
     edges = np.array(list(itertools.combinations(range(9), 2)))
-    numerators = certified_numerators(masses, Fraction(1), edges, 225)
+    numerators = certified_numerators(masses, PairBound.graph(Fraction(1), 225, edges), 225)
     assert len(asked) > 1
     assert check(numerators, 62, bound(mechanism)) is None
     assert realised(numerators, 62, bound(mechanism)) > 1 - 1e-8

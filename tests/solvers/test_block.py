@@ -253,7 +253,7 @@ def test_interruption_returns_a_valid_bracket():
         if progress.iteration == 4:
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_block(grid(9, 9), Options(threads=2, report=stop))
+    found = solve_block(grid(9, 9), Options(threads=2, progress=stop))
     assert found.status is Status.INTERRUPTED
     assert np.isfinite(found.upper)
     assert found.lower <= found.upper
@@ -262,7 +262,7 @@ def test_interruption_returns_a_valid_bracket():
 
 def test_progress_reports_valid_bounds():
     seen = []
-    found = solve_block(grid(5, 5), Options(report=seen.append))
+    found = solve_block(grid(5, 5), Options(progress=seen.append))
     assert "GB" in seen[0].stage
     assert [entry.iteration for entry in seen[1:]] == list(range(found.iterations))
     lowers = [entry.lower for entry in seen[1:]]

@@ -279,7 +279,7 @@ def test_a_stop_at_any_moment_gives_a_right_channel(iteration):
         if moment.stage == "block interior point" and moment.iteration == iteration:
             signal.raise_signal(signal.SIGINT)
 
-    design = md.design(problem, report=stop)
+    design = md.design(problem, progress=stop)
     assert design.status == Status.INTERRUPTED.value
     assert design.certificate.holds
 
@@ -292,7 +292,7 @@ def test_a_stop_while_another_solver_works_leaves_the_first_answer():
         if "takes over" in moment.stage:
             signal.raise_signal(signal.SIGINT)
 
-    design = md.design(problem, tolerance=1e-15, report=stop)
+    design = md.design(problem, tolerance=1e-15, progress=stop)
     assert design.status == Status.INTERRUPTED.value == design.certificate.provenance["status"]
     assert design.certificate.relative_gap <= 1e-8
 
@@ -309,9 +309,9 @@ def test_a_stop_while_the_only_answer_is_certified_keeps_it(times):
 
     if times == 2:
         with pytest.raises(KeyboardInterrupt):
-            md.design(problem, solver="block", report=stop)
+            md.design(problem, solver="block", progress=stop)
         return
-    design = md.design(problem, solver="block", report=stop)
+    design = md.design(problem, solver="block", progress=stop)
     assert design.status == Status.INTERRUPTED.value == design.certificate.provenance["status"]
     assert design.certificate.relative_gap <= 1e-8
 
@@ -329,7 +329,7 @@ def test_a_stop_while_the_only_answer_is_certified_keeps_it(times):
         ("options", "x"),
         ("options", [("symmetry", True)]),
         ("options", {3: 4}),
-        ("report", 7),
+        ("progress", 7),
         ("solver", None),
         ("solver", 7),
         ("tolerance", "x"),
@@ -353,7 +353,7 @@ def test_numbers_may_be_exact(arguments):
 
 def test_progress_says_iteration_bracket_and_time():
     places, moments = cells(6, 6), []
-    md.design(made(places, bell(places), 0.6, "metric"), tolerance=1e-6, report=moments.append)
+    md.design(made(places, bell(places), 0.6, "metric"), tolerance=1e-6, progress=moments.append)
     inner = [moment for moment in moments if moment.stage == "block interior point"]
     assert [moment.iteration for moment in inner] == list(range(len(inner)))
     assert all(later.seconds >= earlier.seconds for earlier, later in itertools.pairwise(inner))

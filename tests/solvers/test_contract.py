@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from mechdesign import solvers
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, solve
+from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, registry, solve
 
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
@@ -306,13 +306,10 @@ def test_rounding_at_a_zero_optimum_is_no_gap() -> None:
 
 
 def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Fake:
-        @staticmethod
-        def back_end(method: str) -> object:
-            return lambda program, options, start: answer(np.zeros(program.columns), np.zeros(program.rows))
+    def lie(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        return answer(np.zeros(program.columns), np.zeros(program.rows))
 
-    monkeypatch.setitem(sys.modules, "mechdesign.solvers.fake", Fake)
-    monkeypatch.setitem(solvers._SOLVERS, "fake", solvers.Solver("fake", "fake", "", "numpy"))
+    monkeypatch.setitem(registry._SOLVERS, "fake", solvers.Solver("fake", lambda: lie, "numpy"))
     assert solve(HONEST.program, "fake").status is Status.FAILED
 
 
@@ -329,6 +326,19 @@ def test_every_solver_can_be_found() -> None:
 def test_unknown_name(name: str) -> None:
     with pytest.raises(InputError, match="is not known"):
         solvers.find(name)
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "block", "cvxpy-mine", "", "Mine", "my own"])
+def test_names_that_are_taken_or_odd_are_not_registered(name: str) -> None:
+    with pytest.raises(InputError, match="name"):
+        solvers.register(solvers.Solver(name, lambda: None, "numpy"))
+
+
+def test_a_solver_is_not_given_what_it_does_not_take() -> None:
+    with pytest.raises(InputError, match="takes no programs of rows"):
+        solve(HONEST.program, "block")
+    with pytest.raises(InputError, match="takes no block programs"):
+        solvers.block_back_end("highs")
 
 
 def test_unknown_to_cvxpy() -> None:
@@ -454,7 +464,7 @@ def test_time_limit(solver: str) -> None:
 @pytest.mark.parametrize("solver", ["highs-pdlp", "cvxpy", "cvxpy-scs"])
 def test_tolerance_takes_effect(solver: str) -> None:
     lp = metric_program(8)
-    loose, tight = (solve(lp, solver, Options(tolerance=level, vertex=False)) for level in (1e-4, 1e-9))
+    loose, tight = (solve(lp, solver, Options(feasibility=level, vertex=False)) for level in (1e-4, 1e-9))
     assert loose.iterations < tight.iterations
     assert max(tight.residuals.primal, tight.residuals.dual) < 1e-6
 
@@ -464,8 +474,8 @@ def test_tolerance_of_the_simplex_method() -> None:
     lp = program([1, 1], [[1, 1], [1, 1]], [1, -INF], [INF, 1 - 1e-5], NONE2, ANY2)
     for solver in ("highs-simplex", "cvxpy-highs"):
         extra = {"presolve": "off"}
-        assert solve(lp, solver, Options(tolerance=1e-4, extra=extra)).status is Status.OPTIMAL
-        assert solve(lp, solver, Options(tolerance=1e-7, extra=extra)).status is Status.INFEASIBLE
+        assert solve(lp, solver, Options(feasibility=1e-4, extra=extra)).status is Status.OPTIMAL
+        assert solve(lp, solver, Options(feasibility=1e-7, extra=extra)).status is Status.INFEASIBLE
 
 
 def test_vertex() -> None:
@@ -519,7 +529,7 @@ def test_start_from_an_earlier_basis() -> None:
 @pytest.mark.parametrize(("solver", "stage"), [("highs-simplex", "simplex"), ("highs-ipx", "interior point")])
 def test_progress(solver: str, stage: str) -> None:
     seen: list[Progress] = []
-    solve(metric_program(36), solver, Options(time_limit=1.3, report=seen.append))
+    solve(metric_program(36), solver, Options(time_limit=1.3, progress=seen.append))
     assert seen
     assert all(stage in moment.stage for moment in seen)
     assert 0 < seen[0].iteration <= seen[-1].iteration
@@ -531,7 +541,7 @@ def test_an_error_in_a_report_stops_the_solve() -> None:
         raise LookupError(moment.stage)
 
     with pytest.raises(LookupError):
-        solve(metric_program(36), "highs-simplex", Options(report=report))
+        solve(metric_program(36), "highs-simplex", Options(progress=report))
     assert threading.active_count() == 1
 
 

@@ -6,11 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from mechdesign import spec
 from mechdesign.data.traces import read_plt, to_grid
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.markov import MarkovChain
-from mechdesign.spec import specification as spec
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
@@ -107,14 +107,14 @@ def test_how_a_policy_is_kept():
 
 
 def test_how_a_trace_is_released(folder):
-    found = read(folder, rest='release.transition = { path = "p.csv" }').release
+    found = read(folder, rest='release.transition = { path = "p.csv" }').release_settings
     assert found.transition.matrix.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 1, 0]]
     assert found.initial.probabilities.tolist() == [1 / 3] * 3
     assert (found.mechanism, found.snap, found.seed, found.notes) == ("planar-isotropic", None, None, ())
     text = (
         'release = { mechanism = "lp", transition = { path = "p.csv" }, initial = { counts = [0, 1, 3] }, snap = true'
     )
-    found = read(folder, rest=text + ", seed = 7 }").release
+    found = read(folder, rest=text + ", seed = 7 }").release_settings
     assert found.initial.probabilities.tolist() == [0, 0.25, 0.75]
     assert (found.mechanism, found.snap, found.seed) == ("lp", True, 7)
 
@@ -122,16 +122,16 @@ def test_how_a_trace_is_released(folder):
 def test_chains_from_data(folder):
     found = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition = { estimated = true, smoothing = 1 }")
     expected = MarkovChain.from_traces([[0, 1, 0, 3], [2]], 4, 1.0)
-    assert found.release.transition.matrix.tolist() == expected.matrix.tolist()
-    assert found.release.notes == ("release.transition: 3 steps of 2 user(s) counted",)
+    assert found.release_settings.transition.matrix.tolist() == expected.matrix.tolist()
+    assert found.release_settings.notes == ("release.transition: 3 steps of 2 user(s) counted",)
     named = CHECKINS.replace("prior", "release.transition")
-    assert read(folder, domain=BOX, rest=named).release.transition.matrix.tolist() == expected.matrix.tolist()
+    assert read(folder, domain=BOX, rest=named).release_settings.transition.matrix.tolist() == expected.matrix.tolist()
 
 
 def test_a_walk_over_a_grid():
-    chain = read(domain=GRID, rest="release.transition = { neighbours = 4 }").release.transition
+    chain = read(domain=GRID, rest="release.transition = { neighbours = 4 }").release_settings.transition
     assert chain.matrix[0].tolist() == [1 / 3, 1 / 3, 0, 1 / 3, 0, 0]
-    chain = read(domain=GRID, rest="release.transition = { neighbours = 8 }").release.transition
+    chain = read(domain=GRID, rest="release.transition = { neighbours = 8 }").release_settings.transition
     assert chain.matrix[1].tolist() == [1 / 6] * 6
 
 
@@ -151,7 +151,7 @@ def test_geolife_transitions(data_folder):
     assert edges(found.policy.graph) == edges(expected)
     assert len(edges(expected)) > 10
     chain = MarkovChain.from_traces(visits.cells, 64, 0.01)
-    assert (found.release.transition.matrix == chain.matrix).all()
+    assert (found.release_settings.transition.matrix == chain.matrix).all()
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_wrong_policies_are_refused(rest, path, words):
     ],
 )  # fmt: skip
 def test_wrong_releases_are_refused(folder, rest, path, words):
-    error = failure(lambda: read(folder, rest=rest).release)
+    error = failure(lambda: read(folder, rest=rest).release_settings)
     assert error.path == path
     assert words in str(error)
 
 
 def test_a_state_never_left_needs_smoothing(folder):
     error = failure(
-        lambda: read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release
+        lambda: read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
     )
     assert error.path == "release.transition.estimated"
     assert "smoothing" in error.remedy

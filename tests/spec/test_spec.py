@@ -7,13 +7,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from mechdesign import spec
 from mechdesign.data.traces import read_checkins, read_plt, to_grid
 from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.spec import specification as spec
+from mechdesign.spec import examples
 from mechdesign.synthesis.design import design
+from mechdesign.synthesis.settings import Rows, SolveSettings
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
@@ -259,16 +261,16 @@ def test_a_floor_out_of_reach_names_the_largest():
 
 def test_solver_settings():
     text = document(rest='[solver]\nname = "highs-ipx"\ntolerance = 1e-6\ntime_limit = 10\nrows = "lazy"\nthreads = 2')
-    found = spec.parse(text + "\noptions = { presolve = false, alpha = 0.5, limit = 3 }").solver
-    assert (found.name, found.tolerance, found.time_limit) == ("highs-ipx", 1e-6, 10.0)
+    found = spec.parse(text + "\noptions = { presolve = false, alpha = 0.5, limit = 3 }").settings
+    assert (found.solver, found.tolerance, found.time_limit) == ("highs-ipx", 1e-6, 10.0)
     assert (found.rows, found.threads) == ("lazy", 2)
     assert found.options == {"presolve": False, "alpha": 0.5, "limit": 3}
     assert isinstance(found.options["alpha"], float)
-    assert spec.parse(document()).solver == spec.SolverSettings("auto", 1e-9, None, "auto", None, {})
+    assert spec.parse(document()).settings == SolveSettings()
 
 
 def test_the_rows_are_those_of_the_solver():
-    assert get_args(spec.Rows) == get_args(get_type_hints(design)["rows"])
+    assert get_args(Rows) == get_args(get_type_hints(design)["rows"])
 
 
 def test_files_are_relative_to_the_specification(tmp_path, monkeypatch):
@@ -276,13 +278,13 @@ def test_files_are_relative_to_the_specification(tmp_path, monkeypatch):
     write(tmp_path / "inner", "c.csv", "0,1,1\n1,0,1\n1,1,0\n")
     write(tmp_path / "inner", "s.toml", "﻿title = 'T'\n" + document(domain=LABELS, cost='cost.matrix.path = "c.csv"'))
     monkeypatch.chdir(tmp_path)
-    specification = spec.read("inner/s.toml")
+    specification = spec.read_spec("inner/s.toml")
     assert specification.problem().title == specification.title == "T"
     assert "T" in repr(specification)
 
 
-def test_the_default_is_a_real_problem():
-    found = spec.default().problem()
+def test_the_large_city_is_a_real_problem():
+    found = spec.parse(examples.find("city-300").text).problem()
     assert found.prior.size == 300
     assert [requirement.kind for requirement in found.requirements] == ["metric", "distortion"]
     assert found.prior.min() > 0
@@ -587,8 +589,8 @@ def second(table):
         ),
         # The solver.
         (document(rest="solver.names = 'x'"), "solver.names", "Did you mean name?"),
-        (document(rest="solver.tolerance = 0"), "solver.tolerance", "> 0"),
-        (document(rest="solver.time_limit = -1"), "solver.time_limit", "> 0"),
+        (document(rest="solver.tolerance = 0"), "solver.tolerance", "greater than 0"),
+        (document(rest="solver.time_limit = -1"), "solver.time_limit", "greater than 0"),
         (document(rest="solver.threads = 0"), "solver.threads", ">= 1"),
         (document(rest="solver.rows = 'lasy'"), "solver.rows", "Did you mean lazy?"),
         (document(rest="solver.options = 3"), "solver.options", "must be a table"),
@@ -616,10 +618,10 @@ def test_wrong_specifications_are_refused(tmp_path, text, path, words):
 
 def test_specifications_that_cannot_be_read(tmp_path):
     with pytest.raises(SpecificationError, match=r"missing\.toml: cannot be opened"):
-        spec.read(tmp_path / "missing.toml")
+        spec.read_spec(tmp_path / "missing.toml")
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecificationError, match="UTF-8"):
-        spec.read(tmp_path / "s.toml")
+        spec.read_spec(tmp_path / "s.toml")
 
 
 # --- ε from a file of budgets --------------------------------------------------------------------------------------

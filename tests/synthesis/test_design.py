@@ -354,7 +354,7 @@ def test_a_stop_by_the_user_still_gives_a_certified_channel(monkeypatch):
 def test_progress_is_reported():
     prior, d, _ = grid(4)
     moments = []
-    md.design(md.Problem(prior, d, [md.MetricPrivacy(0.6, d)]), rows="lazy", report=moments.append)
+    md.design(md.Problem(prior, d, [md.MetricPrivacy(0.6, d)]), rows="lazy", progress=moments.append)
     assert any("round 1" in moment.stage for moment in moments)
     assert moments[-1].stage == "certifying"
 

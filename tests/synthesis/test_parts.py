@@ -279,11 +279,11 @@ def test_progress_names_the_parts():
     cost[2, 3] = 3
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)]))
     heard = []
-    md.design(md.Problem(np.full(6, 1 / 6), cost, [graph]), report=heard.append)
+    md.design(md.Problem(np.full(6, 1 / 6), cost, [graph]), progress=heard.append)
     assert {moment.stage.partition(":")[0] for moment in heard} >= {"part 1 of 3", "part 2 of 3", "certifying"}
     heard.clear()
     md.design(
-        md.Problem(np.full(6, 1 / 6), cost, [graph, md.DistortionPrivacy("0.4", 1 - np.eye(6))]), report=heard.append
+        md.Problem(np.full(6, 1 / 6), cost, [graph, md.DistortionPrivacy("0.4", 1 - np.eye(6))]), progress=heard.append
     )
     rounds = [moment for moment in heard if moment.stage.startswith("round")]
     assert rounds
@@ -332,10 +332,10 @@ def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch)
     limits = []
     whole = road._whole
 
-    def interrupted(problem, solver, tolerance, rows, settings):
+    def interrupted(problem, settings):
         limits.append(settings.time_limit)
-        made = whole(problem, solver, tolerance, rows, settings)
-        return replace(made, status=Status.INTERRUPTED.value) if len(limits) == 2 else made
+        made = whole(problem, settings)
+        return made.noted(status=Status.INTERRUPTED) if len(limits) == 2 else made
 
     monkeypatch.setattr(road, "_whole", interrupted)
     cost = np.full((8, 8), INF)
@@ -354,11 +354,11 @@ def test_an_interruption_between_solves_counts_too(monkeypatch, times):
     calls = []
     whole = road._whole
 
-    def interrupted(problem, solver, tolerance, rows, settings):
+    def interrupted(problem, settings):
         calls.append(settings.time_limit)
         if 1 < len(calls) <= 1 + times:
             raise KeyboardInterrupt
-        return whole(problem, solver, tolerance, rows, settings)
+        return whole(problem, settings)
 
     monkeypatch.setattr(road, "_whole", interrupted)
     cost = np.full((6, 6), INF)

@@ -21,9 +21,10 @@ def coarse(monkeypatch):
     solve = search.relax_block
 
     def stopped(form, options):
-        program = solve(form, dataclasses.replace(options, tolerance=1e-3))
+        program = solve(form, dataclasses.replace(options, gap=3e-7))
         blurred = 0.999 * program.matrix + 0.001 / program.matrix.shape[1]
-        return dataclasses.replace(program, matrix=blurred, status=Status.STALLED, message="stalled on purpose")
+        blurred = dataclasses.replace(program, matrix=blurred)
+        return blurred.noted(status=Status.STALLED, message="stalled on purpose")
 
     monkeypatch.setattr(search, "relax_block", stopped)
 
@@ -44,7 +45,7 @@ def test_the_tolerance_is_reached_where_that_takes_seconds(k):
 @pytest.mark.usefixtures("coarse")
 def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     moments = []
-    certificate = md.design(problem(6), report=moments.append).certificate
+    certificate = md.design(problem(6), progress=moments.append).certificate
     assert certificate.provenance["solver"] == "highs-ipx"
     assert "stalled on purpose" in certificate.provenance["plan"]
     assert any("takes over" in moment.stage for moment in moments)
@@ -71,7 +72,7 @@ def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch
 @pytest.mark.usefixtures("coarse")
 def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
     relax = search.relax
-    monkeypatch.setattr(search, "relax", lambda *given: dataclasses.replace(relax(*given), status=Status.FAILED))
+    monkeypatch.setattr(search, "relax", lambda *given: relax(*given).noted(status=Status.FAILED))
     design = md.design(problem(6))
     assert design.certificate.provenance["solver"] == "block"
     assert design.certificate.holds

@@ -19,7 +19,7 @@ from mechdesign.programs.block_angular import (
     objective,
     repaired,
 )
-from mechdesign.solvers.contract import Options, Progress, Status
+from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
 from mechdesign.solvers.ipm.iterate import Iterate, first_iterate, primal_residual
 from mechdesign.solvers.ipm.kernels import choose
@@ -110,7 +110,7 @@ class _Settings:
     arrays: object
     device: object
     memory: float | None
-    progress: Callable[[Progress], None]
+    progress: ProgressCallback
 
 
 def solve_block(
@@ -163,7 +163,7 @@ def _settings(options: Options, gap: float) -> _Settings:
     if unknown:
         bound = "symmetry, memory (bytes), arrays (numpy, numba or torch) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
-    extra, progress = options.extra, options.report
+    extra, progress = options.extra, options.progress
     memory = extra.get("memory")
     if memory is not None and (
         isinstance(memory, bool) or not isinstance(memory, int | float | np.integer) or not memory > 0

@@ -1,0 +1,1 @@
+"""What was spent on whom: an exact, durable ledger of privacy budgets."""

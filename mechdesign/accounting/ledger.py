@@ -1,0 +1,282 @@
+"""A ledger of privacy budgets: what was spent, what it protects, and when, in exact numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+
+from filelock import FileLock
+
+from mechdesign.accounting.ledger_file import Entry, read_ledger, write_ledger
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import BudgetExceededError, InputError, LedgerError
+
+__all__ = ["Entry", "Ledger"]
+
+Number = float | int | str | Fraction
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the entries of a ledger cost together.
+
+    Attributes:
+        epsilon: the sum of ε under pure differential privacy, or None where an entry satisfies zCDP only.
+        rho: the sum of ρ under zero-concentrated differential privacy; an ε-private release costs ε²/2 (Bun and
+            Steinke 2016, Proposition 1.4).
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction
+
+
+class Ledger:
+    """Record what every release spends, and refuse the one that would pass the budget.
+
+    Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
+    sum of any one part (parallel composition); whether parts may be counted so is decided by whoever names them, see
+    `mechdesign.blowfish` for the condition under a policy with constraints.
+
+    With a `path` the ledger is a file that outlives the process. It is locked, read again and replaced as a whole for
+    every entry, so that any number of processes may share it, and a crash loses nothing: an entry is on the disk
+    before `spend` returns, and noise is drawn after that.
+
+    Args:
+        epsilon: the budget under pure differential privacy, in nats; None for no limit on ε.
+        rho: the budget under zero-concentrated differential privacy; None for no limit on ρ.
+        path: the file, made when something is first spent. One that exists must have been made with the same budget;
+            with neither `epsilon` nor `rho` given, its own applies.
+
+    Raises:
+        InputError: a budget is negative or no number.
+        LedgerError: the file is damaged, or was made with another budget.
+
+    >>> ledger = Ledger(epsilon=1)
+    >>> entry = ledger.spend("a histogram", "one person's value", epsilon="1/2")
+    >>> ledger.remaining_epsilon
+    Fraction(1, 2)
+    >>> ledger.spend("another histogram", "one person's value", epsilon=0.6)
+    Traceback (most recent call last):
+    ...
+    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
+or give the ledger that the data deserve a larger budget
+    """
+
+    def __init__(
+        self,
+        epsilon: Number | None = None,
+        *,
+        rho: Number | None = None,
+        path: str | PathLike[str] | None = None,
+    ) -> None:
+        self._budget_epsilon = None if epsilon is None else _not_negative(epsilon, "epsilon")
+        self._budget_rho = None if rho is None else _not_negative(rho, "rho")
+        self._path = None if path is None else Path(path)
+        self._lock = threading.RLock()
+        self._entries: tuple[Entry, ...] = ()
+        if self._path is not None and self._path.exists():
+            self._read(adopt=epsilon is None and rho is None)
+
+    def __repr__(self) -> str:
+        budgets = [
+            f"{name}={exact_text(budget)}"
+            for name, budget in (("epsilon", self.epsilon), ("rho", self.rho))
+            if budget is not None
+        ]
+        return f"Ledger({', '.join([*budgets, f'{len(self._entries)} entries'])})"
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The budget under pure differential privacy, exact, or None."""
+        return self._budget_epsilon
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The budget under zero-concentrated differential privacy, exact, or None."""
+        return self._budget_rho
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything that was spent so far, in order; a shared file is read again."""
+        with self._lock:
+            self._refresh()
+            return self._entries
+
+    @property
+    def spent(self) -> Totals:
+        """What was spent so far."""
+        return totals(self.entries)
+
+    @property
+    def remaining_epsilon(self) -> Fraction | None:
+        """What is left of the budget in ε, exact, or None without one."""
+        spent = self.spent.epsilon
+        return None if self._budget_epsilon is None or spent is None else self._budget_epsilon - spent
+
+    @property
+    def remaining_rho(self) -> Fraction | None:
+        """What is left of the budget in ρ, exact, or None without one."""
+        return None if self._budget_rho is None else self._budget_rho - self.spent.rho
+
+    def spend(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        part: tuple[str, str] | None = None,
+    ) -> Entry:
+        """Record a release before it is made.
+
+        Args:
+            what: what is released, in words.
+            protects: whom the guarantee protects: what neighbouring data are, in words.
+            epsilon: its ε in nats, where it is ε-private.
+            rho: its ρ, where it satisfies ρ-zCDP; exactly one of the two is given.
+            part: the name of a division of the data into disjoint parts, and that of the part which the release uses.
+
+        Returns:
+            The entry, already durable.
+
+        Raises:
+            BudgetExceededError: the budget would be passed; nothing is recorded, and nothing may be released.
+            InputError: a number is not positive, or not exactly one of the two is given.
+            LedgerError: the file is damaged.
+            ExportError: the file cannot be written; nothing is recorded.
+        """
+        entry = _entry(what, protects, epsilon, rho, part)
+        with self._lock, self._file_lock():
+            self._refresh()
+            grown = (*self._entries, entry)
+            self._require_within(entry, grown)
+            if self._path is not None:
+                write_ledger(self._path, self._budget_epsilon, self._budget_rho, grown)
+            self._entries = grown
+        return entry
+
+    def check(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        part: tuple[str, str] | None = None,
+    ) -> None:
+        """Raise what `spend` would raise about the budget, and record nothing."""
+        entry = _entry(what, protects, epsilon, rho, part)
+        self._require_within(entry, (*self.entries, entry))
+
+    def _require_within(self, entry: Entry, entries: Sequence[Entry]) -> None:
+        before, after = totals(entries[:-1]), totals(entries)
+        if self._budget_epsilon is not None:
+            if after.epsilon is None:
+                raise BudgetExceededError(
+                    f"{entry.what} satisfies zCDP only, which no ε of pure differential privacy bounds; the budget is "
+                    f"ε = {exact_text(self._budget_epsilon)}. Keep a ledger with a budget in ρ"
+                )
+            if after.epsilon > self._budget_epsilon:
+                asked, left = entry.epsilon or Fraction(0), self._budget_epsilon - (before.epsilon or 0)
+                raise BudgetExceededError(_excess(entry.what, "ε", asked, left, self._budget_epsilon))
+        if self._budget_rho is not None and after.rho > self._budget_rho:
+            left = self._budget_rho - before.rho
+            raise BudgetExceededError(_excess(entry.what, "ρ", _rho(entry), left, self._budget_rho))
+
+    def _file_lock(self) -> FileLock | nullcontext[None]:
+        if self._path is None:
+            return nullcontext()
+        folder = self._path.absolute().parent
+        if not folder.is_dir():
+            raise LedgerError(f"{self._path} cannot be kept: {folder} is not a folder. Create it first")
+        return FileLock(folder / f".{self._path.name}.lock")
+
+    def _refresh(self) -> None:
+        if self._path is not None and (self._entries or self._path.exists()):
+            self._read(adopt=False)
+
+    def _read(self, *, adopt: bool) -> None:
+        assert self._path is not None
+        epsilon, rho, entries = read_ledger(self._path)
+        if adopt:
+            self._budget_epsilon, self._budget_rho = epsilon, rho
+        elif (epsilon, rho) != (self._budget_epsilon, self._budget_rho):
+            raise LedgerError(
+                f"{self._path} was made with another budget ({_budgets(epsilon, rho)}, not "
+                f"{_budgets(self._budget_epsilon, self._budget_rho)}). Open it without a budget to go on with its own"
+            )
+        if entries[: len(self._entries)] != self._entries:
+            raise LedgerError(f"{self._path} no longer holds what was spent before. Restore a copy")
+        self._entries = entries
+
+
+def totals(entries: Iterable[Entry]) -> Totals:
+    """Return what entries cost together: sums, and within a division into parts the largest sum of any part."""
+    pure = True
+    epsilon, rho = Fraction(0), Fraction(0)
+    parts: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    for entry in entries:
+        pure = pure and entry.epsilon is not None
+        if entry.part is not None:
+            parts[entry.part[0]][entry.part[1]].append(entry)
+            continue
+        epsilon += entry.epsilon or 0
+        rho += _rho(entry)
+    for division in parts.values():
+        epsilon += max(sum((entry.epsilon or Fraction(0) for entry in part), Fraction(0)) for part in division.values())
+        rho += max(sum(map(_rho, part), Fraction(0)) for part in division.values())
+    return Totals(epsilon if pure else None, rho)
+
+
+def _rho(entry: Entry) -> Fraction:
+    if entry.rho is not None:
+        return entry.rho
+    assert entry.epsilon is not None
+    return entry.epsilon**2 / 2
+
+
+def _entry(what: str, protects: str, epsilon: Number | None, rho: Number | None, part: tuple[str, str] | None) -> Entry:
+    for name, text in (("what", what), ("protects", protects)):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(name, "must say something", value=text, bound="a text that is not empty")
+    if (epsilon is None) == (rho is None):
+        raise InputError("epsilon", "and rho: exactly one of the two must be given", value=(epsilon, rho))
+    if part is not None and not (
+        isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)
+    ):
+        raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    if rho is None:
+        return Entry(when, what, protects, _positive(epsilon, "epsilon"), None, part)
+    return Entry(when, what, protects, None, _positive(rho, "rho"), part)
+
+
+def _positive(value: object, path: str) -> Fraction:
+    number = exact(value, path)
+    if number <= 0:
+        raise InputError(path, "must be positive", value=value, bound="greater than 0")
+    return number
+
+
+def _not_negative(value: object, path: str) -> Fraction:
+    number = exact(value, path)
+    if number < 0:
+        raise InputError(path, "must not be negative", value=value, bound="at least 0")
+    return number
+
+
+def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fraction) -> str:
+    return (
+        f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is left; "
+        "spend less, or give the ledger that the data deserve a larger budget"
+    )
+
+
+def _budgets(epsilon: Fraction | None, rho: Fraction | None) -> str:
+    known = [f"{name} = {exact_text(value)}" for name, value in (("ε", epsilon), ("ρ", rho)) if value is not None]
+    return ", ".join(known) or "no limit"

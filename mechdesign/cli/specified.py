@@ -1,0 +1,45 @@
+"""What commands share that read a specification, or run an embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mechdesign.spec import examples
+
+if TYPE_CHECKING:
+    from mechdesign.spec.specification import Specification
+
+__all__ = ["example_for", "example_option", "specified"]
+
+
+def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option ``--example`` of a command."""
+    names = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
+    return click.option("--example", metavar="NAME", help=f"Run an embedded example instead: {names}.")
+
+
+def example_for(name: str, command: str) -> examples.Example:
+    """Return an example by its name; refuse one that the command cannot run."""
+    found = examples.find(name)
+    if command not in found.commands:
+        able = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
+        raise click.UsageError(f"--example {name} is for `mechdesign {found.commands[0]}`; here run {able}")
+    return found
+
+
+def specified(path: Path | None, example: str | None, command: str, default: str | None = None) -> Specification:
+    """Return the specification in a file, or the example of that name, or, where neither is given, the default one."""
+    # Imported late: wrong usage is refused at once.
+    from mechdesign.spec.specification import parse, read_spec
+
+    if path is not None and example is not None:
+        raise click.UsageError("give SPEC.toml or --example NAME, not both")
+    if path is not None:
+        return read_spec(path)
+    if example is None and default is None:
+        raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
+    return parse(example_for(example or default or "", command).text)

@@ -1,0 +1,310 @@
+"""Algorithms 1 to 8 of Cao et al. (2019) as the paper states them: reference implementations for checks.
+
+Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
+(2019). Names are the paper's: q and d are rows, qM, dM and aM tables with a row for each ordered pair. Where the
+printed text fails it is mended, and the docstring says how. Nothing here is cached or shared with the hull.
+
+Sums G = Q − D are carried beside D, because Q − D of nearly equal rows has no digits left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.leakage.formulas import limit_of, log_ratio
+from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.matrices import as_transition
+from mechdesign.leakage.numbers import as_alphas, as_not_negative, as_target
+from mechdesign.validation import as_integer
+
+__all__ = [
+    "Piecewise",
+    "Tables",
+    "algorithm1",
+    "algorithm2",
+    "algorithm3",
+    "algorithm4",
+    "algorithm5",
+    "algorithm6",
+    "algorithm7",
+    "algorithm8",
+]
+
+
+# Bisections end when the interval no longer shrinks, and in any case after this many halvings.
+_STEPS = 200
+
+
+class Tables(NamedTuple):
+    """What Algorithm 2 precomputes: one row for each ordered pair of rows, one column for each prefix.
+
+    Prefix i of a pair holds the i + 1 columns with q_j > d_j of largest ratio q_j/d_j. `G`, `D` and `rest` are its sums
+    (qM = G + D, dM = D); it rules from α = `until[i + 1]` on up to `until[i]`, so that α falls along a row (aM, in the
+    order of the paper). Places without a prefix have until = −1. All arrays have shape (pairs, n).
+    """
+
+    G: Floats
+    D: Floats
+    rest: Floats
+    until: Floats
+
+
+class Piecewise(NamedTuple):
+    """What Algorithm 4 gives: pieces in order of α; `start` are lower ends, and the last piece ends at `largest`."""
+
+    G: Floats
+    D: Floats
+    start: Floats
+    largest: float
+
+
+def algorithm1(P: Any, alpha: ArrayLike) -> Floats | float:
+    """Return L(α) by solving the linear-fractional program of every pair of rows by Theorem 5, afresh for every α.
+
+    The printed algorithm starts from the columns with q_j > d_j and drops those with q_j/d_j ≤ (QA+1)/(DA+1) again and
+    again. What is left is a prefix in the order of the ratio, and it is the best of all prefixes; here that maximum is
+    taken, because the printed comparison rounds to equality for large α and then drops everything (it returns 0).
+    """
+    matrix = _dense(P)
+
+    def one(value: float) -> float:
+        best = 0.0
+        for d in matrix:
+            G, D, _ = _prefix_sums(*_candidates(matrix, d))
+            best = max(best, float(log_ratio(G, D, value).max(initial=0.0)))
+        return best
+
+    return _each(alpha, one)
+
+
+def algorithm2(P: Any) -> Tables:
+    """Precompute, for every pair of rows, the prefix sums and the transition points between them (Theorems 8 and 9).
+
+    Mended for ties and for d_j = 0: with q′ and d′ the sums before column i, it leaves the set for good at
+    A = (q_i − d_i)/(q′d_i − d′q_i); a zero denominator means never. Sums before i, not including it, keep the digits.
+    """
+    matrix = _dense(P)
+    n = len(matrix)
+    parts = []
+    for row in range(n):
+        others = np.delete(matrix, row, axis=0)
+        q, d, outside = _candidates(others, matrix[row])
+        G, D, rest = _prefix_sums(q, d, outside)
+        parts.append((G, D, rest, _transition_points(q, d, G, D)))
+    columns = (np.concatenate(column) if parts else np.zeros((0, n)) for column in zip(*parts, strict=True))
+    return Tables(*columns)
+
+
+def algorithm3(P: Any, alpha: ArrayLike, tables: Tables | None = None) -> Floats | float:
+    """Return L(α): for every pair look up the prefix that rules at α, take the largest (with Algorithm 2 before)."""
+    G, D, _, until = algorithm2(P) if tables is None else tables
+    pairs = np.arange(len(G))
+
+    def one(value: float) -> float:
+        if not len(G):
+            return 0.0
+        # `until` falls along each row: count how many prefixes still rule beyond α.
+        index = np.maximum(np.count_nonzero(until > value, axis=1) - 1, 0)
+        return float(log_ratio(G[pairs, index], D[pairs, index], value).max())
+
+    return _each(alpha, one)
+
+
+def algorithm4(P: Any, largest: float, tables: Tables | None = None) -> Piecewise:
+    """Join the functions of all pairs into one on 0 ≤ α ≤ `largest`, by recursion on intervals (Theorem 10).
+
+    Mended: the second recursion is on [α_k, α_m]; where two functions meet at the left end, the right one stays; the
+    zero function comes of identical rows, not of uniform ones.
+    """
+    largest = as_not_negative(largest, "largest")
+    tables = algorithm2(P) if tables is None else tables
+    if not len(tables.G) or not (tables.G > 0).any():
+        return Piecewise(np.zeros(1), np.zeros(1), np.zeros(1), largest)
+    low, high = _ruling_at_zero(tables), _ruling(tables, largest)
+    pieces = [(*low, 0.0)]
+    # Intervals still to do, the leftmost last; each knows the functions that are on top at its ends.
+    todo = [(0.0, largest, low, high)]
+    while todo:
+        first, last, left, right = todo.pop()
+        meet = _meeting(left, right)
+        if not first < meet < last:
+            if left != right and meet <= first:
+                # The left function is on top nowhere beyond its own end.
+                pieces.append((*right, first))
+            elif left != right and last == largest:
+                pieces.append((*right, last))
+            continue
+        top = _ruling(tables, meet)
+        # Functions closer than this are the same to the last digits.
+        if _value(top, meet) <= _value(left, meet) * (1 + 1e-14) or top in (left, right):
+            pieces.append((*right, meet))
+            continue
+        todo.append((meet, last, top, right))
+        todo.append((first, meet, left, top))
+    G, D, start = (np.array(column) for column in zip(*pieces, strict=True))
+    return Piecewise(G, D, np.maximum.accumulate(start), largest)
+
+
+def algorithm5(P: Any, alpha: ArrayLike, function: Piecewise | None = None) -> Floats | float:
+    """Return L(α) by binary search in the function of Algorithm 4, made here up to the largest α that is asked for.
+
+    Raises `InputError` for α beyond the end of a given function: the algorithm knows nothing of it.
+    """
+    values = as_alphas(alpha)
+    if function is None:
+        function = algorithm4(P, float(np.max(values, initial=0.0)) or 1.0)
+
+    def one(value: float) -> float:
+        if value > function.largest:
+            raise InputError(
+                "alpha",
+                "is beyond the end of the function",
+                value=value,
+                bound=f"<= {function.largest}",
+                remedy="run algorithm4 with a larger end, or use LossFunction, which has none",
+            )
+        index = int(np.searchsorted(function.start, value, side="right")) - 1
+        return float(log_ratio(function.G[index], function.D[index], value))
+
+    return _each(alpha, one)
+
+
+def algorithm6(P: Any, epsilon: float, tables: Tables | None = None) -> float:
+    """Return the supremum of the leakage under a constant ε, the largest of Theorem 11 over all prefixes of all pairs.
+
+    The (q, d) of the theorem are those that rule at the fixed point, not at α = ε; they give the largest value of all.
+    """
+    epsilon = as_not_negative(epsilon, "epsilon")
+    G, D, rest, until = algorithm2(P) if tables is None else tables
+    real = until >= 0
+    if not real.any():
+        return epsilon
+    return float(limit_of(G[real], D[real], rest[real], epsilon).max())
+
+
+def algorithm7(alpha: float, P_B: Any, P_F: Any) -> float:
+    """Return the constant ε with sup BPL + sup FPL − ε = α by bisection on ε, with Algorithm 6; 0.0 if there is none.
+
+    Mended: a relative stopping rule, which here is that the interval no longer shrinks, and an end to the loop.
+    """
+    alpha = as_target(alpha)
+    tables_B, tables_F = algorithm2(P_B), algorithm2(P_F)
+    low, high = 0.0, alpha
+    for _ in range(_STEPS):
+        epsilon = (low + high) / 2
+        if not low < epsilon < high:
+            break
+        total = algorithm6(P_B, epsilon, tables_B) + algorithm6(P_F, epsilon, tables_F) - epsilon
+        low, high = (epsilon, high) if total <= alpha else (low, epsilon)
+    return low
+
+
+def algorithm8(alpha: float, steps: int, P_B: Any, P_F: Any) -> Floats:
+    """Return budgets, shape (steps,), from L_B(α_B) + α_F = α and L_F(α_F) + α_B = α by bisection on α_B.
+
+    A root lies in [0, α], because L is non-decreasing and 1-Lipschitz. Mended: budgets between run over [2, T − 1], and
+    a single release gets α.
+    """
+    alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
+    if steps == 1:
+        return np.array([alpha])
+    tables_B, tables_F = algorithm2(P_B), algorithm2(P_F)
+    low, high = 0.0, alpha
+    for _ in range(_STEPS):
+        alpha_B = (low + high) / 2
+        if not low < alpha_B < high:
+            break
+        alpha_F = alpha - float(algorithm3(P_B, alpha_B, tables_B))
+        excess = float(algorithm3(P_F, alpha_F, tables_F)) + alpha_B - alpha
+        low, high = (alpha_B, high) if excess <= 0 else (low, alpha_B)
+    alpha_B = low
+    between = alpha_B - float(algorithm3(P_B, alpha_B, tables_B))
+    budgets = np.full(steps, between)
+    budgets[0], budgets[-1] = alpha_B, alpha - float(algorithm3(P_B, alpha_B, tables_B))
+    return budgets
+
+
+def _dense(P: Any) -> Floats:
+    matrix = as_transition(P, "P")
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+
+def _each(alpha: ArrayLike, one: Any) -> Floats | float:
+    values = as_alphas(alpha)
+    if values.ndim == 0:
+        return float(one(float(values)))
+    return np.array([one(value) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return (q, d) for all rows q against one d, columns by falling ratio q_j/d_j, zero where q_j ≤ d_j (Corollary 2).
+
+    Also the sum of each q over the columns with q_j ≤ d_j, shape (m,). Columns with d_j = 0 come first. Shapes:
+    q (m, n) and d (n,) give (m, n) twice.
+    """
+    d = np.broadcast_to(d, q.shape)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # (q − d)/d, not q/d: ratios of nearly equal numbers all round to 1.
+        ratio = np.where(q > d, (q - d) / d, -1.0)
+    order = np.argsort(-ratio, axis=1, kind="stable")
+    q, d = np.take_along_axis(q, order, axis=1), np.take_along_axis(d, order, axis=1)
+    kept = q > d
+    return np.where(kept, q, 0.0), np.where(kept, d, 0.0), np.where(kept, 0.0, q).sum(axis=1)
+
+
+def _prefix_sums(q: Floats, d: Floats, outside: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return G, D and 1 − Q of all prefixes of columns in order, each (m, n); 1 − Q is the sum of all other q_j."""
+    G, D = np.cumsum(q - d, axis=1), np.cumsum(d, axis=1)
+    # Summed from the far end, so that a small 1 − Q is no difference of large numbers.
+    beyond = np.concatenate([outside[:, None], q[:, :0:-1]], axis=1).cumsum(axis=1)[:, ::-1]
+    return G, D, beyond
+
+
+def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:
+    """Return the α up to which each prefix rules before its last column leaves it, falling along a row; −1 if none."""
+    gain = q - d
+    before_G = np.concatenate([np.zeros((len(G), 1)), G[:, :-1]], axis=1)
+    before_D = np.concatenate([np.zeros((len(D), 1)), D[:, :-1]], axis=1)
+    # q′d_i − d′q_i with q′ = G′ + d′ and q_i = g_i + d_i.
+    slower = before_G * d - before_D * gain
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        until = np.where(slower > 0, np.log1p(gain / slower), np.inf)
+    until[gain <= 0] = -1.0
+    # Ties rounded out of order must not leave gaps.
+    return np.minimum.accumulate(until, axis=1)
+
+
+def _ruling(tables: Tables, alpha: float) -> tuple[float, float]:
+    """Return (G, D) of the function that is on top at α > 0."""
+    pairs = np.arange(len(tables.G))
+    index = np.maximum(np.count_nonzero(tables.until > alpha, axis=1) - 1, 0)
+    G, D = tables.G[pairs, index], tables.D[pairs, index]
+    best = int(np.argmax(log_ratio(G, D, alpha)))
+    return float(G[best]), float(D[best])
+
+
+def _ruling_at_zero(tables: Tables) -> tuple[float, float]:
+    """Return (G, D) of the function that is on top just right of 0: the largest slope G, then the least D."""
+    top = tables.G.max() == tables.G
+    D = np.where(top, tables.D, np.inf)
+    best = np.unravel_index(int(np.argmin(D)), D.shape)
+    return float(tables.G[best]), float(tables.D[best])
+
+
+def _meeting(left: tuple[float, float], right: tuple[float, float]) -> float:
+    """Return the α > 0 at which two functions meet, or −1 when they do not."""
+    numerator = left[0] - right[0]
+    denominator = right[0] * left[1] - left[0] * right[1]
+    if numerator <= 0 or denominator <= 0:
+        return -1.0
+    return math.log1p(numerator / denominator)
+
+
+def _value(function: tuple[float, float], alpha: float) -> float:
+    return float(log_ratio(*function, alpha))

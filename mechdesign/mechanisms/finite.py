@@ -1,0 +1,121 @@
+"""Mechanisms with finitely many answers, the secrets themselves: a law by masses, and its exact channel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import shortest_path
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import InputError
+from mechdesign.graphs.check import check_graph
+from mechdesign.mechanisms.certified import certified_numerators
+from mechdesign.mechanisms.mechanism import Mechanism, Within
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain
+from mechdesign.requirements.kinds import Number, positive
+from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
+
+__all__ = ["FiniteMechanism", "hops"]
+
+
+class FiniteMechanism(Mechanism):
+    """A mechanism that answers with one of n secrets, and keeps p(o|s) <= exp(ε d(s, s')) p(o|s').
+
+    Attributes:
+        epsilon: ε in nats per unit of distance, exact.
+        distance: d, float64 (n, n), infinite where nothing is required and no answer is shared; read-only.
+        graph: the secrets at a finite distance of each other are joined, frozen.
+        nodes: the numbers of the secrets, the rows and columns of `probabilities`.
+    """
+
+    distance: Floats
+
+    def __init__(self, epsilon: Number, distance: ArrayLike, graph: nx.Graph | None = None) -> None:
+        self.epsilon: Fraction = positive(epsilon, "epsilon")
+        self.distance = _metric(distance)
+        near = np.isfinite(self.distance)
+        np.fill_diagonal(near, False)
+        self.graph = nx.freeze(nx.from_numpy_array(near) if graph is None else nx.Graph(graph))
+        self.nodes = np.array(sorted(self.graph), dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(epsilon={exact_text(self.epsilon)}, {len(self.nodes)} secrets)"
+
+    @property
+    def bound(self) -> PairBound:
+        """The guarantee, as the verifier states it."""
+        return PairBound.metric(self.epsilon, self.distance)
+
+    def probabilities(self) -> Floats:
+        """Return p(o|s) as floats, up to a few roundings: shape (n, n)."""
+        return self._masses(float(self.epsilon))
+
+    def channel(self, observables: Domain | ArrayLike | None = None, within: Within = "component") -> Channel:
+        """Return the mechanism as a channel of integers, certified in exact arithmetic.
+
+        Answers stay among the secrets at a finite distance, so that `within` changes nothing. `observables`, when
+        given, is the domain of the places that the nodes index, and a column stands for each of its members.
+
+        Raises:
+            InputError: ε is too small for a channel of integers, or the observables are fewer than the nodes need.
+            CertificateError: the proof fails.
+        """
+        numerators = certified_numerators(self._masses, self.bound, len(self.nodes))
+        if observables is None:
+            return Channel(numerators)
+        size = observables.size if isinstance(observables, Domain) else len(np.asarray(observables))
+        if size <= int(self.nodes[-1]):
+            raise InputError("observables", "lack some of the nodes", value=size, bound=f"> {int(self.nodes[-1])}")
+        placed = np.zeros((len(self.nodes), size), dtype=np.int64)
+        placed[:, self.nodes] = numerators
+        if not isinstance(observables, Domain):
+            return Channel(placed)
+        return Channel(placed, tuple(observables.labels[node] for node in self.nodes.tolist()), observables.labels)
+
+    def sample(
+        self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
+    ) -> np.ndarray:
+        """Draw answers for a node, nodes themselves, from the certified integers of `channel`.
+
+        Without `rng` the bits are those of the operating system, and what is drawn is exactly what was proved; a
+        generator or a seed serves rehearsals.
+        """
+        number = as_integer(node, "node", 0)
+        row = int(np.searchsorted(self.nodes, number))
+        if row == len(self.nodes) or self.nodes[row] != number:
+            raise InputError("node", "is not a node of the graph", value=number, bound=f"one of {len(self.nodes)}")
+        generator = None if rng is None else as_generator(rng)
+        drawn: np.ndarray = self.nodes[np.asarray(self.channel().sample(row, size=size, rng=generator))]
+        return drawn
+
+    @abstractmethod
+    def _masses(self, rate: float) -> Floats:
+        """Return p(o|s) at the rate ε = `rate`, as floats exact up to rounding."""
+
+
+def hops(graph: nx.Graph) -> Floats:
+    """Return the number of hops between any two of the sorted nodes of a policy graph, infinite where no path is."""
+    check_graph(graph)
+    adjacency = nx.to_scipy_sparse_array(graph, nodelist=sorted(graph), dtype=np.float64)
+    return np.asarray(shortest_path(adjacency, directed=False, unweighted=True))
+
+
+def _metric(values: ArrayLike) -> Floats:
+    matrix = as_floats(values, "distance", "(n, n)").copy()
+    if matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n), n >= 1")
+    np.fill_diagonal(matrix, 0.0)
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity where nothing is required")
+    require(matrix == matrix.T, matrix, "distance", "symmetric")
+    apart = np.isinf(matrix)
+    # Being at a finite distance must be an equivalence: an answer that two share is one that all between them share.
+    if not np.array_equal(~apart, (~apart).astype(np.float64) @ (~apart) > 0):
+        raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
+    read_only(matrix)
+    return matrix

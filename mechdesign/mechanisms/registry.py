@@ -1,0 +1,72 @@
+"""The mechanisms that a specification, a trace or a comparison may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import networkx as nx
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.exponential import Exponential
+from mechdesign.mechanisms.geometric import Geometric
+from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms.laplace import Laplace
+from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
+from mechdesign.mechanisms.randomised_response import RandomisedResponse
+from mechdesign.model.domain import Domain
+from mechdesign.requirements.kinds import Number
+
+__all__ = ["MechanismKind", "available", "find", "register"]
+
+Build = Callable[[Number, Domain | ArrayLike, nx.Graph, HullChoice], Mechanism]
+
+
+@dataclass(frozen=True)
+class MechanismKind:
+    """A named mechanism: how it is built from ε, places, policy graph and choice of hull, and a line about it.
+
+    `coordinates` says whether it can release coordinates, by `sample` and `log_likelihood`, or only named answers.
+    """
+
+    name: str
+    build: Build
+    summary: str
+    coordinates: bool = False
+
+
+_KINDS: dict[str, MechanismKind] = {
+    kind.name: kind
+    for kind in (
+        MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise of the sensitivity hull", True),
+        MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True),
+        MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the hops"),
+        MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric noise on a path"),
+        MechanismKind(
+            "randomised-response",
+            lambda e, _, g, __: RandomisedResponse.of_graph(e, g),
+            "the truth or any other value of the component",
+        ),
+    )
+}
+
+
+def available() -> tuple[MechanismKind, ...]:
+    """Return every registered mechanism."""
+    return tuple(_KINDS.values())
+
+
+def find(name: str, path: str = "mechanism") -> MechanismKind:
+    """Return the mechanism of that name; raise `InputError` listing the names there are for any other."""
+    if name not in _KINDS:
+        raise InputError(path, "is not known", value=name, bound=f"one of {', '.join(_KINDS)}")
+    return _KINDS[name]
+
+
+def register(kind: MechanismKind) -> None:
+    """Add a mechanism, for specifications and traces to name; raise `InputError` where the name is taken."""
+    if kind.name in _KINDS:
+        raise InputError("name", "is taken by another mechanism", value=kind.name)
+    _KINDS[kind.name] = kind

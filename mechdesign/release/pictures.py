@@ -1,0 +1,93 @@
+"""The pictures of a released trace, those for all, and the files that show the true states, for its owner only."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.release.adversary import degrees_of
+from mechdesign.report import maps
+from mechdesign.report.figures import figure_bytes
+from mechdesign.report.traces import over_time_picture, trace_picture
+from mechdesign.validation import Integers
+
+if TYPE_CHECKING:
+    from mechdesign.model.domain import Domain
+    from mechdesign.release.released import ReleasedTrace
+
+__all__ = ["private_files", "public_pictures"]
+
+
+def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
+    """Return the pictures that may be published, by name: they depend on the truth through the outputs alone."""
+    stages = [release.stage for release in found.releases]
+    degrees = [stage.degrees[stage.members] for stage in stages]
+    likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
+    least = [int(of.min()) for of in degrees]
+    panels: list[tuple[str, dict[str, ArrayLike]]] = [
+        ("degree of protection", {
+            "of the least protected": least,
+            "expected": [float(weights @ of) for weights, of in zip(likely, degrees, strict=True)],
+        }),
+        (f"expected error{_in_unit(found.domain)}", {
+            "at once": found.beliefs.expected_error(found.lengths),
+            "from the whole trace": found.beliefs.expected_error(found.lengths, "smoothed"),
+        }),
+    ]  # fmt: skip
+    count = len(stages)
+    title = f"{count} release{'s' * (count > 1)}, ε = {exact_text(found.composition.epsilon)} in all; " + (
+        f"every state is hidden among at least {min(least)}" if min(least) > 1 else "some state is exposed"
+    )
+    files = {"over-time.svg": figure_bytes(over_time_picture(panels, title))}
+    if (drawn := _map(found, None)) is not None:
+        files["map.svg"] = drawn
+    return files
+
+
+def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
+    """Return the files that show the true states, shape (steps,), by name: they are for the owner of the trace."""
+    apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
+    errors = found.beliefs.errors(true, found.lengths)
+    degrees = degrees_of(found.releases, true)
+    panels: list[tuple[str, dict[str, ArrayLike]]] = [
+        ("degree of protection", {"of the true state": degrees}),
+        (f"distance{_in_unit(found.domain)}", {
+            "released from true": apart,
+            "best guess at once": errors,
+            "from the whole trace": found.beliefs.errors(true, found.lengths, "smoothed"),
+        }),
+    ]  # fmt: skip
+    unit = f" {found.domain.unit}" if found.domain.unit else ""
+    title = f"For the owner only: outputs are {apart.mean():.3g}{unit} off, the best guess at once {errors.mean():.3g}"
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["step", "state", "label", "distance", "degree_of_protection", "belief"])
+    beliefs = found.beliefs.mass(true)
+    for step, state in enumerate(true.tolist()):
+        row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))
+        rows.writerow(row)
+    files = {
+        "true.csv": text.getvalue().encode(),
+        "true-over-time.svg": figure_bytes(over_time_picture(panels, title + unit)),
+    }
+    if (drawn := _map(found, true)) is not None:
+        files["true-map.svg"] = drawn
+    return files
+
+
+def _map(found: ReleasedTrace, truth: Integers | None) -> bytes | None:
+    outputs = found.outputs
+    if outputs is not None:
+        return figure_bytes(trace_picture(found.domain, outputs, truth))
+    if maps.kind(found.domain) in ("grid", "points"):
+        return figure_bytes(trace_picture(found.domain, [], truth, found.places))
+    return None
+
+
+def _in_unit(domain: Domain) -> str:
+    return f" ({domain.unit})" if domain.unit else ""

@@ -1,0 +1,151 @@
+"""A released trace: every step, what all of them say together, and the files of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mechdesign.atomic import write_file
+from mechdesign.errors import InputError
+from mechdesign.export.files import check_writable
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.prior import Prior
+from mechdesign.release.adversary import Adversary, Beliefs
+from mechdesign.release.composition import Composition, compose
+from mechdesign.release.files import (
+    OUTPUTS,
+    STEPS,
+    check_release_target,
+    manifest,
+    outputs_csv,
+    steps_json,
+    write_release,
+)
+from mechdesign.release.outcome import Release
+from mechdesign.synthesis.certified import Design
+from mechdesign.validation import Floats, Integers
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["ReleasedTrace"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedTrace:
+    """What was released along a trace, and what follows for whoever knows what the designer knows.
+
+    Nothing in it depends on the true states but through the outputs.
+
+    Attributes:
+        title: what the trace is called.
+        mechanism: the mechanism, by its name in a specification.
+        releases: the release of each step, at least one.
+        transition: how states follow one another, as the adversary knows it, too.
+        initial: what was believed before the first step.
+        seeded: whether the outputs come from a seed, and must not be published.
+        finished: whether all steps were released; False after Ctrl-C.
+    """
+
+    title: str
+    mechanism: str
+    releases: tuple[Release, ...]
+    transition: MarkovChain
+    initial: Prior
+    seeded: bool
+    finished: bool
+
+    def __repr__(self) -> str:
+        return f"ReleasedTrace({len(self.releases)} steps of {self.domain.size} states, {self.mechanism})"
+
+    @property
+    def domain(self) -> Domain:
+        """The states."""
+        return self.releases[0].stage.domain
+
+    @property
+    def outputs(self) -> Integers | None:
+        """The released states, shape (steps,); None where outputs are places."""
+        found = [release.output for release in self.releases if release.output is not None]
+        return np.array(found, dtype=np.int64) if found else None
+
+    @property
+    def places(self) -> Floats:
+        """The released places, shape (steps, d)."""
+        return np.array([release.coordinates for release in self.releases])
+
+    @property
+    def relative_gap(self) -> float:
+        """How far, at most, the channel of a step may be from the optimal one; 0 for mechanisms of noise."""
+        designs = [release.stage.fitted.mechanism for release in self.releases]
+        return max((made.certificate.relative_gap for made in designs if isinstance(made, Design)), default=0.0)
+
+    @property
+    def certified(self) -> bool:
+        """Whether every step is proved in exact arithmetic; places that are no states are not."""
+        proofs = [release.certificate for release in self.releases]
+        return all(proof is not None and proof.holds for proof in proofs)
+
+    @functools.cached_property
+    def composition(self) -> Composition:
+        """What all steps tell together."""
+        return compose(self.releases)
+
+    @functools.cached_property
+    def beliefs(self) -> Beliefs:
+        """What an adversary believes who knows the transitions and the initial distribution."""
+        return Adversary(self.transition, self.initial).watch(self.releases)
+
+    @functools.cached_property
+    def lengths(self) -> Floats:
+        """The distances between states, shape (n, n)."""
+        return distances.euclidean(self.domain)
+
+    @functools.cached_property
+    def files(self) -> dict[str, bytes]:
+        """The files that may be published, by name, but for the manifest."""
+        from mechdesign.release.pictures import public_pictures
+
+        made = {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
+        return made | public_pictures(self)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files."""
+        return manifest(self.title, self.mechanism, self.composition, self.seeded, self.files)
+
+    def save(self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False) -> None:
+        """Write the files that may be published; the manifest comes last, and only where all steps were released.
+
+        Args:
+            directory: A folder; an older release in it is replaced.
+            channels: Write the channel of each step, too, for `mechdesign.verify`.
+            force: Write into a folder that holds other files, beside them.
+
+        Raises:
+            ExportError: The files may not, or cannot, be written.
+        """
+        folder = Path(directory)
+        check_release_target(folder, force)
+        designs = [release.stage.design for release in self.releases] if channels else []
+        described = self.manifest() if self.finished else None
+        write_release(folder, self.files, [each for each in designs if each], described)
+
+    def save_truth(self, directory: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
+        """Write what shows the true states, for their owner only; `truth` holds the true state of each step."""
+        from mechdesign.release.pictures import private_files
+
+        folder = Path(directory)
+        true = np.asarray(truth, dtype=np.int64)
+        if len(true) < len(self.releases):
+            raise InputError("truth", "ends before the trace", value=len(true), bound=f"{len(self.releases)} states")
+        check_writable(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in private_files(self, true[: len(self.releases)]).items():
+            write_file(folder / name, [content])

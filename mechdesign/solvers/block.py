@@ -1,0 +1,34 @@
+"""The package's own interior-point method for block programs (`mechdesign.solvers.ipm`), as a back end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.solvers.contract import Options
+
+if TYPE_CHECKING:
+    from mechdesign.solvers.ipm import BlockSolution, Symmetry
+
+__all__ = ["BlockBackEnd", "back_end"]
+
+
+class BlockBackEnd(Protocol):
+    """A solver of block programs, which sees all their ratio bounds: a function, imported when first used."""
+
+    def __call__(
+        self,
+        program: BlockProgram,
+        options: Options | None = None,
+        *,
+        gap: float = ...,
+        symmetry: Symmetry | None = None,
+    ) -> BlockSolution:
+        """Solve `program` to a relative gap, by means of its symmetries where they are given."""
+
+
+def back_end() -> BlockBackEnd:
+    """Return the interior-point method."""
+    from mechdesign.solvers.ipm import solve_block
+
+    return solve_block

@@ -1,0 +1,114 @@
+"""Every solver by name: one line each, with what it takes and what can be relied on.
+
+A solver is a file of its own and a `Solver` here, or, from outside the package, one that is given to `register`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mechdesign.errors import InputError, MissingDependencyError
+
+__all__ = ["Solver", "available", "find", "register"]
+
+_RESERVED = "auto"
+_CVXPY = "cvxpy-"
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A named way to solve, with declared features.
+
+    Attributes:
+        name: What users call it: lower case, such as "highs-simplex".
+        load: Returns the function that solves, a `mechdesign.solvers.BackEnd` or `mechdesign.solvers.BlockBackEnd`. It
+            is called when the solver is first used, and so may import what is slow to load.
+        package: The package that it needs.
+        takes: "rows", a `LinearProgram`; or "blocks", a `BlockProgram`, which holds all pairs and needs no rows.
+        exact: Whether its answers are vertices, computed to working precision: then a second solve, with the objective
+            magnified, gives better multipliers.
+        warm: Whether it starts from an earlier answer of its own, also when rows were added since.
+
+    >>> find("highs-simplex").exact, find("block").takes
+    (True, 'blocks')
+    """
+
+    name: str
+    load: Callable[[], Any]
+    package: str
+    takes: Literal["rows", "blocks"] = "rows"
+    exact: bool = False
+    warm: bool = False
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package can be imported."""
+        return importlib.util.find_spec(self.package) is not None
+
+
+def _from(module: str, *method: str) -> Callable[[], Any]:
+    """Return what imports a file of this folder and asks it for its back end."""
+    return lambda: importlib.import_module(f"mechdesign.solvers.{module}").back_end(*method)
+
+
+_SOLVERS: dict[str, Solver] = {
+    solver.name: solver
+    for solver in (
+        Solver("block", _from("block"), "mechdesign", takes="blocks"),
+        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True),
+        Solver("highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True),
+        Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True),
+        Solver("highs-pdlp", _from("highs", "pdlp"), "highspy"),
+        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True),
+        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True),
+        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True),
+        Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy"),
+    )
+}
+
+
+def register(solver: Solver) -> None:
+    """Add a solver from outside the package; from then on its name is accepted wherever solvers are named.
+
+    Raises:
+        InputError: The name is taken, reserved, or not in lower case.
+    """
+    name = solver.name
+    if name == _RESERVED or name.startswith(_CVXPY) or name in _SOLVERS:
+        raise InputError("name", "is taken", value=name, bound=f"none of {_RESERVED}, {_CVXPY}NAME, {_names()}")
+    if not name or name != name.lower() or any(character.isspace() for character in name):
+        raise InputError("name", "must be in lower case, without spaces", value=name, bound='such as "toy-simplex"')
+    _SOLVERS[name] = solver
+
+
+def available() -> tuple[Solver, ...]:
+    """Return every named solver; ``cvxpy-NAME`` further reaches any solver that CVXPY has installed."""
+    return tuple(_SOLVERS.values())
+
+
+def find(name: str) -> Solver:
+    """Look up a solver by name.
+
+    Raises:
+        InputError: There is no such name.
+        MissingDependencyError: Its package is not installed.
+    """
+    if name.lower().startswith(_CVXPY) and name.lower() != _CVXPY:
+        solver = Solver(name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy")
+    elif name in _SOLVERS:
+        solver = _SOLVERS[name]
+    else:
+        raise InputError("solver", "is not known", value=name, bound=f"one of auto, {_names()}, {_CVXPY}NAME")
+    if not solver.installed:
+        raise MissingDependencyError(
+            f"solver {name!r} needs the package {solver.package}: pip install {solver.package}"
+        )
+    return solver
+
+
+def _names() -> str:
+    return ", ".join(_SOLVERS)

@@ -1,0 +1,175 @@
+"""Design what a specification asks for: policy graphs as ``[policy]`` says, everything as ``[solver]`` says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InfeasibleError, InputError, SpecificationError
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy
+from mechdesign.spec.tables import named
+
+if TYPE_CHECKING:
+    from mechdesign.model.domain import Domain
+    from mechdesign.model.problem import Problem
+    from mechdesign.spec.policy import PolicySettings
+    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis.settings import SolveSettings
+
+__all__ = ["check_solver", "design_problem", "solver_keys"]
+
+_KEYS = {
+    "solver": "solver.name",
+    "tolerance": "solver.tolerance",
+    "time_limit": "solver.time_limit",
+    "rows": "solver.rows",
+    "threads": "solver.threads",
+    "options": "solver.options",
+}
+
+
+def design_problem(
+    problem: Problem, policy: PolicySettings, settings: SolveSettings, given: Collection[str] = ()
+) -> Design:
+    """Return the certified design of a problem, whose policy graphs, if it has any, are kept as `policy` says.
+
+    Settings that do not come from the specification are named in `given`, as an error about one names them.
+    """
+    check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
+    # Imported late: wrong input is refused without waiting for solvers to load.
+    from mechdesign.synthesis.design import synthesise
+
+    with _named_as_specified(solver_keys(given)):
+        if any(isinstance(requirement, GraphPrivacy) for requirement in problem.requirements):
+            return _design_policy(problem, policy, settings)
+        return synthesise(problem, settings)
+
+
+def solver_keys(given: Collection[str]) -> Mapping[str, str]:
+    """Return the keys of a specification that arguments of a solver stand for, but for those that are `given`."""
+    return {argument: key for argument, key in _KEYS.items() if argument not in given}
+
+
+def check_solver(name: str, path: str) -> None:
+    """Raise an error for a solver that is not known, or not installed; `path` is where its name stands."""
+    from mechdesign import solvers
+
+    if name != "auto":
+        with named({"solver": path}):
+            solvers.find(name)
+
+
+def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
+    from mechdesign.policy.optimal import policy_problem
+
+    asked = _asked(problem, policy)
+    other = problem.observables is not problem.secrets
+    if other and policy.within == "component":
+        raise SpecificationError(
+            "observables",
+            "are others than the secrets, and answers are to stay in the component of the secret",
+            remedy='leave them out, or say [policy] within = "map"',
+        )
+    with _counted_as_specified(asked.places):
+        stated = policy_problem(
+            asked.domain,
+            asked.graph,
+            asked.epsilon,
+            problem.prior,
+            problem.cost,
+            policy.within,
+            requirements=asked.others,
+            isolated=policy.isolated,
+            objective=problem.objective,
+            observables=problem.observables if other else None,
+            title=problem.title,
+        )
+    made = stated.design(settings)
+    return made.noted(edges_added=stated.edges_added + asked.repaired)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A policy graph on the possible secrets, and what else is required of them, with its places in the problem."""
+
+    domain: Domain
+    graph: nx.Graph
+    epsilon: Fraction
+    others: tuple[Requirement, ...]
+    places: tuple[int, ...]
+    repaired: int
+
+
+def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
+    from mechdesign.graphs.builders import union
+    from mechdesign.graphs.constraint import constrain
+    from mechdesign.graphs.exposure import exposed
+    from mechdesign.graphs.repairs import repair
+
+    assert problem.secrets is not None
+    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    epsilon = graphs[0].epsilon
+    # What has another ε is a requirement of its own.
+    one = [each for each in graphs if each.epsilon == epsilon]
+    graph = union(*(each.graph for each in one))
+    places = tuple(place for place, each in enumerate(problem.requirements) if each not in one)
+    others = tuple(problem.requirements[place] for place in places)
+    support = policy.possible(problem.prior)
+    if support is not None:
+        graph = constrain(graph, support)
+        others = tuple(_of_possible(each, np.array(support)) for each in others)
+    added = 0
+    if policy.isolated == "repair" and len(graph) > 1:
+        with named({"points": "domain", "method": "policy.repair"}):
+            if exposed(problem.secrets, graph, policy.hull).size:
+                made = repair(problem.secrets, graph, policy.repair, policy.hull)
+                graph, added = made.graph, len(made.added)
+    return _Asked(problem.secrets, graph, epsilon, others, places, added)
+
+
+def _of_possible(requirement: Requirement, support: NDArray[np.int64]) -> Requirement:
+    """Return what is required where only the secrets in `support` are possible: a floor keeps its height."""
+    if isinstance(requirement, DistortionPrivacy):
+        return DistortionPrivacy(requirement.minimum, requirement.distance[:, support])
+    return requirement.restrict(support)
+
+
+@contextmanager
+def _counted_as_specified(places: Sequence[int]) -> Iterator[None]:
+    """Let an error about a requirement count it as the specification does; `places` are those of the requirements."""
+
+    def renamed(text: str) -> str:
+        return re.sub(r"^requirements\[(\d+)\]", lambda found: f"privacy[{places[int(found[1])]}]", text)
+
+    try:
+        yield
+    except InfeasibleError as error:
+        raise InfeasibleError(renamed(str(error))) from error
+
+
+@contextmanager
+def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
+    """Give the solver's own options, and the graph, the path that they have in a specification."""
+    try:
+        with named(keys):
+            yield
+    except InputError as error:
+        remedy, path = error.remedy, error.path
+        if path == "g":
+            path = "privacy"
+            remedy = remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
+        elif "options.extra" in path:
+            # What a solver calls its own options.
+            path = path.replace("options.extra", "options")
+        else:
+            raise
+        raise SpecificationError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from error

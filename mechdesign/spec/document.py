@@ -1,0 +1,68 @@
+"""A whole specification, and its ``[solver]`` table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from mechdesign.spec.domains import DomainTable
+from mechdesign.spec.measures import CostTable
+from mechdesign.spec.policy import PolicyTable, ReleaseTable
+from mechdesign.spec.priors import PriorTable
+from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, MetricTable, ThresholdTable
+from mechdesign.spec.tables import Raw, Table, holds
+from mechdesign.synthesis.settings import Rows
+
+__all__ = ["VERSION", "Document", "SolverTable"]
+
+VERSION = 1
+"""The version of the grammar; a specification of another one is refused."""
+
+
+class SolverTable(Table, frozen=True):
+    """How programs are solved: the arguments of `mechdesign.design`.
+
+    Attributes:
+        name: "auto", or a solver that `mechdesign info` lists.
+        tolerance: the relative gap to ask for.
+        time_limit: the time limit in seconds.
+        rows: which privacy rows the solver sees.
+        threads: how many threads the solver may use.
+        options: options of the solver, under its own names.
+    """
+
+    name: str = "auto"
+    tolerance: float = 1e-9
+    time_limit: float | None = None
+    rows: Rows = "auto"
+    threads: int | None = None
+    options: Raw = msgspec.field(default_factory=dict)
+
+
+class Document(Table, frozen=True):
+    """A specification: what the secrets are, how likely each is, what a wrong answer costs, what must be protected.
+
+    Attributes:
+        domain: the secrets.
+        prior: how likely each secret is.
+        cost: what an answer costs.
+        privacy: what must be protected: at least one requirement, all of which are kept.
+        version: the version of this grammar.
+        title: what the mechanism is called in reports.
+        observables: the answers, where they are others than the secrets.
+        policy: how a policy graph is kept.
+        release: how a trace is released.
+        solver: how programs are solved.
+    """
+
+    domain: Annotated[Raw, holds(DomainTable)]
+    prior: Annotated[Raw, holds(PriorTable)]
+    cost: Annotated[Raw, holds(CostTable)]
+    privacy: list[Annotated[Raw, holds(MetricTable, ThresholdTable, GraphPrivacyTable, DistortionTable)]]
+    version: int = VERSION
+    title: str = ""
+    observables: Annotated[Raw, holds(DomainTable)] | None = None
+    policy: Annotated[Raw, holds(PolicyTable)] = msgspec.field(default_factory=dict)
+    release: Annotated[Raw, holds(ReleaseTable)] = msgspec.field(default_factory=dict)
+    solver: Annotated[Raw, holds(SolverTable)] = msgspec.field(default_factory=dict)

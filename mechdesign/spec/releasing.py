@@ -1,0 +1,168 @@
+"""Release a trace as a specification asks for it; what cannot be kept along a trace is refused before anything is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.model.problem import Problem
+from mechdesign.release.outcome import Release
+from mechdesign.release.released import ReleasedTrace
+from mechdesign.release.trace import Trace
+from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.solvers.contract import Progress, ProgressCallback, Status
+from mechdesign.spec.policy import ReleaseSettings
+from mechdesign.spec.schedule import scheduled
+from mechdesign.spec.tables import named
+from mechdesign.synthesis.certified import Design
+
+if TYPE_CHECKING:
+    from mechdesign.data.states import States
+    from mechdesign.spec.specification import Specification
+
+__all__ = ["release_trace", "step_problem"]
+
+# What the arguments of a trace are called in a specification, before its first step and during a step.
+_KEYS = {
+    "g": "privacy",
+    "mechanism": "release.mechanism",
+    "transition": "release.transition",
+    "initial": "release.initial",
+    "snap": "release.snap",
+    "delta": "policy.delta",
+    "repair": "policy.repair",
+    "hull": "policy.hull",
+    "within": "policy.within",
+}
+_STEP_KEYS = {
+    "snap": "release.snap",
+    "epsilon": "privacy.epsilon",
+    "solver": "solver.name",
+    "rows": "solver.rows",
+    "options": "solver.options",
+}
+
+
+def release_trace(
+    given: Specification, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
+) -> ReleasedTrace:
+    """Release a trace; see `Specification.release`."""
+    problem, settings = step_problem(given), given.release_settings
+    states = given.states(trace, delimiter)
+    epsilons = _epsilons(given, len(states))
+    seed = settings.seed if seed is None else seed
+    steps = _prepared(given, problem, settings, seed)
+    name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
+    releases: list[Release] = []
+    finished = False
+    started = time.perf_counter()
+    try:
+        for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
+            if progress is not None:
+                progress(Progress(f"step {step + 1} of {len(states)}", time.perf_counter() - started))
+            releases.append(_step(steps, state, epsilon, f"{name}, step {step}"))
+            mechanism = releases[-1].stage.fitted.mechanism
+            # A solver that is stopped gives the best channel that it has.
+            if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
+                break
+        else:
+            finished = True
+    except KeyboardInterrupt:
+        if not releases:
+            raise
+    made = (settings.transition, settings.initial, seed is not None, finished)
+    return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
+
+
+def step_problem(given: Specification) -> Problem:
+    """Return the problem of a step; raise `SpecificationError` for what cannot be kept along a trace."""
+    if given.document.observables is not None:
+        raise SpecificationError(
+            "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
+        )
+    problem = next(given.problems())
+    for index, requirement in enumerate(problem.requirements):
+        if not isinstance(requirement, GraphPrivacy):
+            raise SpecificationError(
+                f"privacy[{index}].kind",
+                "cannot be kept along a trace",
+                value=requirement.kind,
+                bound='"graph"',
+                remedy="leave it out; instead of a threshold, join secrets by radius and distance",
+            )
+    if given.policy.settings.support is not None:
+        raise SpecificationError(
+            "policy.support",
+            "does not go with a trace: what is possible at a step follows from the transitions and from delta",
+            remedy="leave it out",
+        )
+    if problem.objective != "expected":
+        raise SpecificationError(
+            "cost.objective", "does not go with a trace", value=problem.objective, bound='"expected"'
+        )
+    return problem
+
+
+def _epsilons(given: Specification, steps: int) -> Sequence[Fraction | None]:
+    """Return the ε of each step: from the schedule where there is one; None stands for what the trace knows itself."""
+    if given.schedule is None:
+        return [None] * steps
+    known = given.schedule.epsilons
+    if len(known) < steps:
+        raise SpecificationError(
+            f"privacy[{scheduled(given.document.privacy)}].epsilon.budgets",
+            "ends before the trace",
+            value=len(known),
+            bound=f"a budget for each of {steps} steps",
+        )
+    return known[:steps]
+
+
+def _prepared(given: Specification, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
+    """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
+    policy, solving = given.policy, given.settings
+    assert problem.secrets is not None
+    with named(_KEYS):
+        return Trace(
+            problem.secrets,
+            policy.graph,
+            policy.epsilon,
+            settings.transition,
+            settings.initial,
+            settings.mechanism,
+            delta=policy.settings.delta,
+            repair=policy.settings.repair,
+            hull=policy.settings.hull,
+            within=policy.settings.within,
+            snap=settings.snap is not False,
+            cost=problem.cost,
+            tolerance=solving.tolerance,
+            solving={
+                "solver": solving.solver,
+                "time_limit": solving.time_limit,
+                "rows": solving.rows,
+                "threads": solving.threads,
+                "options": solving.options,
+            },
+            rng=seed,
+        )
+
+
+def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Release:
+    try:
+        with named(_STEP_KEYS):
+            return trace.step(state, epsilon=epsilon)
+    except InputError as error:
+        if error.path != "true_state":
+            raise
+        raise InputError(
+            path,
+            error.problem,
+            value=trace.domain.labels[state],
+            bound=error.bound,
+            remedy="smooth the transitions, or give a delta in [policy]: then the nearest possible state is released",
+        ) from error

@@ -1,0 +1,54 @@
+"""Read the schedule of ε that a specification takes from a file of budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.data.budgets import read_exact_budgets
+from mechdesign.data.schedule import Schedule
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.spec.files import BudgetsFile
+from mechdesign.spec.tables import Raw, convert
+
+__all__ = ["read_schedule", "scheduled"]
+
+
+def scheduled(privacy: Sequence[Raw]) -> int | None:
+    """Return which ``[[privacy]]`` table takes its ε from a file, or None; raise `SpecificationError` for several."""
+    places = [place for place, raw in enumerate(privacy) if isinstance(raw.get("epsilon"), dict)]
+    if len(places) > 1:
+        raise SpecificationError(
+            f"privacy[{places[1]}].epsilon",
+            f"is taken from a file, as privacy[{places[0]}].epsilon is",
+            bound="a file of budgets in one requirement at most",
+            remedy="write a number in all others",
+        )
+    return places[0] if places else None
+
+
+def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
+    """Return the schedule that ``epsilon = { budgets = "…" }`` at `path` names.
+
+    Raises `SpecificationError` for a file that cannot be read and for a budget of 0.
+    """
+    key = f"{path}.budgets"
+    file = folder / convert(raw, BudgetsFile, path).budgets
+    try:
+        epsilons = read_exact_budgets(file)
+    except InputError as error:
+        raise SpecificationError(
+            key, f"{error.path} {error.problem}", value=error.value, bound=error.bound, remedy=error.remedy
+        ) from error
+    for step, epsilon in enumerate(epsilons):
+        if epsilon == 0:
+            raise SpecificationError(
+                key,
+                f"{file}, step {step} has no budget",
+                value=exact_text(epsilon),
+                bound="greater than 0",
+                remedy="a budget of 0 means that nothing may be released then: its channel would tell nothing. Leave "
+                "such steps out of the releases, or find budgets for a smoothed matrix, which are positive",
+            )
+    return Schedule(epsilons)

@@ -1,0 +1,215 @@
+"""What all tables of a specification have in common: how they are converted, and what an error about a key says.
+
+A table is converted on its own, with the path at which it stands, so that an error names the key as the reader wrote
+it: ``privacy[1].epsilon``. Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become
+float64, rounded once from the decimal in the file. The docstrings of the tables are the reference of the grammar: the
+JSON schema takes its descriptions from them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.errors import InputError, SpecificationError
+
+Raw = dict[str, Any]
+Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a specification.
+
+    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
+    beside another one, and then are none: key to other key.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+
+def holds(*kinds: type[Table]) -> msgspec.Meta:
+    """Say for the JSON schema which tables may stand at a key."""
+    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
+    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
+
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
+_CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+_STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
+_KINDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a table",
+    "str": "a text",
+}
+
+
+def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
+    """Return the table `data`, which stands at `path`, as a `kind`; raise `SpecificationError` naming the key."""
+    try:
+        return msgspec.convert(data, kind, dec_hook=_number)
+    except msgspec.ValidationError as error:
+        raise _explained(error, data, kind, path) from None
+
+
+def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
+    """Return which of the alternatives, or of `names`, is there; raise `SpecificationError` unless exactly one is."""
+    names = names or table.alternatives
+    given = [
+        name
+        for name in names
+        if getattr(table, name) is not None and (name not in table.beside or getattr(table, table.beside[name]) is None)
+    ]
+    if len(given) == 1:
+        return given[0]
+    problem = "says nothing" if not given else f"has {' and '.join(given)}, which exclude each other"
+    raise SpecificationError(path, problem, bound=f"exactly one of {', '.join(names)}")
+
+
+def choice(value: str, choices: Iterable[str], path: str) -> str:
+    """Return `value` if it is one of `choices`; raise `SpecificationError`, with the nearest of them, otherwise."""
+    names = list(choices)
+    if value in names:
+        return value
+    raise _unknown(value, names, path)
+
+
+@contextmanager
+def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn any `InputError` into a `SpecificationError` about a key at or below `path`.
+
+    Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
+    """
+    try:
+        yield
+    except SpecificationError:
+        raise
+    except InputError as error:
+        argument = re.split(r"[.\[]", error.path, maxsplit=1)[0]
+        place = (renamed or {}).get(argument, argument) + error.path[len(argument) :]
+        raise SpecificationError(
+            join(path, place), error.problem, value=_shown(error.value), bound=error.bound, remedy=error.remedy
+        ) from error
+
+
+@contextmanager
+def named(keys: Mapping[str, str]) -> Iterator[None]:
+    """Turn an `InputError` about an argument of a function into a `SpecificationError` about the key it came from.
+
+    `keys` lists the arguments that have another name, or place, in a specification.
+    """
+    with at("", keys):
+        yield
+
+
+@contextmanager
+def in_file(path: str) -> Iterator[None]:
+    """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`."""
+    try:
+        yield
+    except SpecificationError:
+        raise
+    except InputError as error:
+        if error.path == "delimiter":
+            place, problem = join(path, "delimiter"), error.problem
+        elif error.path == "folder" or isinstance(error.__cause__, OSError):
+            place, problem = join(path, "path"), error.problem
+        else:
+            place, problem = path, f"{error.path} {error.problem}"
+        value = error.path if isinstance(error.__cause__, OSError) else _shown(error.value)
+        raise SpecificationError(place, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+
+
+def join(path: str, key: str) -> str:
+    """Return the path of `key` below `path`."""
+    return path + key if not path or not key or key.startswith("[") else f"{path}.{key}"
+
+
+def _number(kind: type, value: object) -> object:
+    if kind is Fraction:
+        return exact(value, "")
+    # What msgspec expects of a hook that is asked for a type it does not know.
+    raise NotImplementedError(kind)
+
+
+def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], path: str) -> SpecificationError:
+    match = _WHERE.fullmatch(str(error))
+    what, where = (match["what"], match["where"] or "") if match else (str(error), "")
+    place = path + where if path else where.removeprefix(".")
+    names = [field.name for field in msgspec.structs.fields(kind)]
+    if found := _UNKNOWN.fullmatch(what):
+        return SpecificationError(
+            join(place, found["key"]),
+            "is not a known key",
+            bound=f"one of {', '.join(names)}",
+            remedy=_suggestion(found["key"], names),
+        )
+    if found := _MISSING.fullmatch(what):
+        return SpecificationError(join(place, found["key"]), "is missing", remedy=f"add {found['key']} = …")
+    value = _shown(_inside(data, where))
+    if _CHOICE.fullmatch(what):
+        return _unknown(str(value), _choices(kind, where.removeprefix(".")), place)
+    if isinstance(error.__cause__, InputError):
+        return SpecificationError(place, error.__cause__.problem, value=value, bound=error.__cause__.bound)
+    if found := _EXPECTED.fullmatch(what):
+        kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
+        bound = " or ".join(kinds) + (found["length"] or "")
+        return SpecificationError(place or "specification", "is of the wrong kind", value=value, bound=bound)
+    return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
+
+
+def _unknown(value: str, names: Sequence[str], path: str) -> SpecificationError:
+    bound, remedy = f"one of {', '.join(names)}", _suggestion(value, names)
+    return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
+
+
+def _choices(kind: type[Table], key: str) -> tuple[str, ...]:
+    """Return the texts that a key accepts which is one of a few."""
+    of = get_type_hints(kind)[key]
+    return next(get_args(each) for each in (of, *get_args(of)) if get_origin(each) is Literal)
+
+
+def _inside(data: object, where: str) -> object:
+    """Return what stands at the path `where` in `data`."""
+    for step in _STEP.finditer(where):
+        try:
+            data = data[step["key"] if step["key"] is not None else int(step["index"])]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _shown(value: object) -> object:
+    """Return a number as the reader wrote it, rather than as Decimal('0.1')."""
+    if isinstance(value, Decimal) and value.is_finite():
+        value = Fraction(value) if abs(value.adjusted()) < 400 else str(value)
+    if isinstance(value, Fraction):
+        if value.denominator == 1:
+            return int(value)
+        near = nearest(value)
+        return near if Fraction(repr(near)) == value else exact_text(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    return value

@@ -1,0 +1,97 @@
+"""The end of the road: an integer channel is certified, and becomes a design."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign import __version__
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.evidence import Evidence, Multipliers
+from mechdesign.certify.exact import exact
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.problem import Problem
+from mechdesign.solvers.contract import Status
+from mechdesign.synthesis.summary import SolveSummary
+
+__all__ = ["Design", "certified"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design:
+    """A channel, the problem it answers, and the proof of both its privacy and its cost.
+
+    `multipliers` prove the lower bound; `summary` says how all this was found.
+    """
+
+    problem: Problem
+    channel: Channel
+    certificate: Certificate
+    multipliers: Multipliers | None
+    summary: SolveSummary
+
+    def __repr__(self) -> str:
+        return f"Design({self.channel!r}, {self.certificate!r})"
+
+    @property
+    def status(self) -> Status:
+        """How the search ended: "optimal", or why it stopped early."""
+        return self.summary.status
+
+    def noted(self, **changes: object) -> Design:
+        """Return this design with other facts in its summary, and in the provenance of its certificate."""
+        summary = replace(self.summary, **changes)  # type: ignore[arg-type]
+        return replace(self, summary=summary, certificate=replace(self.certificate, provenance=_provenance(summary)))
+
+    def evidence(self) -> Evidence:
+        """Return what the certificate was computed from."""
+        return _evidence(self.problem, self.channel.numerators, self.multipliers)
+
+    def save(self, directory: str | os.PathLike[str], report: bool = True) -> None:
+        """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
+
+        An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two.
+
+        Args:
+            directory: Folder to write, made where there is none.
+            report: Whether to write the report.
+
+        Raises:
+            ExportError: The files cannot be written.
+        """
+        from mechdesign.export.sets import save
+
+        save(self.problem, self.channel, self.certificate, self.evidence(), Path(directory), report=report)
+
+
+def certified(
+    problem: Problem, numerators: Integers, multipliers: Multipliers | None, tolerance: float, summary: SolveSummary
+) -> Design:
+    """Certify a channel, numerators (n, m) over 2^62, in exact arithmetic.
+
+    What is called optimal is what the certificate proves to `tolerance`, whatever a solver thinks of its own numbers.
+    Raises CertificateError should the channel not keep a requirement.
+    """
+    certificate = certify(_evidence(problem, numerators, multipliers))
+    certificate.require()
+    if summary.status in (Status.OPTIMAL, Status.STALLED):
+        close = exact(certificate.relative_gap) <= exact(tolerance)
+        summary = replace(summary, status=Status.OPTIMAL if close else Status.STALLED)
+    labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
+    channel = Channel(numerators, *labels)
+    return Design(problem, channel, replace(certificate, provenance=_provenance(summary)), multipliers, summary)
+
+
+def _provenance(summary: SolveSummary) -> dict[str, str | int | float]:
+    return {"mechdesign": __version__, "numpy": np.__version__, **summary.provenance()}
+
+
+def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
+    stated = tuple(requirement.stated() for requirement in problem.requirements)
+    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, multipliers)

@@ -1,0 +1,121 @@
+"""The program of one part when distortion has a price: least cost minus price times distortion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign import solvers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.errors import SolverError
+from mechdesign.model.problem import Problem, largest_distortion
+from mechdesign.requirements.kinds import DistortionPrivacy
+from mechdesign.solvers import Options, Status
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.parts import Part, restricted, undominated
+from mechdesign.synthesis.plan import bounded_pairs
+from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
+from mechdesign.synthesis.row_program import all_triples, formulate
+from mechdesign.synthesis.settings import Rows
+
+__all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A channel of a part, p(o|group), with its cost and its distortion for each floor, for a prior that sums to 1."""
+
+    matrix: Floats
+    cost: float
+    distortions: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a part says to prices: a proposal, a lower bound of cost minus prices times distortions, and its proof."""
+
+    proposal: Proposal
+    bound: float
+    multipliers: Multipliers
+
+
+def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
+    """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
+
+    `floors` are indices among the requirements. An estimate that is never better than another one about these secrets
+    is left out. The floors of the part are the largest possible, which only serves as a scale; one about which the
+    adversary cannot err at all is left out.
+    """
+    alone = restricted(problem, part, part.observables)
+    requirements = list(alone.requirements)
+    estimates: dict[int, Integers] = {}
+    for index in floors:
+        requirement = requirements[index]
+        assert isinstance(requirement, DistortionPrivacy)
+        kept, _ = undominated(requirement.distance.T)
+        errors = requirement.distance[kept]
+        largest = largest_distortion(alone.prior, errors)
+        if largest:
+            requirements[index] = DistortionPrivacy(largest, errors)
+            estimates[index] = kept
+    return Problem(alone.prior, alone.cost, requirements), estimates
+
+
+@dataclass(eq=False)
+class Kind:
+    """Parts that are equal but for their places: one program for all, and the proposals it has made.
+
+    `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
+    parts of the kind.
+    """
+
+    problem: Problem
+    floors: tuple[int, ...]
+    rows: Rows
+    mass: float = 0.0
+    proposals: list[Proposal] = field(default_factory=list)
+    _start: object = None
+
+    def __post_init__(self) -> None:
+        self.form = normalise(self.problem)
+        pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
+        self._built = formulate(self.form, all_triples(pairs, self.form.observables))
+        self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
+        self.proposals.append(self.constant)
+
+    def proposal(self, matrix: Floats) -> Proposal:
+        """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
+        rows = np.clip(matrix, 0.0, 1.0)
+        rows /= rows.sum(axis=1, keepdims=True)
+        known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
+        distortions = np.array([known.get(index, 0.0) for index in self.floors])
+        return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
+
+    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
+        """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
+
+        Raises SolverError when it fails.
+        """
+        built = self._built
+        program = built.program
+        cost, lower = program.cost.copy(), program.row_lower.copy()
+        at = dict(zip(self.floors, prices.tolist(), strict=True))
+        for i, (floor, factor) in enumerate(zip(self.form.floors, built.floor_scales, strict=True)):
+            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * built.scale / factor
+            # The last row of a floor is the floor itself, which is not for this part to meet.
+            lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
+        found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
+        if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):
+            return found.status, None
+        if found.status not in (Status.OPTIMAL, Status.STALLED):
+            raise SolverError(f"{solver} is not to be trusted here: {found.message}")
+        self._start = found.start
+        proposal = self.proposal(built.channel(found.x))
+        bound = found.residuals.bound / built.scale
+        return found.status, Answer(proposal, bound, built.multipliers(found.row_dual))

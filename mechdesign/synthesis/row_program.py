@@ -1,0 +1,220 @@
+"""From a normal form to a linear program, and back from its multipliers to those of the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.synthesis.multipliers import problem_multipliers
+from mechdesign.synthesis.normal import NormalForm
+
+__all__ = ["ChannelProgram", "Triples", "all_triples", "formulate"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Costs below this part of the largest one are left to the certificate's own unit.
+_LEAST_MAGNITUDE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Privacy rows (source group, target group, observable), as three arrays of one length."""
+
+    sources: Integers
+    targets: Integers
+    observables: Integers
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.sources.size)
+
+    def append(self, other: Triples) -> Triples:
+        """Return these rows followed by those of `other`."""
+        return Triples(
+            np.concatenate([self.sources, other.sources]),
+            np.concatenate([self.targets, other.targets]),
+            np.concatenate([self.observables, other.observables]),
+        )
+
+
+def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
+    """Return a row for every marked pair (k, k) and every observable."""
+    sources, targets = np.nonzero(pairs)
+    return Triples(
+        np.repeat(sources, observables),
+        np.repeat(targets, observables),
+        np.tile(np.arange(observables), sources.size),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelProgram:
+    """A linear program for a normal form, with what is needed to read its solution.
+
+    Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the adversary's
+    error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last, ``privacy``. Privacy rows
+    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by `scale`, the errors of
+    floor i by `floor_scales[i]`; that makes all of order one.
+    """
+
+    program: LinearProgram
+    form: NormalForm
+    triples: Triples
+    scale: float
+    floor_scales: tuple[float, ...]
+    roots: Floats
+
+    def channel(self, x: Floats) -> Floats:
+        """Read p(o|group) (k, m) out of a solution."""
+        return x[self.program.column_blocks["p"]].reshape(self.form.groups, self.form.observables)
+
+    def multipliers(self, row_dual: Floats) -> Multipliers:
+        """Turn the program's multipliers into multipliers of the problem's own requirements.
+
+        Multipliers of the wrong sign become zero.
+        """
+        form = self.form
+        dual = np.maximum(row_dual, 0.0)
+        privacy = dual[self.program.row_blocks["privacy"]] / self.roots / self.scale
+        floors = []
+        for i, floor in enumerate(form.floors):
+            values = dual[self.program.row_blocks[f"floor{i}"]][:-1] * self.floor_scales[i] / self.scale
+            floors.append(values.reshape(floor.error.shape[0], form.observables))
+        weights = dual[self.program.row_blocks["worst"]] if form.problem.objective == "worst" else None
+        columns = (self.triples.sources, self.triples.targets, self.triples.observables, privacy)
+        return problem_multipliers(form, columns, floors, weights)
+
+
+def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> ChannelProgram:
+    """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games with the given privacy rows.
+
+    Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
+    Unless it is `scaled`, which serves solvers, its objective is the cost itself. Forbidden answers get the upper bound
+    0, for programs that leave the package; what is solved here has none (see `mechdesign.synthesis.parts`).
+    """
+    problem, observables = form.problem, form.observables
+    forbidden = np.isinf(problem.cost)
+    costs = np.where(forbidden, 0.0, problem.cost)
+    worst = problem.objective == "worst"
+    starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
+    width = int(starts[-1]) + worst
+    column_blocks = {"p": slice(0, int(starts[1]))}
+    column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
+    column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
+
+    scale = _scale(form) if scaled else 1.0
+    cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
+    upper[column_blocks["p"]][form.gather(forbidden).ravel() > 0] = 0.0
+    if worst:
+        cost[-1] = 1.0
+    else:
+        cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
+    # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
+    lower[starts[1] : starts[-1]] = -np.inf
+
+    floor_scales = tuple(observables / floor.minimum if scaled else 1.0 for floor in form.floors)
+    roots = np.exp(form.exponents[triples.sources, triples.targets] / 2)
+    blocks = [_sums(form, width)]
+    for i, factor in enumerate(floor_scales):
+        blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
+    if worst:
+        blocks.append(_worst(form, costs * scale, width))
+    blocks.append(_privacy(form, triples, roots, width))
+    stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
+    program = LinearProgram(
+        cost=cost,
+        matrix=sparse.csr_array(sparse.vstack([block.matrix for block in blocks])),
+        row_lower=np.concatenate([block.lower for block in blocks]),
+        row_upper=np.concatenate([block.upper for block in blocks]),
+        lower=lower,
+        upper=upper,
+        row_blocks={block.name: slice(stops[i], stops[i + 1]) for i, block in enumerate(blocks)},
+        column_blocks=column_blocks,
+        name=problem.title or "channel",
+    )
+    return ChannelProgram(program, form, triples, scale, floor_scales, roots)
+
+
+def _scale(form: NormalForm) -> float:
+    """Return what makes the optimum of order one, or of the order of the groups where every group has its own cost.
+
+    The cheapest constant output bounds the optimum. Where a peaked prior makes that tiny, solvers would otherwise take
+    all that matters for zero.
+    """
+    problem = form.problem
+    largest = float(problem.cost.max())
+    if problem.objective == "worst":
+        return 1.0 / max(largest, 1e-300)
+    magnitude = float((problem.prior @ problem.cost).min())
+    return form.groups / max(magnitude, _LEAST_MAGNITUDE * largest, 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    name: str
+    matrix: sparse.coo_array
+    lower: Floats
+    upper: Floats
+
+
+def _block(
+    name: str, entries: Sequence[tuple[Floats, Integers, Integers]], lower: Floats, upper: float, width: int
+) -> _Block:
+    """Gather entries (values, rows, columns) into a block of rows."""
+    values, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+    matrix = sparse.coo_array((values, (rows, columns)), shape=(lower.size, width))
+    return _Block(name, matrix, lower, np.full(lower.size, upper))
+
+
+def _sums(form: NormalForm, width: int) -> _Block:
+    """Σ_o p(o|g) = 1."""
+    columns = np.arange(form.groups * form.observables)
+    entries = (np.ones(columns.size), columns // form.observables, columns)
+    return _block("sums", [entries], np.ones(form.groups), 1.0, width)
+
+
+def _floor(form: NormalForm, index: int, factor: float, start: int, width: int) -> _Block:
+    """Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ, o; last Σ_o x_o >= factor·minimum; x begins at `start`."""
+    floor, observables = form.floors[index], form.observables
+    estimates = floor.error.shape[0]
+    rows = np.arange(estimates * observables)
+    errors = sparse.coo_array(sparse.kron(sparse.coo_array(floor.error * factor), sparse.eye_array(observables)))
+    taken = np.arange(start, start + observables)
+    entries = [
+        (errors.data, errors.row.astype(np.int64), errors.col.astype(np.int64)),
+        (np.full(rows.size, -1.0), rows, np.tile(taken, estimates)),
+        (np.ones(observables), np.full(observables, rows.size), taken),
+    ]
+    lower = np.zeros(rows.size + 1)
+    lower[-1] = factor * floor.minimum
+    return _block(f"floor{index}", entries, lower, np.inf, width)
+
+
+def _worst(form: NormalForm, cost: Floats, width: int) -> _Block:
+    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
+    observables = form.observables
+    secrets = np.arange(cost.shape[0])
+    columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
+    entries = [
+        (-cost.ravel(), np.repeat(secrets, observables), columns),
+        (np.ones(secrets.size), secrets, np.full(secrets.size, width - 1)),
+    ]
+    return _block("worst", entries, np.zeros(secrets.size), np.inf, width)
+
+
+def _privacy(form: NormalForm, triples: Triples, roots: Floats, width: int) -> _Block:
+    """√g p(o|t) − p(o|s)/√g >= 0 for every triple, with `roots` √g."""
+    rows = np.arange(triples.size)
+    entries = [
+        (roots, rows, triples.targets * form.observables + triples.observables),
+        (-1 / roots, rows, triples.sources * form.observables + triples.observables),
+    ]
+    return _block("privacy", entries, np.zeros(triples.size), np.inf, width)

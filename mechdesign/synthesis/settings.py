@@ -1,0 +1,120 @@
+"""How a problem is to be solved, as one value."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import numpy as np
+
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.solvers.contract import Progress, ProgressCallback
+
+__all__ = ["Rows", "SolveSettings", "renamed_progress"]
+
+Rows = Literal["auto", "all", "reduced", "near", "lazy"]
+
+# A time limit that is over: the solver is asked all the same, and a constant channel serves where it gives nothing.
+_HARDLY_ANY = 1e-3
+
+
+@dataclass(frozen=True)
+class SolveSettings:
+    """How a problem is to be solved: the arguments of `mechdesign.design`.
+
+    Args:
+        solver: "auto" (chosen by size), or a name that `mechdesign info` lists.
+        tolerance: Relative gap asked for, (cost − lower bound) / cost.
+        time_limit: Seconds, or None for no limit.
+        rows: Which privacy rows the solver sees: "auto", "all" (a row for every pair), "reduced" (pairs that no others
+            imply), "lazy" (near pairs first, violated ones as they show) or "near" (a spanner of the pairs, at ε
+            divided by its dilation).
+        threads: Most threads that the solver may use, or None for its own choice.
+        options: Further options, under the solver's own names.
+        progress: Called with a `Progress` now and then.
+
+    Raises:
+        InputError: A value is of the wrong kind or out of range; its path is the name of the argument. Whether there
+            is a solver of that name is found out when it is asked for.
+
+    >>> SolveSettings(tolerance=1e-6, time_limit=60).tolerance
+    1e-06
+    """
+
+    solver: str = "auto"
+    tolerance: float = 1e-9
+    time_limit: float | None = None
+    rows: Rows = "auto"
+    threads: int | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    progress: ProgressCallback | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.solver, str):
+            bound = "auto, or a name that `mechdesign info` lists"
+            raise InputError("solver", "must be a name", value=self.solver, bound=bound)
+        if self.rows not in get_args(Rows):
+            raise InputError("rows", "is not known", value=self.rows, bound="auto, all, reduced, near or lazy")
+        threads = self.threads
+        if threads is not None:
+            if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+                raise InputError("threads", "must be a number of threads", value=threads, bound="an integer >= 1")
+            object.__setattr__(self, "threads", int(threads))
+        options = {} if self.options is None else self.options
+        if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+            bound = 'such as {"symmetry": False}'
+            raise InputError("options", "must be a mapping of names to values", value=options, bound=bound)
+        if self.progress is not None and not callable(self.progress):
+            raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
+        object.__setattr__(self, "options", MappingProxyType(dict(options)))
+        object.__setattr__(self, "tolerance", _positive("tolerance", self.tolerance))
+        if self.time_limit is not None:
+            object.__setattr__(self, "time_limit", _positive("time_limit", self.time_limit))
+
+    def after(self, seconds: float) -> SolveSettings:
+        """Return what is left of these settings after some of the time was used: at least a moment."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - seconds, _HARDLY_ANY))
+
+    def hurried(self) -> SolveSettings:
+        """Return the settings that take whatever comes first."""
+        return replace(self, time_limit=_HARDLY_ANY)
+
+    def within(self, name: str, elapsed: float) -> SolveSettings:
+        """Return settings whose progress is that of a part called `name`, begun `elapsed` seconds after the whole."""
+        tell = self.progress
+        if tell is None:
+            return self
+        return replace(
+            self, progress=lambda now: tell(Progress(f"{name}: {now.stage}", elapsed + now.seconds, now.iteration))
+        )
+
+    def tell(self, stage: str, seconds: float) -> None:
+        """Report a stage that was reached after so many seconds."""
+        if self.progress is not None:
+            self.progress(Progress(stage, seconds))
+
+
+def renamed_progress(
+    progress: ProgressCallback | None, report: ProgressCallback | None, stacklevel: int = 3
+) -> ProgressCallback | None:
+    """Return `progress`, or `report`, the name that it had before, with a DeprecationWarning."""
+    if report is None:
+        return progress
+    warnings.warn("report= is now called progress=", DeprecationWarning, stacklevel=stacklevel)
+    return report if progress is None else progress
+
+
+def _positive(path: str, value: float) -> float:
+    """Return a number above 0 as a float, at most the largest; raise InputError, with its path, for anything else."""
+    number = exact(value, path)
+    if not number > 0:
+        raise InputError(path, "must be positive", value=value, bound="greater than 0")
+    return float(min(number, Fraction(sys.float_info.max)))

@@ -1,0 +1,94 @@
+"""How a design was found: typed facts, from which the provenance of its certificate is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from mechdesign.solvers.contract import Status
+
+__all__ = ["SolveSummary"]
+
+# What provenance calls by another name: bundles have had these keys from the first version on.
+_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
+_UNWRITTEN = ("message", "status")
+
+
+@dataclass(frozen=True)
+class SolveSummary:
+    """How a design was found; a field that does not apply is None.
+
+    Attributes:
+        status: How the search ended. OPTIMAL only where the certificate proves the gap that was asked for.
+        message: What the solver said, or what was done about it.
+        plan: The rows and the solver, and why.
+        solver: Name of the solver, as in `mechdesign info`; several with commas where parts had different ones.
+        solver_version: Its version, in its own words.
+        rows_policy: The rows of the program: "all", "reduced", "lazy" or "near".
+        program_rows: Rows of the program solved last.
+        program_columns: Its columns.
+        rounds: Programs solved one after the other, with more rows or new prices each.
+        blocks: Blocks of the block method, one for each orbit of columns.
+        symmetries: Order of the group of symmetries used.
+        iterations: Iterations of the solver.
+        memory_estimate: Bytes that the block method expected to take.
+        primal_residual: Largest violation of a row by the solver's own numbers.
+        dual_residual: Largest infeasibility of a reduced cost.
+        dilation: For near rows, the factor by which ε was divided.
+        parts: Sets of secrets that no requirement ties together.
+        programs: Different programs among the parts.
+        proposals: Channels that column generation mixed.
+        seconds: Time from the start to the solver's answer.
+        privacy_weight: Largest weight with which rounding mixed rows to meet the privacy bounds.
+        floor_weight: Weight of the constant channel that rounding mixed in to meet distortion floors.
+        rounding_seconds: Time that rounding took.
+        tried: What was tried, in order, with what came of it.
+        mechanism: The mechanism whose channel this is, where none was searched for.
+        within: Which answers a policy permits: "component" or "map".
+        isolated: What was done with isolated nodes of a policy graph.
+        edges_added: Edges added to a policy graph to protect isolated nodes.
+    """
+
+    status: Status
+    message: str = ""
+    mechanism: str | None = None
+    plan: str | None = None
+    solver: str | None = None
+    solver_version: str | None = None
+    rows_policy: str | None = None
+    program_rows: int | None = None
+    program_columns: int | None = None
+    blocks: int | None = None
+    symmetries: int | None = None
+    rounds: int | None = None
+    iterations: int | None = None
+    memory_estimate: int | None = None
+    primal_residual: float | None = None
+    dual_residual: float | None = None
+    dilation: float | None = None
+    parts: int | None = None
+    programs: int | None = None
+    proposals: int | None = None
+    seconds: float | None = None
+    privacy_weight: float | None = None
+    floor_weight: float | None = None
+    rounding_seconds: float | None = None
+    within: str | None = None
+    isolated: str | None = None
+    edges_added: int | None = None
+    tried: tuple[str, ...] = ()
+
+    def provenance(self) -> dict[str, str | int | float]:
+        """Return the facts as a certificate keeps them, for display: written, never read back.
+
+        >>> SolveSummary(Status.OPTIMAL, solver="block", iterations=12).provenance()
+        {'solver': 'block', 'iterations': 12, 'status': 'optimal'}
+        """
+        found: dict[str, str | int | float] = {}
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if name == "tried":
+                # What was tried once is said by the plan.
+                value = "; ".join(self.tried) if len(self.tried) > 1 else None
+            if value is not None and name not in _UNWRITTEN:
+                found[_KEYS.get(name, name)] = value
+        return {**found, "status": self.status.value}

@@ -1,0 +1,108 @@
+"""What all commands have in common: help, exit codes, progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import sys
+from pathlib import Path
+
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+from mechdesign import errors
+from mechdesign.cli import exit_code
+from mechdesign.cli.console import progress
+from mechdesign.solvers import Progress
+
+
+def test_info():
+    found = json.loads(run("info", "--json").stdout)
+    assert found["versions"]["mechdesign"] == md.__version__
+    assert found["solvers"]["highs-simplex"]
+    assert "cvxpy-clarabel" in found["solvers"]
+    shown = run("info").stdout
+    assert "highspy" in shown
+    assert "cvxpy-clarabel" in shown
+
+
+def test_version_and_citation():
+    assert run("--version").stdout == f"mechdesign, version {md.__version__}\n"
+    cited = run("--cite").stdout.replace("\n    ", " ")
+    text = (Path(__file__).parents[2] / "CITATION.cff").read_text(encoding="utf-8")
+    titles = [
+        line.partition("title: ")[2].strip('"') for line in text.splitlines() if line.strip().startswith("title: ")
+    ]
+    assert len(titles) == 6
+    for title in titles:
+        assert title in cited
+    assert md.__version__ in cited
+
+
+def test_help():
+    shown = run("--help")
+    assert shown.exit_code == 0
+    for name in ("design", "verify", "attack", "sample", "export", "leakage", "budget", "info", "examples"):
+        assert name in shown.stdout
+        assert run(name, "--help").exit_code == 0
+    assert "Did you mean 'verify'?" in run("verfy").stderr
+    assert run("frobnicate").exit_code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no terminals")
+def test_progress_is_a_live_line_on_terminals(monkeypatch):
+    primary, secondary = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    with os.fdopen(secondary, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress() as report:
+            report(Progress("HiGHS", 0.0, 7))
+            report(Progress("round 2: 80 rows", 0.1, 2, lower=1.25))
+            report(Progress("HiGHS", 0.0, 9))
+            import time
+
+            time.sleep(0.3)
+        monkeypatch.undo()
+    shown = os.read(primary, 10**6).decode()
+    os.close(primary)
+    assert "round 2: 80 rows · HiGHS, iteration 9 · cost between 1.25 and …" in shown
+
+
+def test_progress_is_a_line_every_few_seconds_elsewhere(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("mechdesign.cli.console.time.perf_counter", lambda: now[0])
+    with progress() as report:
+        for moment in range(20):
+            now[0] = moment / 2
+            report(Progress("2 of 3: block interior point", 0.0, moment, lower=1.0, upper=1.5))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        f"2 of 3 · block interior point, iteration {2 * second} · cost between 1 and 1.5 · {second} s"
+        for second in (3, 6, 9)
+    ]
+    # Who is done at once prints nothing.
+    with progress() as report:
+        report(Progress("HiGHS", 0.0, 1))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.CertificateError("x"), 1),
+        (errors.InputError("x", "y"), 2),
+        (errors.SpecificationError("x", "y"), 2),
+        (errors.InfeasibleError("x"), 2),
+        (errors.ExportError("x"), 2),
+        (errors.MissingDependencyError("x"), 2),
+        (errors.SolverError("x"), 3),
+        (errors.TimeLimitError("x"), 3),
+        (errors.UnboundedError("x"), 3),
+        (errors.SolverInterruptedError("x"), 130),
+    ],
+)
+def test_exit_codes(error, code):
+    assert exit_code(error) == code

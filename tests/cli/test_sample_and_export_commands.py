@@ -1,0 +1,92 @@
+"""`mechdesign sample` and `mechdesign export`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+
+
+def test_samples_are_those_of_the_channel(made):
+    drawn = run("sample", made, "--secret", "pub", "--size", 200, "--seed", 7).stdout.splitlines()
+    channel = md.Channel.load(made)
+    expected = channel.sample("pub", 200, 7)
+    assert drawn == [channel.observables[index] for index in expected]
+    rows = list(
+        csv.DictReader(io.StringIO(run("sample", made, "--secret", 2, "--size", 200, "--seed", 7, "--csv").stdout))
+    )
+    assert [int(row["observable_index"]) for row in rows] == expected.tolist()
+    assert [row["observable"] for row in rows] == drawn
+    assert run("sample", made, "--secret", "home").stdout.strip() in channel.observables
+    assert run("sample", made, "--secret", "home", "--size", 0).stdout == ""
+
+
+@pytest.mark.parametrize("secret", ["cinema", "4", "-1", "1.0", ""])
+def test_samples_of_unknown_secrets(made, secret):
+    result = run("sample", made, "--secret", secret)
+    assert result.exit_code == 2
+    assert "an index from 0 to 3, or a label such as home, work, pub" in result.stderr
+    assert result.stdout == ""
+
+
+def test_samples_need_a_size(made):
+    assert run("sample", made, "--secret", "home", "--size", -1).exit_code == 2
+    assert run("sample", made).exit_code == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "mps"])
+def test_export_to_a_file_and_to_standard_output(made, form):
+    printed = run("export", made, "--format", form)
+    assert printed.exit_code == 0, printed.stderr
+    assert run("export", made, "--format", form, "-o", f"f.{form}").exit_code == 0
+    assert Path(f"f.{form}").read_bytes() == printed.stdout_bytes
+    start = {
+        "csv": b"secret,home,work,pub,gym\n",
+        "json": b'{\n "title": "A line"',
+        "parquet": b"PAR1",
+        "mps": b"NAME A_line",
+    }
+    assert printed.stdout_bytes.startswith(start[form])
+
+
+def test_the_exported_program_has_the_optimum_that_was_certified(made):
+    highspy = pytest.importorskip("highspy")
+    found = {}
+    for name, arguments in (("few", []), ("all", ["--all-rows"])):
+        assert run("export", made, "--format", "mps", "-o", f"{name}.mps", *arguments).exit_code == 0
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.readModel(f"{name}.mps")
+        solver.run()
+        found[name] = solver.getInfo().objective_function_value, solver.getNumRow()
+    cost = md.verify(made).expected_cost
+    assert found["few"][0] == pytest.approx(cost, rel=1e-7)
+    assert found["all"][0] == pytest.approx(cost, rel=1e-7)
+    assert found["all"][1] > found["few"][1]
+
+
+def test_exports_that_cannot_be(made, tmp_path):
+    assert run("export", made, "--format", "xml").exit_code == 2
+    assert run("export", made).exit_code == 2
+    assert run("export", made, "--format", "csv", "--all-rows").exit_code == 2
+    assert run("export", made, "--format", "csv", "-o", tmp_path).exit_code == 2
+    assert run("export", made, "--format", "csv", "-o", "none/f.csv").exit_code == 2
+    assert not Path("none").exists()
+    (made / "dual.npz").write_bytes(b"")
+    result = run("export", made, "--format", "csv", "-o", "f.csv")
+    assert result.exit_code == 1
+    assert not Path("f.csv").exists()
+
+
+def test_parquet_without_its_package(made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("export", made, "--format", "parquet", "-o", "f.parquet")
+    assert result.exit_code == 2
+    assert "pip install 'mechdesign[parquet]'" in result.stderr
+    assert not Path("f.parquet").exists()

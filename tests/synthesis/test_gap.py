@@ -1,0 +1,65 @@
+"""The gap asked for is the gap worked for: no less, and, where that saves iterations, no more."""
+
+import math
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.solvers import Options
+from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT, VACUOUS
+
+
+def problem(k, floor=False):
+    domain = md.Domain.grid(k, k, float(k), float(k))
+    d = md.distances.euclidean(domain)
+    weights = np.arange(k * k) % 4 + 1.0
+    requirements = [md.MetricPrivacy(0.6, d)]
+    if floor:
+        requirements.append(md.DistortionPrivacy("1.1", d))
+    return md.Problem(weights / weights.sum(), 1 - np.eye(k * k) if floor else d, requirements)
+
+
+@pytest.mark.parametrize("floor", [False, True])
+def test_the_block_method_stops_at_the_gap_asked_for(floor):
+    asked = (1e-1, 1e-3, 1e-5, 1e-8)
+    made = [md.design(problem(6, floor), solver="block", tolerance=gap) for gap in asked]
+    gaps = [one.certificate.relative_gap for one in made]
+    assert all(gap <= most for gap, most in zip(gaps, asked, strict=True))
+    assert all(one.status == "optimal" for one in made)
+    iterations = [one.summary.iterations for one in made]
+    assert iterations == sorted(iterations)
+    assert iterations[0] < iterations[-1]
+    # It is not tightened: what is asked for loosely is left loose.
+    assert gaps[0] > 1e-5
+
+
+@pytest.mark.parametrize(("solver", "rows"), [("highs-ipx", "lazy"), ("highs-pdlp", "all"), ("cvxpy", "all")])
+def test_solvers_of_rows_are_not_asked_for_more_than_they_need(solver, rows):
+    loose, tight = (md.design(problem(5), solver=solver, tolerance=gap, rows=rows) for gap in (1e-2, 1e-7))
+    assert loose.certificate.relative_gap <= 1e-2
+    assert tight.certificate.relative_gap <= 1e-7
+    assert loose.summary.iterations < tight.summary.iterations
+
+
+def test_decomposition_ends_at_the_gap_asked_for():
+    d = md.distances.euclidean(md.Domain.grid(6, 1, 6.0, 1.0))
+    cost = np.where(np.equal.outer(np.arange(6) // 3, np.arange(6) // 3), d, np.inf)
+    graph = md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2), (3, 4), (4, 5)]))
+    prior = [0.3, 0.2, 0.1, 0.1, 0.1, 0.2]
+    asked = md.Problem(prior, cost, [graph, md.DistortionPrivacy("0.4", d)])
+    loose, tight = (md.design(asked, tolerance=gap) for gap in (1e-1, 1e-9))
+    assert loose.certificate.relative_gap <= 1e-1
+    assert tight.certificate.relative_gap <= 1e-9
+    assert loose.summary.rounds <= tight.summary.rounds
+
+
+def test_a_gap_that_is_not_given_is_that_of_feasibility():
+    assert Options(feasibility=1e-7).relative_gap == 1e-7
+    assert Options(feasibility=1e-7, gap=1e-3).relative_gap == 1e-3
+
+
+def test_the_limits_on_exponents_follow_from_the_bits_of_a_channel():
+    assert math.isclose(math.exp(VACUOUS), 2.0**62)
+    assert LARGEST_ROW_EXPONENT == 40.0
+    assert 2.0**57 < math.exp(LARGEST_ROW_EXPONENT) <= 2.0**58

@@ -1,0 +1,93 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.solvers import Progress, Status
+from mechdesign.synthesis.design import synthesise
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.summary import SolveSummary
+
+HAMMING = 1 - np.eye(3)
+PROBLEM = md.Problem(np.full(3, 1 / 3), HAMMING, [md.MetricPrivacy(1, HAMMING)])
+
+
+def test_a_status_is_its_words():
+    assert Status.OPTIMAL == "optimal"
+    assert f"{Status.TIME_LIMIT}" == "stopped at the time limit"
+    assert Status("stopped by the user") is Status.INTERRUPTED
+
+
+def test_one_value_asks_for_what_the_arguments_ask_for():
+    settings = SolveSettings("highs-simplex", 1e-6, rows="all", threads=np.int64(1))
+    one = synthesise(PROBLEM, settings)
+    other = md.design(PROBLEM, "highs-simplex", 1e-6, rows="all", threads=1)
+    np.testing.assert_array_equal(one.channel.numerators, other.channel.numerators)
+    assert one.summary.rows_policy == "all"
+    assert isinstance(settings.threads, int)
+
+
+def test_the_summary_holds_what_the_provenance_shows():
+    made = md.design(PROBLEM)
+    summary = made.summary
+    assert made.status is Status.OPTIMAL
+    assert (summary.solver, summary.rows_policy) == ("highs-simplex", "reduced")
+    assert summary.program_columns == 9
+    assert summary.tried == (f"highs-simplex: {summary.message}",)
+    assert summary.blocks is None
+    shown = made.certificate.provenance
+    assert shown["status"] == "optimal"
+    assert shown["solve_seconds"] == summary.seconds
+    assert "tried" not in shown
+    assert "blocks" not in shown
+
+
+def test_what_is_noted_of_a_design_is_in_its_provenance():
+    made = md.design(PROBLEM).noted(status=Status.INTERRUPTED, edges_added=2)
+    assert made.status == "stopped by the user" == made.certificate.provenance["status"]
+    assert made.certificate.provenance["edges_added"] == 2
+
+
+def test_every_field_that_applies_is_written_once():
+    values = {field.name: index for index, field in enumerate(dataclasses.fields(SolveSummary))}
+    summary = SolveSummary(**{**values, "status": Status.OPTIMAL, "tried": ("one", "two")})
+    written = summary.provenance()
+    assert len(written) == len(values) - 1  # the message is not for the certificate
+    assert written["tried"] == "one; two"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("solver", 7),
+        ("tolerance", 0),
+        ("tolerance", "x"),
+        ("time_limit", -1.0),
+        ("rows", "few"),
+        ("threads", True),
+        ("options", {3: 4}),
+        ("progress", 7),
+    ],
+)
+def test_wrong_values_are_named(argument, value):
+    with pytest.raises(InputError) as caught:
+        SolveSettings(**{argument: value})
+    assert caught.value.path == argument
+
+
+def test_the_options_of_settings_cannot_be_changed_from_outside():
+    options = {"symmetry": False}
+    settings = SolveSettings(options=options)
+    options["symmetry"] = True
+    assert settings.options == {"symmetry": False}
+
+
+def test_the_former_name_of_progress_still_works_with_a_warning():
+    moments: list[Progress] = []
+    with pytest.warns(DeprecationWarning, match="progress="):
+        md.design(PROBLEM, report=moments.append)
+    assert moments
+    with pytest.warns(DeprecationWarning, match="progress="):
+        md.policy.design(np.eye(2), md.policy.complete(2), 1, report=moments.append)
