@@ -104,12 +104,16 @@ def _limit_blas() -> Callable[[], None]:
     """Limit BLAS from a thread of its own, which lives as long: only who set the number of threads may set it again."""
     holder = ThreadPoolExecutor(1)
     limit = contextlib.ExitStack()
-    holder.submit(lambda: limit.enter_context(_one_blas_thread())).result()
 
     def undo() -> None:
         holder.submit(limit.close).result()
         holder.shutdown()
 
+    try:
+        holder.submit(lambda: limit.enter_context(_one_blas_thread())).result()
+    except BaseException:
+        undo()
+        raise
     return undo
 
 

@@ -11,14 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    RatioMultipliers,
-    lower_bound,
-    objective,
-    repaired,
-)
+from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
 from mechdesign.solvers.ipm.iterate import Iterate, first_iterate, primal_residual
@@ -28,10 +21,11 @@ from mechdesign.solvers.ipm.memory import COPIED, check_memory
 from mechdesign.solvers.ipm.newton import StallError, factor_blocks
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.solvers.ipm.ratios import RatioRows
+from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
 from mechdesign.solvers.ipm.step import take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
-__all__ = ["BlockSolution", "Iteration", "solve_block"]
+__all__ = ["solve_block"]
 
 Array = npt.NDArray[np.float64]
 
@@ -56,48 +50,6 @@ _SHORT = 1e-4
 _PRICE = 4.0
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One line of the history: bounds, primal residual, μ, the step that led here, regularisation, seconds."""
-
-    iteration: int
-    lower: float
-    upper: float
-    primal_residual: float
-    mu: float
-    primal: float
-    dual: float
-    corrections: int
-    regularisation: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSolution:
-    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
-
-    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
-    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more.
-    """
-
-    status: Status
-    x: Array
-    multipliers: BlockMultipliers
-    lower: float
-    upper: float
-    message: str
-    seconds: float
-    memory: int
-    blocks: int
-    history: tuple[Iteration, ...]
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations."""
-        return len(self.history)
 
 
 @dataclass(frozen=True)
@@ -138,7 +90,7 @@ def solve_block(
     """
     clock = time.perf_counter()
     settings = _settings(options or Options(), gap)
-    constant = _constant(program, clock)
+    constant = free_constant(program, clock)
     if constant is not None:
         return constant
     layout = lay_out(program, symmetry)
@@ -277,30 +229,6 @@ class _Run:
         """The relative gap to stop at: of a loose one, what dropping multipliers may cost is set aside."""
         gap = self.settings.gap
         return gap if gap <= _ACCEPTABLE else (1 - _DROPPED) * gap
-
-
-def _constant(program: BlockProgram, clock: float) -> BlockSolution | None:
-    """Return a constant x that costs nothing, which nothing beats, if there is one."""
-    cost = program.cost if program.worst is None else program.worst.cost
-    free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
-    if not free.size or _room(program) < 0:
-        return None
-    x = np.zeros((program.rows, program.columns))
-    x[:, free[0]] = 1.0
-    none = np.zeros(0, dtype=np.int64)
-    floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
-    weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
-    multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
-    seconds = time.perf_counter() - clock
-    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
-
-
-def _room(program: BlockProgram) -> float:
-    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
-    reach = (
-        float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
-    )
-    return min(reach, default=np.inf)
 
 
 def _largest_cost(program: BlockProgram) -> float:
