@@ -18,7 +18,7 @@ from mechdesign.accounting.ledger_file import Entry, read_ledger, write_ledger
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["Entry", "Ledger", "Totals"]
 
 Number = float | int | str | Fraction
 

@@ -34,11 +34,11 @@ __all__ = ["exit_code", "main"]
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
-    "verify": "Prove an export again, from its files alone.",
-    "attack": "Attack a channel, five ways.",
+    "verify": "Verify an export, from its files alone.",
+    "attack": "Attack a channel in five ways.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
-    "policy": "Show what a policy graph says: exposed secrets, noise, repair.",
+    "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
@@ -127,6 +127,8 @@ def main() -> None:
     """Design, prove and export optimal privacy mechanisms.
 
     \b
+    mechdesign design                      a small simulated city, in seconds
+    mechdesign examples                    other examples, and how to make them yours
     mechdesign design city.toml -o city    the least-cost channel, its proof, pictures
     mechdesign verify city                 the proof again, from the files alone
     mechdesign sample city --secret 17     an observable for a secret

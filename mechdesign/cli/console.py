@@ -92,12 +92,12 @@ def certificate_tables(
 
     `names` are those of the requirements and `unit` that of the cost, where they are known.
     """
-    requirements = table("requirement", "asked for", "realised", "holds", numbers=("asked for", "realised"))
+    requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
     for index, checked in enumerate(certificate.requirements):
         name = names[index] if names else f"{checked.kind} privacy"
         if checked.radius and not names:
             name += f", radius {checked.radius}"
-        symbol = "≥" if checked.kind == "distortion" else "ε ≤"
+        symbol = "≥" if checked.at_least else f"{checked.symbol} ≤"
         realised = Text(number(checked.realised))
         requirements.add_row(
             Text(name),

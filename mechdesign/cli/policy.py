@@ -42,7 +42,7 @@ _MOST_NAMES = 12
     help=f"Write {FACTS}, {EDGES} (the repaired graph, for edges_csv) and {PICTURE} into a folder.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
-@click.option("--repair/--no-repair", default=True, help="Find the edges that protect whom nothing hides, or do not.")
+@click.option("--repair/--no-repair", default=True, help="Whether to look for edges that protect exposed secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def policy(
     specification: Path | None,
@@ -52,7 +52,7 @@ def policy(
     repair: bool,
     as_json: bool,
 ) -> None:
-    """Show what a policy graph says: who is exposed, which noise it needs, and which edges would repair it.
+    """Describe a policy graph: which secrets are exposed, which noise it needs, and which edges would repair it.
 
     The graph is that of all [[privacy]] tables of kind "graph". The [policy] table says which secrets are possible,
     which hull the noise is fitted to, and how to repair. In JSON secrets are counted from 0.
@@ -75,7 +75,7 @@ def policy(
     if plot is not None and not drawable:
         raise InputError(
             "--plot",
-            "has nothing to draw on",
+            "cannot be drawn",
             value=f"places of {problem.secrets.points.shape[1]} coordinates",
             bound="for secrets along a line or in the plane",
             remedy="leave it out",
@@ -131,7 +131,8 @@ def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:
     console.print(shown)
     if found.isolated.size:
         console.print(
-            "\nAn optimal channel tells secrets without an edge: [policy] isolated says what `mechdesign design` does.",
+            "\nAn optimal channel reveals secrets without an edge; [policy] isolated says what `mechdesign design` "
+            "does with them.",
             soft_wrap=True,
         )
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import number, output, progress, say_gap, say_note, table
-from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, save_designs, unused_folders
+from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
 
 if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
@@ -42,8 +42,7 @@ def design_schedule(
         say_note(note)
     certificates: dict[Fraction, Certificate] = {}
     with progress() as live:
-        designs = given.designs(**changed, progress=live)
-        for epsilon, made in save_designs(directory, schedule, designs, report=report, force=force):
+        for epsilon, made in given.save_designs(directory, report=report, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
     unused = unused_folders(directory, schedule)

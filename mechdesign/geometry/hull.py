@@ -33,7 +33,9 @@ _BLOCK = 2**18
 class SensitivityHull:
     """A convex body symmetric about the origin of R^d, made by `sensitivity_hull` or `SensitivityHull.of`.
 
-    Attributes, all arrays float64 and read-only, with r the affine dimension:
+    All arrays are float64 and read-only; r is the affine dimension.
+
+    Attributes:
         vertices: (k, d), the second half the negatives of the first; counter-clockwise where r = 2 (as seen in the
             coordinates of `basis`); none where r = 0.
         facets: (m, d), the outer normals a scaled so that K = {v in the span: a·v ≤ 1 for all a}; the second half the
@@ -96,7 +98,7 @@ class SensitivityHull:
         return np.asarray(self.norm(v) <= 1 + TOLERANCE)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator | int | None = None) -> Floats:
-        """Draw points uniformly from K (in its affine dimension): shape (*size, d).
+        """Draw points uniformly from K (in its affine dimension): shape ``(*size, d)``.
 
         Exact up to the rounding of floats: a simplex of the triangulation from the origin is drawn in proportion to its
         volume, then a point of it by exponential spacings. `rng` is a NumPy generator or a seed; without it the

@@ -2,7 +2,7 @@
 
 An edge of a policy graph means that its two ends are ε-indistinguishable; k hops then mean kε, and no path means that
 nothing is required (PGLP, Cao et al. 2020, Definitions 3 to 6 and Lemma 1; DPHMM, Xiao et al. 2017, Definition 4.2).
-Graphs are plain undirected `networkx.Graph`s. Each builder returns one on the nodes 0, …, n−1, in that order, without
+Graphs are plain undirected graphs of networkx. Each builder returns one on the nodes 0, …, n−1, in that order, without
 self-loops; a constrained graph keeps a part of the nodes and their numbers.
 """
 
@@ -24,7 +24,7 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import as_integer, as_labels, renamed
 
 __all__ = [

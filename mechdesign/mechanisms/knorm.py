@@ -28,7 +28,7 @@ from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import as_generator, as_integer
 
 __all__ = ["HullChoice", "KNormMechanism"]
@@ -115,7 +115,7 @@ class KNormMechanism(Mechanism):
     def sample(
         self, node: int, size: int | tuple[int, ...] = 1, rng: np.random.Generator | int | None = None
     ) -> Floats:
-        """Draw released coordinates for a node: shape (size, d), or (*size, d).
+        """Draw released coordinates for a node: shape (size, d), or ``(*size, d)``.
 
         The K-norm of the noise has the law Gamma(k + 1, 1/ε), its direction is that of a uniform point of K (Hardt and
         Talwar 2010). Where K = {0} every draw is the node's own place. `rng` is a NumPy generator or a seed; without it

@@ -26,7 +26,7 @@ from mechdesign.graphs.hulls import hull_level
 from mechdesign.mechanisms.mechanism import Mechanism, graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 
@@ -53,7 +53,7 @@ class Composition:
 
     @property
     def bound(self) -> float:
-        """How far at most any two possible trajectories are told apart: `realised` where that is known."""
+        """How far at most any two possible trajectories are told apart; `realised` where that is known."""
         return self.level if self.realised is None else self.realised
 
     def __str__(self) -> str:

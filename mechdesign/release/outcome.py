@@ -65,7 +65,7 @@ class Release:
 
     @property
     def graph(self) -> nx.Graph:
-        """The policy graph that was kept: on the constrained domain, repaired."""
+        """The policy graph that was kept, on the constrained domain and repaired."""
         return self.stage.graph
 
     @property

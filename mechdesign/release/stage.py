@@ -122,10 +122,9 @@ class Stage:
             return None
         weights, costs = merged(self.prior, self.cost, self.members, self.surrogates)
         problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
-        stated = tuple(requirement.stated() for requirement in problem.requirements)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
         summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
-        certificate = certify(Evidence(*arrays, problem.objective, stated), summary.provenance())
+        certificate = certify(Evidence(*arrays, problem.objective, problem.stated), summary.provenance())
         certificate.require()
         return Design(problem, self.channel, certificate, None, summary)
 
@@ -176,7 +175,7 @@ class Stage:
 
     @functools.cached_property
     def degrees(self) -> Integers:
-        """The degree of protection of every state, shape (n,): how many members of C it cannot be told from.
+        """How many members of C each state cannot be told from, its degree of protection; shape (n,).
 
         Pairs count that the mechanism makes ε-indistinguishable (DPHMM, Definition 5.2): differences within the hull of
         a K-norm mechanism, edges of the graph of an optimal channel. A state outside C has the degree of its surrogate,

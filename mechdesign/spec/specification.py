@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import ExponentBound
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
+from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
@@ -50,7 +52,7 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
-from mechdesign.spec.tables import Raw, at, convert
+from mechdesign.spec.tables import at, convert
 from mechdesign.synthesis.settings import SolveSettings
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class Specification:
         """Design the least-cost channel and certify it, under policy graphs as ``[policy]`` says.
 
         Args:
-            changed: Fields of `SolveSettings` that count more than ``[solver]``: ``solver``, ``tolerance``,
+            changed: Fields of `SolveSettings` that override ``[solver]``: ``solver``, ``tolerance``,
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
@@ -135,20 +137,33 @@ class Specification:
 
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
-        settings = replace(self.settings, **changed)
-        if self.schedule is None:
-            raise SpecificationError(
-                "privacy",
-                "has no file of budgets",
-                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
-            )
-        count = len(self.schedule.distinct)
-        for number, (epsilon, problem) in enumerate(zip(self.schedule.distinct, self.problems(), strict=True), 1):
+        settings, schedule = replace(self.settings, **changed), self._scheduled()
+        count = len(schedule.distinct)
+        for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, made
+
+    def save_designs(
+        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+    ) -> Iterator[tuple[Fraction, Design]]:
+        """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
+
+        Args:
+            directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
+            report: Write a report of each design.
+            force: Write into a folder that holds other files, beside them.
+            changed: See `design`.
+
+        Raises:
+            ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
+        """
+        from mechdesign.export.schedule import save_designs
+
+        schedule = self._scheduled()
+        yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
         """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.
@@ -177,7 +192,7 @@ class Specification:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
                 ``longitude``, ``x`` and ``y``, or ``state``.
-            seed: A seed for a rehearsal, which counts more than that of ``[release]``; without one the randomness is
+            seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
             progress: Called with a `Progress` before each step.
@@ -253,6 +268,15 @@ class Specification:
             )
         return self._first
 
+    def _scheduled(self) -> Schedule:
+        if self.schedule is None:
+            raise SpecificationError(
+                "privacy",
+                "has no file of budgets",
+                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
+            )
+        return self.schedule
+
     def _problem(self, epsilon: Fraction | None) -> Problem:
         """Return the problem in which `epsilon` stands where a file of budgets is named."""
         data, place = self._data, scheduled(self.document.privacy)
@@ -312,9 +336,9 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     # Their data are read when they are asked for, but keys are checked at once.
     convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
-    if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
+    if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
-            "policy", "speaks of a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 
@@ -335,11 +359,11 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
 
 def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
-    bound, n = requirement.claim(), requirement.size
-    if not isinstance(bound, PairBound):
+    bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
+    if not bounds:
         return ()
-    largest = float(bound.weights.max(initial=0.0))
-    if len(bound) < n * (n - 1):
+    largest = max(float(bound.weights.max(initial=0.0)) for bound in bounds)
+    if max(len(bound) for bound in bounds) < n * (n - 1):
         reason = "some pairs of secrets have no bound of their own, and a release may leak more than ε about them"
     elif largest > 1:
         reason = f"secrets are up to {largest:g} units apart, so that a release may leak {largest:g} ε"

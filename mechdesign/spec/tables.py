@@ -14,34 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, SpecificationError
-
-Raw = dict[str, Any]
-Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
-
-
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of a specification.
-
-    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
-    beside another one, and then are none: key to other key.
-    """
-
-    alternatives: ClassVar[tuple[str, ...]] = ()
-    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
-
-def holds(*kinds: type[Table]) -> msgspec.Meta:
-    """Say for the JSON schema which tables may stand at a key."""
-    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
-    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
-
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -55,9 +34,9 @@ _KINDS = {
     "array": "a list",
     "bool": "true or false",
     "float": "a number",
-    "int": "a whole number",
+    "int": "an integer",
     "object": "a table",
-    "str": "a text",
+    "str": "a string",
 }
 
 
@@ -79,8 +58,8 @@ def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
     ]
     if len(given) == 1:
         return given[0]
-    problem = "says nothing" if not given else f"has {' and '.join(given)}, which exclude each other"
-    raise SpecificationError(path, problem, bound=f"exactly one of {', '.join(names)}")
+    problem = "is incomplete" if not given else f"has {' and '.join(given)}, which exclude each other"
+    raise SpecificationError(path, problem, bound=f"given by exactly one of {', '.join(names)}")
 
 
 def choice(value: str, choices: Iterable[str], path: str) -> str:
@@ -171,7 +150,7 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
     if found := _EXPECTED.fullmatch(what):
         kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
         bound = " or ".join(kinds) + (found["length"] or "")
-        return SpecificationError(place or "specification", "is of the wrong kind", value=value, bound=bound)
+        return SpecificationError(place or "specification", "has the wrong type", value=value, bound=bound)
     return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
 
 

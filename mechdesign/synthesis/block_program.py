@@ -1,101 +1,108 @@
-"""Solve a normal form with the block interior-point method: all pairs at once, no reduction and no lazy rows."""
+"""The reduction of a normal form to a block program, and its solution: all pairs at once, neither reduced nor lazy."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign import __version__
-from mechdesign.certify.evidence import Multipliers
+from mechdesign import __version__, solvers
 from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import (
-    BlockSolution,
-    Symmetry,
-    find_symmetry,
-    generated,
-    invariant,
-    solve_block,
-    symmetry_of,
-)
+from mechdesign.solvers import Status
+from mechdesign.solvers.ipm import BlockSolution, Symmetry, find_symmetry, generated, invariant, symmetry_of
 from mechdesign.synthesis.exponents import VACUOUS
-from mechdesign.synthesis.multipliers import problem_multipliers
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.row_generation import Relaxed
+from mechdesign.synthesis.plan import Plan
+from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
-__all__ = ["block_program", "multipliers_of", "relax_block"]
+__all__ = ["BlockInverse", "BlockReduction", "solve_blocks"]
 
-Floats = NDArray[np.float64]
-
-# Below this relative gap rounding wins.
-_LEAST_GAP = 1e-9
 # Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
 _SMALL = 1_000_000
 
 
-def block_program(form: NormalForm) -> BlockProgram:
-    """Return the block program of a normal form: equations (11) or (12) with (21)–(24) of Privacy Games."""
-    problem = form.problem
-    exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
-    floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
-    if problem.objective == "worst":
-        nothing = np.zeros((form.groups, form.observables))
-        return BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
-    return BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
+@dataclass(frozen=True, eq=False)
+class BlockInverse:
+    """The way back from a block program."""
+
+    form: NormalForm
+
+    def __call__(self, solution: BlockSolution) -> Candidate:
+        """Turn a solution into a candidate."""
+        found, ratios = solution.multipliers, solution.multipliers.ratios
+        multipliers = FormMultipliers(
+            ratios.sources, ratios.targets, ratios.columns, ratios.values, tuple(found.floors), found.weights
+        )
+        form = self.form
+        summary = SolveSummary(
+            solution.status,
+            solution.message,
+            solver_version=__version__,
+            rows_policy="all",
+            program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+            program_columns=form.groups * form.observables,
+            blocks=solution.blocks,
+            iterations=solution.iterations,
+            memory_estimate=solution.memory,
+            primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
+        )
+        return Candidate(solution.x, multipliers, summary)
 
 
-def multipliers_of(form: NormalForm, solution: BlockSolution) -> Multipliers:
-    """Return the multipliers of the problem's own requirements."""
-    found = solution.multipliers
-    ratios = found.ratios
-    columns = (ratios.sources, ratios.targets, ratios.columns, ratios.values)
-    return problem_multipliers(form, columns, found.floors, found.weights)
+@dataclass(frozen=True)
+class BlockReduction:
+    """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
+
+    def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
+        """Return the program, in which bounds that only say that zero goes with zero are left out, and its inverse."""
+        problem = form.problem
+        exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
+        floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
+        if problem.objective == "worst":
+            nothing = np.zeros((form.groups, form.observables))
+            program = BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
+        else:
+            program = BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
+        return program, BlockInverse(form)
 
 
-def relax_block(form: NormalForm, options: Options) -> Relaxed:
-    """Solve a normal form within ``options.time_limit`` seconds, to the relative gap of ``options``, at least 1e-9.
+def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+    """Solve a normal form by a solver of block programs, within the time limit, to half the gap asked for.
 
-    ``options.extra["symmetry"]`` is true (the default: symmetries are
-    looked for), false, or the symmetries themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of
-    which all products are taken; ``options.extra["memory"]`` is the most memory, in bytes, that the process may take.
-    The status STALLED says that the iteration stalled above 1e-6; what it found is valid all the same.
-    Raises SolverError, with the estimate, when memory does not suffice, and InputError for a given permutation that
-    does not leave the problem as it is.
+    ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
+    themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of which all products are taken; the other
+    options are the solver's. The status STALLED says that the iteration stalled above 1e-6; what it found is valid all
+    the same. No solver of block programs has a use for `start`.
+
+    Raises:
+        SolverError: Memory does not suffice; the message has the estimate.
+        InputError: An option is not known, or a given permutation does not leave the problem as it is.
     """
-    program = block_program(form)
+    program, inverse = BlockReduction().apply(form)
+    options = settings.options_for_blocks()
     extra = dict(options.extra)
     symmetry = _symmetry(form, program, extra.pop("symmetry", True))
-    gap = max(_LEAST_GAP, options.relative_gap)
-    asked = replace(options, extra=extra)
-    solution = solve_block(program, asked, gap=gap, symmetry=symmetry)
+    options = replace(options, extra=extra)
+    solve = solvers.block_back_end(plan.solver)
+    clock = time.perf_counter()
+    solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
     small = form.groups**2 * form.observables <= _SMALL
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
-        left = None if options.time_limit is None else max(0.0, options.time_limit - solution.seconds)
-        plain = solve_block(program, replace(asked, time_limit=left), gap=gap)
+        left = settings.time_limit
+        if left is not None:
+            left = max(0.0, left - (time.perf_counter() - clock))
+        plain = solve(program, replace(options, time_limit=left), gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             solution, symmetry = plain, None
-    summary = SolveSummary(
-        solution.status,
-        solution.message,
-        solver="block",
-        solver_version=__version__,
-        rows_policy="all",
-        program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
-        program_columns=form.groups * form.observables,
-        blocks=solution.blocks,
-        symmetries=symmetry.order if symmetry is not None else 1,
-        iterations=solution.iterations,
-        memory_estimate=solution.memory,
-        primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
-    )
-    return Relaxed(solution.x, multipliers_of(form, solution), summary)
+    return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def _symmetry(form: NormalForm, program: BlockProgram, asked: object) -> Symmetry | None:
+def _symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
     """Return the symmetries to use: those found, none, or those given, checked."""
     if isinstance(asked, bool | np.bool_):
         return find_symmetry(program) if asked else None

@@ -22,14 +22,13 @@ from mechdesign import solvers
 from mechdesign.errors import SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Progress, Status
+from mechdesign.synthesis.plan import EXACT
 from mechdesign.synthesis.pricing import Answer, Kind
+from mechdesign.synthesis.settings import SolveSettings
 
-__all__ = ["SIMPLEX", "Decomposed", "decompose"]
+__all__ = ["Decomposed", "decompose"]
 
 Floats = NDArray[np.float64]
-
-SIMPLEX = "highs-simplex"
-"""The solver that goes on from the basis of the round before."""
 
 _ROUNDS = 300
 
@@ -49,8 +48,8 @@ class Decomposed:
     shares: Sequence[Floats]
 
 
-def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: float, settings: Options) -> Decomposed:
-    """Ask all kinds and the master in turn, until cost and bound agree to `tolerance` or time is over.
+def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, settings: SolveSettings) -> Decomposed:
+    """Ask all kinds and the master in turn, until cost and bound agree to the tolerance or time is over.
 
     `minima` are the floors, positive, none above what the constant channels reach. Raises SolverError when a solver
     fails.
@@ -65,9 +64,7 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: flo
             left = settings.time_limit
             if left is not None:
                 left = max(0.0, left - (time.perf_counter() - clock))
-            asked = replace(
-                settings, feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE, time_limit=left, progress=None
-            )
+            asked = Options(_SOLVER_TOLERANCE, time_limit=left, threads=settings.threads, extra=settings.options)
             status, answer = kind.ask(prices, solver, asked)
             if answer is None:
                 return replace(found, status=status)
@@ -81,7 +78,7 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, tolerance: flo
         found = replace(found, rounds=rounds, shares=shares)
         if settings.progress is not None:
             settings.progress(Progress(f"round {rounds}", time.perf_counter() - clock, rounds, best, value))
-        if value - best <= _SHARE * tolerance * value:
+        if value - best <= _SHARE * settings.tolerance * value:
             return replace(found, status=Status.OPTIMAL)
         if np.array_equal(new_prices, prices):
             return replace(found, status=Status.STALLED)
@@ -110,7 +107,7 @@ def _master(kinds: Sequence[Kind], minima: Floats) -> tuple[float, list[Floats],
         upper=np.full(width, np.inf),
         name="mixture",
     )
-    found = solvers.solve(program, SIMPLEX, Options(feasibility=_SOLVER_TOLERANCE, gap=_SOLVER_TOLERANCE))
+    found = solvers.solve(program, EXACT, Options(_SOLVER_TOLERANCE))
     if found.status is not Status.OPTIMAL:
         raise SolverError(f"the mixture of the parts' channels could not be computed: {found.message}")
     shares = [np.clip(part, 0.0, None) for part in np.split(found.x, np.cumsum(counts)[:-1])]

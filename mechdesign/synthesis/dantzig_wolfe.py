@@ -20,14 +20,13 @@ from mechdesign.certify.privacy import check
 from mechdesign.errors import InputError, SolverError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import Options
-from mechdesign.synthesis.assemble import Assembled, Gathered
-from mechdesign.synthesis.column_generation import SIMPLEX, Decomposed, decompose
+from mechdesign.synthesis.column_generation import Decomposed, decompose
+from mechdesign.synthesis.joined import Assembled, Gathered
 from mechdesign.synthesis.parts import Known, Part
-from mechdesign.synthesis.plan import BLOCK
+from mechdesign.synthesis.plan import EXACT, takes_blocks
 from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
 from mechdesign.synthesis.rounding import round_channel
-from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["couple"]
@@ -46,17 +45,19 @@ class _Member:
     estimates: Mapping[int, Integers]
 
 
-def couple(
-    problem: Problem, parts: Sequence[Part], solver: str, tolerance: float, rows: Rows, settings: Options
-) -> Assembled:
-    """Design a channel for parts that share floors, to a relative gap of `tolerance`.
+def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> Assembled:
+    """Design a channel for parts that share floors.
 
-    `solver` is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
-    and `rows` "auto", "all" or "reduced". Raises InputError for other choices and for the worst cost, which would
-    couple the parts once more, and SolverError when a solver fails.
+    The solver is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
+    and the rows are "auto", "all" or "reduced".
+
+    Raises:
+        InputError: Another choice, or the worst cost, which would couple the parts once more.
+        SolverError: A solver fails.
     """
-    _check_choices(problem, solver, rows)
+    _check_choices(problem, settings)
     floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
+    _check_priors(problem, parts, floors)
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -64,12 +65,12 @@ def couple(
         alone, estimates = priced_problem(problem, part, tuple(floors))
         number = known.answer(alone, lambda: len(kinds))
         if number == len(kinds):
-            kinds.append(Kind(alone, tuple(floors), rows))
+            kinds.append(Kind(alone, tuple(floors), settings.rows))
         kinds[number].mass += part.mass
         members.append(_Member(part, number, estimates))
-    name = SIMPLEX if solver == "auto" else solver
+    name = EXACT if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
-    found = decompose(kinds, minima, name, tolerance, settings)
+    found = decompose(kinds, minima, name, settings)
     channels, weight = _round(problem, kinds, members, found.shares, floors)
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:
@@ -87,7 +88,7 @@ def couple(
     return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
 
 
-def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:
+def _check_choices(problem: Problem, settings: SolveSettings) -> None:
     if problem.objective != "expected":
         raise InputError(
             "objective",
@@ -96,12 +97,26 @@ def _check_choices(problem: Problem, solver: str, rows: Rows) -> None:
             bound="expected",
             remedy="permit all secrets a common answer, or drop the floors",
         )
-    if solver == BLOCK:
+    solver, rows = settings.solver, settings.rows
+    if solver != "auto" and takes_blocks(solver):
         bound = "auto, or a solver that takes programs of rows"
         raise InputError("solver", "takes no sets of secrets that share a floor", value=solver, bound=bound)
     if rows not in ("auto", "all", "reduced"):
         bound = "auto, all or reduced"
         raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
+
+
+def _check_priors(problem: Problem, parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
+    """Raise InputError where an adversary believes in secrets that can never be, all in a part of their own."""
+    for index, floor in floors.items():
+        for part in parts:
+            if floor.prior is not None and not part.mass and floor.prior[part.secrets].any():
+                raise InputError(
+                    f"requirements[{problem.places[index]}].prior",
+                    f"is positive on secrets whose answers are their own, such as {part.secrets[0]}, and whose "
+                    "probability is 0",
+                    remedy="give these secrets some probability in the prior of the problem",
+                )
 
 
 def _round(
@@ -133,7 +148,8 @@ def _round(
 
 
 def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
-    return distortion(numerators, EXPONENT, problem.prior[part.secrets], floor.error[:, part.secrets])
+    prior = floor.prior_or(problem.prior)
+    return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
 def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
@@ -202,5 +218,5 @@ def _attacks(
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
     rest = np.flatnonzero(sums == 0)
-    best = int((floor.error[:, secrets] @ problem.prior[secrets]).argmin())
+    best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
     yield np.full(rest.size, best), rest, np.full(rest.size, price)

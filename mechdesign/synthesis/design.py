@@ -5,45 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.costs import distortion
 from mechdesign.certify.exact import exact
-from mechdesign.certify.privacy import check
 from mechdesign.errors import InputError, SolverError
-from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import Options, ProgressCallback, Status
+from mechdesign.solvers import ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.certified import Design, certified
 from mechdesign.synthesis.dantzig_wolfe import couple
-from mechdesign.synthesis.normal import NormalForm, normalise
+from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
-from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
-from mechdesign.synthesis.row_generation import Relaxed
+from mechdesign.synthesis.recovery import recovered, usable
 from mechdesign.synthesis.search import search
 from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
-from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Design", "design", "synthesise"]
-
-Integers = NDArray[np.int64]
-
-# The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
-_SOLVER_SHARE = 0.1
-# Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
-_LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
-# What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
-_VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
-_UNSOLVABLE = {
-    Status.INFEASIBLE: "although a constant channel meets every requirement",
-    Status.UNBOUNDED: "although costs are not negative",
-}
 
 
 def design(
@@ -109,32 +88,31 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
     chosen = plan(form, settings.solver, settings.rows)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
-    asked = _options(settings)
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
     try:
-        for found in search(form, chosen, asked, tolerance):
-            relaxed, tried = found.relaxed, found.tried
-            wrong = _trouble(relaxed, found.solver)
+        for found in search(form, chosen, settings):
+            tried = found.tried
+            candidate, wrong = usable(found.candidate, found.solver)
             if wrong:
                 trouble = trouble or wrong
                 continue
             solved = time.perf_counter() - clock
-            planned = relaxed.summary.plan or chosen.reason
-            relaxed = relaxed.noted(plan=planned, seconds=round(solved, 3), tried=tried)
+            planned = candidate.summary.plan or chosen.reason
+            candidate = candidate.noted(plan=planned, seconds=round(solved, 3), tried=tried)
             try:
                 settings.tell("certifying", solved)
-                made = _certified(found.form, relaxed, tolerance)
+                made = recovered(found.form, candidate, tolerance)
             except KeyboardInterrupt:
                 # The only answer is certified all the same; a second Ctrl-C ends that, too.
-                if best is not None or relaxed.status is Status.INTERRUPTED:
+                if best is not None or candidate.status is Status.INTERRUPTED:
                     raise
-                relaxed = relaxed.noted(status=Status.INTERRUPTED)
-                made = _certified(found.form, relaxed, tolerance)
+                candidate = candidate.noted(status=Status.INTERRUPTED)
+                made = recovered(found.form, candidate, tolerance)
             if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                 best = made
-            if relaxed.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):
+            if candidate.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):
                 break
     except KeyboardInterrupt:
         # Between one solver and the next, or while a second answer is certified, the first one stands.
@@ -160,7 +138,7 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
     def solve(part: Problem, name: str) -> Design:
         nonlocal stopped
         elapsed = time.perf_counter() - clock
-        asked = settings.after(elapsed).within(name, elapsed)
+        asked = settings.after(elapsed).for_part(name, elapsed)
         try:
             made = _whole(part, asked.hurried() if stopped else asked)
         except KeyboardInterrupt:
@@ -171,66 +149,8 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
         stopped = stopped or made.status is Status.INTERRUPTED
         return made
 
-    if has_floors(problem):
-        found = couple(problem, parts, settings.solver, settings.tolerance, settings.rows, _options(settings))
-    else:
-        found = assemble(problem, parts, solve)
+    found = couple(problem, parts, settings) if has_floors(problem) else assemble(problem, parts, solve)
     seconds = time.perf_counter() - clock
     settings.tell("certifying", seconds)
     summary = replace(found.summary, seconds=round(seconds, 3))
     return certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
-
-
-def _options(settings: SolveSettings) -> Options:
-    gap = min(_LARGEST_GAP, max(_LEAST_GAP, settings.tolerance * _SOLVER_SHARE))
-    return Options(
-        feasibility=min(gap, max(_VIOLATION, settings.tolerance * _VIOLATION_SHARE)),
-        gap=gap,
-        time_limit=settings.time_limit,
-        threads=settings.threads,
-        extra=settings.options,
-        progress=settings.progress,
-    )
-
-
-def _trouble(relaxed: Relaxed, solver: str) -> str:
-    """Return what is wrong with an answer that cannot be used, in words; nothing where it can."""
-    if relaxed.status in _UNSOLVABLE:
-        return f"{solver} said: {relaxed.summary.message} {_UNSOLVABLE[relaxed.status]}"
-    if relaxed.status is Status.FAILED:
-        return f"{solver} is not to be trusted here: {relaxed.summary.message}"
-    return ""
-
-
-def _certified(form: NormalForm, relaxed: Relaxed, tolerance: float) -> Design:
-    """Round an answer to integers, and certify what comes out."""
-    clock = time.perf_counter()
-    rounded = _rounded(form, relaxed)
-    summary: SolveSummary = replace(
-        relaxed.summary,
-        privacy_weight=rounded.privacy_weight,
-        floor_weight=rounded.floor_weight,
-        rounding_seconds=round(time.perf_counter() - clock, 3),
-    )
-    return certified(form.problem, rounded.numerators, relaxed.multipliers, tolerance, summary)
-
-
-def _rounded(form: NormalForm, relaxed: Relaxed) -> Rounded:
-    """Round what the solver found, or release a constant where that is cheaper."""
-    problem = form.problem
-    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
-
-    def holds(numerators: Integers) -> bool:
-        return all(check(numerators, EXPONENT, bound) is None for bound in bounds)
-
-    def distortions(numerators: Integers) -> tuple[Fraction, ...]:
-        return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
-
-    matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
-    if relaxed.matrix is not None:
-        matrices.insert(0, relaxed.matrix)
-    found = [round_channel(form, matrix, holds, distortions) for matrix in matrices]
-    channels = [rounded for rounded in found if rounded is not None]
-    if not channels:
-        raise SolverError(f"the numbers of {relaxed.summary.solver or 'the solver'} cannot be rounded to a channel")
-    return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))

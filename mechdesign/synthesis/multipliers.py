@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.reduction import FormMultipliers
 
-__all__ = ["nothing", "problem_multipliers"]
+__all__ = ["carried", "nothing", "problem_multipliers"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,7 +43,8 @@ def problem_multipliers(
     if form.ties:
         reduced = (problem.prior if weights is None else weights)[:, None] * problem.cost
         for floor, grid in zip(form.floors, floors, strict=True):
-            reduced = reduced - problem.prior[:, None] * (floor.claim.error.T @ grid)
+            prior = floor.claim.prior_or(problem.prior)
+            reduced = reduced - prior[:, None] * (floor.claim.error.T @ grid)
         np.add.at(reduced, (first, o), values)
         np.add.at(reduced, (second, o), -values * np.exp(form.exponents[s, t]))
         moved = _move(reduced, form.ties)
@@ -77,3 +79,9 @@ def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict
             (np.full(values.size, ends[0]), np.full(values.size, ends[1]), observables, values)
         )
     return moved
+
+
+def carried(form: NormalForm, given: FormMultipliers) -> Multipliers:
+    """Carry multipliers of a normal form over to its problem; see `problem_multipliers`."""
+    columns = (given.sources, given.targets, given.observables, given.values)
+    return problem_multipliers(form, columns, given.floors, given.weights)

@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import solvers
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import SolverError
 from mechdesign.model.problem import Problem, largest_distortion
-from mechdesign.requirements.kinds import DistortionPrivacy
+from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.solvers import Options, Status
+from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, restricted, undominated
-from mechdesign.synthesis.plan import bounded_pairs
 from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
-from mechdesign.synthesis.row_program import all_triples, formulate
+from mechdesign.synthesis.row_program import RowReduction, all_triples
 from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.spanner import bounded_pairs
 
 __all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
 
@@ -48,22 +51,30 @@ class Answer:
 def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
     """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
 
-    `floors` are indices among the requirements. An estimate that is never better than another one about these secrets
-    is left out. The floors of the part are the largest possible, which only serves as a scale; one about which the
-    adversary cannot err at all is left out.
+    `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
+    out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
+    cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
     """
     alone = restricted(problem, part, part.observables)
-    requirements = list(alone.requirements)
+    statements = list(alone.stated)
     estimates: dict[int, Integers] = {}
     for index in floors:
-        requirement = requirements[index]
-        assert isinstance(requirement, DistortionPrivacy)
-        kept, _ = undominated(requirement.distance.T)
-        errors = requirement.distance[kept]
-        largest = largest_distortion(alone.prior, errors)
+        floor = problem.claims[index]
+        assert isinstance(floor, Floor)
+        errors = floor.error[:, part.secrets]
+        kept, _ = undominated(errors.T)
+        if floor.prior is None:
+            prior, errors = alone.prior, errors[kept]
+        elif (total := floor.prior[part.secrets].sum()) > 0:
+            prior, errors = floor.prior[part.secrets] / total, errors[kept] * (total / part.mass)
+        else:
+            continue
+        largest = largest_distortion(prior, errors)
         if largest:
-            requirements[index] = DistortionPrivacy(largest, errors)
+            own = None if floor.prior is None else prior
+            statements[index] = Stated.floor("priced", largest, errors, own)
             estimates[index] = kept
+    requirements = [ClaimedPrivacy([stated], part.secrets.size) for stated in statements]
     return Problem(alone.prior, alone.cost, requirements), estimates
 
 
@@ -85,7 +96,7 @@ class Kind:
     def __post_init__(self) -> None:
         self.form = normalise(self.problem)
         pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
-        self._built = formulate(self.form, all_triples(pairs, self.form.observables))
+        self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
         self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
         self.proposals.append(self.constant)
 
@@ -102,12 +113,11 @@ class Kind:
 
         Raises SolverError when it fails.
         """
-        built = self._built
-        program = built.program
+        program, inverse = self._program, self._inverse
         cost, lower = program.cost.copy(), program.row_lower.copy()
         at = dict(zip(self.floors, prices.tolist(), strict=True))
-        for i, (floor, factor) in enumerate(zip(self.form.floors, built.floor_scales, strict=True)):
-            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * built.scale / factor
+        for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
+            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
             # The last row of a floor is the floor itself, which is not for this part to meet.
             lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
@@ -116,6 +126,6 @@ class Kind:
         if found.status not in (Status.OPTIMAL, Status.STALLED):
             raise SolverError(f"{solver} is not to be trusted here: {found.message}")
         self._start = found.start
-        proposal = self.proposal(built.channel(found.x))
-        bound = found.residuals.bound / built.scale
-        return found.status, Answer(proposal, bound, built.multipliers(found.row_dual))
+        proposal = self.proposal(inverse.channel(found.x))
+        multipliers = carried(self.form, inverse.multipliers(found.row_dual))
+        return found.status, Answer(proposal, inverse.bound(found), multipliers)

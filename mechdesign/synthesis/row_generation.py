@@ -1,4 +1,8 @@
-"""Solve a normal form: all rows at once, or few rows first and the violated ones as they show."""
+"""Solve a normal form by programs of rows: all rows at once, a spanner's only, or few first and violated ones later.
+
+The last is row generation, the method of cutting planes (Kelley 1960): every round is a relaxation, whose value and
+multipliers are lower bounds; it ends when no row that was left out is violated.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import solvers
-from mechdesign.certify.evidence import Multipliers
 from mechdesign.errors import InputError
-from mechdesign.solvers import Options, Progress, ProgressCallback, Solution, Status
+from mechdesign.solvers import Options, Progress, Solution, Status
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.plan import Plan, bounded_pairs
-from mechdesign.synthesis.row_program import ChannelProgram, Triples, all_triples, formulate
-from mechdesign.synthesis.spanner import irreducible, stretch
+from mechdesign.synthesis.plan import Plan
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.row_program import RowInverse, RowReduction, Triples, all_triples
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
 from mechdesign.synthesis.summary import SolveSummary
 
-__all__ = ["NEAR_STRETCH", "Relaxed", "relax"]
+__all__ = ["NEAR_DILATION", "solve_rows"]
 
 Floats = NDArray[np.float64]
 
-NEAR_STRETCH = 1.0824
-"""The near set keeps pairs that no detour of this stretch replaces: on a grid the eight neighbours, at 1/cos(π/8)."""
+NEAR_DILATION = 1.0824
+"""The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
 # Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
@@ -31,88 +36,78 @@ _VIOLATED = 1e-11
 _VIOLATED_SHARE = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxed:
-    """What solving gave: p(o|group) (k, m) or None, multipliers or None, and how it went.
+def solve_rows(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+    """Solve a normal form as planned, within the time limit in all.
 
-    The status is OPTIMAL when the last program was solved and none of the rows that it left out is violated.
+    ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated.
+    ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
+    meets every bound. A `start` is the earlier answer's of the same rows.
     """
-
-    matrix: Floats | None
-    multipliers: Multipliers | None
-    summary: SolveSummary
-
-    @property
-    def status(self) -> Status:
-        """How the solve ended."""
-        return self.summary.status
-
-    def noted(self, **changes: object) -> Relaxed:
-        """Return this answer with other facts in its summary."""
-        return replace(self, summary=replace(self.summary, **changes))  # type: ignore[arg-type]
-
-
-def relax(form: NormalForm, plan: Plan, options: Options) -> Relaxed:
-    """Solve a normal form as planned, within ``options.time_limit`` seconds in all.
-
-    ``lazy``: solve on the near set, add the violated rows of the irreducible pairs, repeat until none is violated;
-    every round's value and multipliers are lower bounds. ``near``: solve on the near set at ε for the multipliers,
-    and at ε divided by its stretch for the channel, which then meets every bound.
-    """
-    clock = time.perf_counter()
+    run = _Run(plan, settings.options_for_rows(), time.perf_counter())
     pairs = bounded_pairs(form, plan.rows)
     if plan.rows in ("all", "reduced"):
-        built = formulate(form, all_triples(pairs, form.observables))
-        return _read(built, _run(built, plan.solver, options, clock), plan, rounds=1)
-    near = irreducible(form.exponents, NEAR_STRETCH) & bounded_pairs(form, "all")
-    if plan.rows == "near":
-        return _near(form, near, plan, options, clock)
-    return _lazy(form, pairs, near, plan, options, clock)
+        found, _, _ = run.solve(form, all_triples(pairs, form.observables), start)
+        return found.noted(rounds=1)
+    near = irreducible(form.exponents, NEAR_DILATION) & bounded_pairs(form, "all")
+    return _near(form, near, run) if plan.rows == "near" else _lazy(form, pairs, near, run)
 
 
-def _near(form: NormalForm, near: NDArray[np.bool_], plan: Plan, options: Options, clock: float) -> Relaxed:
-    guaranteed = stretch(form.exponents, near)
-    if not np.isfinite(guaranteed):
+@dataclass(frozen=True)
+class _Run:
+    """What all programs of one plan have in common."""
+
+    plan: Plan
+    options: Options
+    clock: float
+
+    def solve(self, form: NormalForm, triples: Triples, start: object = None) -> tuple[Candidate, Solution, RowInverse]:
+        """Solve one program in the time that is left."""
+        limit = self.options.time_limit
+        if limit is not None:
+            limit = max(0.0, limit - (time.perf_counter() - self.clock))
+        program, inverse = RowReduction(triples, magnification=self.plan.magnification).apply(form)
+        solution = solvers.solve(program, self.plan.solver, replace(self.options, time_limit=limit), start)
+        return inverse(solution).noted(rows_policy=self.plan.rows), solution, inverse
+
+
+def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
+    factor = dilation(form.exponents, near)
+    if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
     triples = all_triples(near, form.observables)
-    below = formulate(form, triples)
-    outer = _read(below, _run(below, plan.solver, options, clock), plan, rounds=1)
-    tightened = formulate(replace(form, exponents=form.exponents / guaranteed), triples)
-    inner = _read(tightened, _run(tightened, plan.solver, options, clock), plan, rounds=2)
-    return replace(inner.noted(dilation=guaranteed), multipliers=outer.multipliers)
+    outer, _, _ = run.solve(form, triples)
+    inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
+    # The gap is that of the rows, and none that better multipliers could close.
+    proof = outer.multipliers and replace(outer.multipliers, potentials=None)
+    return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
 
 
-def _lazy(
-    form: NormalForm,
-    pairs: NDArray[np.bool_],
-    near: NDArray[np.bool_],
-    plan: Plan,
-    options: Options,
-    clock: float,
-) -> Relaxed:
+def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], run: _Run) -> Candidate:
     triples = all_triples(near & pairs, form.observables)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
-    best = Relaxed(None, None, SolveSummary(Status.FAILED, "no round was finished"))
+    best = Candidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
     # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
-    options = replace(options, vertex=False)
+    run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
     for rounds in range(1, _ROUNDS + 1):
-        built = formulate(form, triples)
-        solution = _run(built, plan.solver, options, clock, start)
-        if solution.status in (Status.FAILED, Status.STALLED) and not options.vertex:
-            options = replace(options, vertex=True)
-            solution = _run(built, plan.solver, options, clock, start)
-        found = _read(built, solution, plan, rounds=rounds)
+        found, solution, inverse = run.solve(form, triples, start)
+        if solution.status in (Status.FAILED, Status.STALLED) and not run.options.vertex:
+            run = replace(run, options=replace(run.options, vertex=True))
+            found, solution, inverse = run.solve(form, triples, start)
+        found = found.noted(rounds=rounds)
         if found.status is not Status.OPTIMAL or found.matrix is None:
             # What a stopped solver holds is seldom better than the round before; without one it is all there is.
             kept = best if best.matrix is not None else found
             return kept.noted(status=found.status, message=found.summary.message)
         best = found
-        least = max(_VIOLATED, _VIOLATED_SHARE * options.relative_gap, 2 * solution.residuals.primal)
+        least = max(_VIOLATED, _VIOLATED_SHARE * run.options.relative_gap, 2 * solution.residuals.primal)
         fresh = _violated(form, found.matrix, sources, targets, loaded, least)
-        _tell(options.progress, rounds, clock, built, solution, fresh.size)
+        if run.options.progress is not None:
+            stage = f"round {rounds}: {triples.size} rows, {fresh.size} violated"
+            elapsed = time.perf_counter() - run.clock
+            run.options.progress(Progress(stage, elapsed, rounds, inverse.bound(solution)))
         if not fresh.size:
             return best
         start = solution.start
@@ -144,47 +139,3 @@ def _violated(
     for part_found in found:
         result = result.append(part_found)
     return result
-
-
-def _run(built: ChannelProgram, solver: str, options: Options, clock: float, start: object = None) -> Solution:
-    limit = options.time_limit
-    if limit is not None:
-        limit = max(0.0, limit - (time.perf_counter() - clock))
-    return solvers.solve(built.program, solver, replace(options, time_limit=limit), start)
-
-
-def _read(built: ChannelProgram, solution: Solution, plan: Plan, *, rounds: int) -> Relaxed:
-    finite = bool(np.isfinite(solution.x).all())
-    dual = bool(np.isfinite(solution.row_dual).all())
-    summary = SolveSummary(
-        solution.status,
-        solution.message,
-        solver=solution.solver,
-        solver_version=solution.version,
-        rows_policy=plan.rows,
-        program_rows=built.program.rows,
-        program_columns=built.program.columns,
-        rounds=rounds,
-        iterations=solution.iterations,
-        primal_residual=solution.residuals.primal,
-        dual_residual=solution.residuals.dual,
-    )
-    return Relaxed(
-        built.channel(solution.x) if finite else None,
-        built.multipliers(solution.row_dual) if dual else None,
-        summary,
-    )
-
-
-def _tell(
-    progress: ProgressCallback | None,
-    rounds: int,
-    clock: float,
-    built: ChannelProgram,
-    solution: Solution,
-    violated: int,
-) -> None:
-    if progress is not None:
-        lower = solution.residuals.bound / built.scale
-        stage = f"round {rounds}: {built.triples.size} rows, {violated} violated"
-        progress(Progress(stage, time.perf_counter() - clock, rounds, lower))

@@ -1,4 +1,4 @@
-"""From a normal form to a linear program, and back from its multipliers to those of the problem."""
+"""The reduction of a normal form to a linear program with a row for each bound."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.certify.evidence import Multipliers
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.synthesis.multipliers import problem_multipliers
+from mechdesign.solvers.contract import Solution
 from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.summary import SolveSummary
 
-__all__ = ["ChannelProgram", "Triples", "all_triples", "formulate"]
+__all__ = ["RowInverse", "RowReduction", "Triples", "all_triples"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,91 +57,132 @@ def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelProgram:
-    """A linear program for a normal form, with what is needed to read its solution.
+class RowInverse:
+    """The way back from a program of rows: `apply` of `RowReduction` says what its rows and columns are."""
 
-    Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the adversary's
-    error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last, ``privacy``. Privacy rows
-    read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by `scale`, the errors of
-    floor i by `floor_scales[i]`; that makes all of order one.
-    """
-
-    program: LinearProgram
     form: NormalForm
     triples: Triples
+    program: LinearProgram
+    roots: Floats
     scale: float
     floor_scales: tuple[float, ...]
-    roots: Floats
+    magnification: float
+
+    def __call__(self, solution: Solution) -> Candidate:
+        """Turn a solution into a candidate; numbers that are missing are left out."""
+        summary = SolveSummary(
+            solution.status,
+            solution.message,
+            solver=solution.solver,
+            solver_version=solution.version,
+            program_rows=self.program.rows,
+            program_columns=self.program.columns,
+            iterations=solution.iterations,
+            primal_residual=solution.residuals.primal,
+            dual_residual=solution.residuals.dual / self.magnification,
+        )
+        return Candidate(
+            self.channel(solution.x) if np.isfinite(solution.x).all() else None,
+            self.multipliers(solution.row_dual) if np.isfinite(solution.row_dual).all() else None,
+            summary,
+            solution.start,
+        )
 
     def channel(self, x: Floats) -> Floats:
         """Read p(o|group) (k, m) out of a solution."""
         return x[self.program.column_blocks["p"]].reshape(self.form.groups, self.form.observables)
 
-    def multipliers(self, row_dual: Floats) -> Multipliers:
-        """Turn the program's multipliers into multipliers of the problem's own requirements.
-
-        Multipliers of the wrong sign become zero.
-        """
-        form = self.form
-        dual = np.maximum(row_dual, 0.0)
-        privacy = dual[self.program.row_blocks["privacy"]] / self.roots / self.scale
+    def multipliers(self, row_dual: Floats) -> FormMultipliers:
+        """Return the multipliers of the normal form's own rows; those of the wrong sign become zero."""
+        blocks = self.program.row_blocks
+        unscaled = row_dual / self.magnification
+        dual = np.maximum(unscaled, 0.0)
         floors = []
-        for i, floor in enumerate(form.floors):
-            values = dual[self.program.row_blocks[f"floor{i}"]][:-1] * self.floor_scales[i] / self.scale
-            floors.append(values.reshape(floor.error.shape[0], form.observables))
-        weights = dual[self.program.row_blocks["worst"]] if form.problem.objective == "worst" else None
-        columns = (self.triples.sources, self.triples.targets, self.triples.observables, privacy)
-        return problem_multipliers(form, columns, floors, weights)
+        for i, (floor, factor) in enumerate(zip(self.form.floors, self.floor_scales, strict=True)):
+            values = dual[blocks[f"floor{i}"]][:-1] * factor / self.scale
+            floors.append(values.reshape(floor.error.shape[0], self.form.observables))
+        return FormMultipliers(
+            self.triples.sources,
+            self.triples.targets,
+            self.triples.observables,
+            dual[blocks["privacy"]] / self.roots / self.scale,
+            tuple(floors),
+            dual[blocks["worst"]] if self.form.problem.objective == "worst" else None,
+            unscaled[blocks["sums"]] / self.scale,
+        )
+
+    def bound(self, solution: Solution) -> float:
+        """Return the dual objective of a solution in the unit of the cost, up to its dual infeasibility."""
+        return solution.residuals.bound / self.scale / self.magnification
 
 
-def formulate(form: NormalForm, triples: Triples, *, scaled: bool = True) -> ChannelProgram:
-    """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games with the given privacy rows.
+@dataclass(frozen=True, eq=False)
+class RowReduction:
+    """From a normal form to a linear program with the given privacy rows, and back.
 
     Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
-    Unless it is `scaled`, which serves solvers, its objective is the cost itself. Forbidden answers get the upper bound
-    0, for programs that leave the package; what is solved here has none (see `mechdesign.synthesis.parts`).
+
+    Attributes:
+        triples: The privacy rows.
+        scaled: Whether costs, floors and rows are scaled for solvers; otherwise the objective is the cost itself.
+        magnification: A further factor of the objective. Solvers accept reduced costs down to an absolute tolerance,
+            which a larger objective makes smaller in the unit of the cost: better multipliers, at the same rows.
     """
-    problem, observables = form.problem, form.observables
-    forbidden = np.isinf(problem.cost)
-    costs = np.where(forbidden, 0.0, problem.cost)
-    worst = problem.objective == "worst"
-    starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
-    width = int(starts[-1]) + worst
-    column_blocks = {"p": slice(0, int(starts[1]))}
-    column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
-    column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
 
-    scale = _scale(form) if scaled else 1.0
-    cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
-    upper[column_blocks["p"]][form.gather(forbidden).ravel() > 0] = 0.0
-    if worst:
-        cost[-1] = 1.0
-    else:
-        cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
-    # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
-    lower[starts[1] : starts[-1]] = -np.inf
+    triples: Triples
+    scaled: bool = True
+    magnification: float = 1.0
 
-    floor_scales = tuple(observables / floor.minimum if scaled else 1.0 for floor in form.floors)
-    roots = np.exp(form.exponents[triples.sources, triples.targets] / 2)
-    blocks = [_sums(form, width)]
-    for i, factor in enumerate(floor_scales):
-        blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
-    if worst:
-        blocks.append(_worst(form, costs * scale, width))
-    blocks.append(_privacy(form, triples, roots, width))
-    stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
-    program = LinearProgram(
-        cost=cost,
-        matrix=sparse.csr_array(sparse.vstack([block.matrix for block in blocks])),
-        row_lower=np.concatenate([block.lower for block in blocks]),
-        row_upper=np.concatenate([block.upper for block in blocks]),
-        lower=lower,
-        upper=upper,
-        row_blocks={block.name: slice(stops[i], stops[i + 1]) for i, block in enumerate(blocks)},
-        column_blocks=column_blocks,
-        name=problem.title or "channel",
-    )
-    return ChannelProgram(program, form, triples, scale, floor_scales, roots)
+    def apply(self, form: NormalForm) -> tuple[LinearProgram, RowInverse]:
+        """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games (Shokri 2015).
+
+        Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the
+        adversary's error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last,
+        ``privacy``. Privacy rows read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by
+        one scale, the errors of floor i by another; that makes all of order one. Forbidden answers get the upper bound
+        0, for programs that leave the package; what is solved here has none (see `mechdesign.synthesis.parts`).
+        """
+        problem, observables = form.problem, form.observables
+        forbidden = np.isinf(problem.cost)
+        costs = np.where(forbidden, 0.0, problem.cost)
+        worst = problem.objective == "worst"
+        starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
+        width = int(starts[-1]) + worst
+        column_blocks = {"p": slice(0, int(starts[1]))}
+        column_blocks |= {f"x{i}": slice(int(starts[i + 1]), int(starts[i + 2])) for i in range(len(form.floors))}
+        column_blocks |= {"theta": slice(width - 1, width)} if worst else {}
+
+        scale = _scale(form) if self.scaled else 1.0
+        cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
+        upper[column_blocks["p"]][form.gather(forbidden).ravel() > 0] = 0.0
+        if worst:
+            cost[-1] = 1.0
+        else:
+            cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
+        # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
+        lower[starts[1] : starts[-1]] = -np.inf
+
+        floor_scales = tuple(observables / floor.minimum if self.scaled else 1.0 for floor in form.floors)
+        roots = np.exp(form.exponents[self.triples.sources, self.triples.targets] / 2)
+        blocks = [_sums(form, width)]
+        for i, factor in enumerate(floor_scales):
+            blocks.append(_floor(form, i, factor, int(starts[i + 1]), width))
+        if worst:
+            blocks.append(_worst(form, costs * scale, width))
+        blocks.append(_privacy(form, self.triples, roots, width))
+        stops = np.cumsum([0] + [block.matrix.shape[0] for block in blocks]).tolist()
+        program = LinearProgram(
+            cost=cost * self.magnification,
+            matrix=sparse.csr_array(sparse.vstack([block.matrix for block in blocks])),
+            row_lower=np.concatenate([block.lower for block in blocks]),
+            row_upper=np.concatenate([block.upper for block in blocks]),
+            lower=lower,
+            upper=upper,
+            row_blocks={block.name: slice(stops[i], stops[i + 1]) for i, block in enumerate(blocks)},
+            column_blocks=column_blocks,
+            name=problem.title or "channel",
+        )
+        return program, RowInverse(form, self.triples, program, roots, scale, floor_scales, self.magnification)
 
 
 def _scale(form: NormalForm) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.solvers import Options, Progress, Status
-from mechdesign.synthesis.block_program import relax_block
-from mechdesign.synthesis.multipliers import problem_multipliers
+from mechdesign import solvers
+from mechdesign.solvers import Status
+from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.plan import BLOCK, Plan, plan
-from mechdesign.synthesis.row_generation import Relaxed, relax
+from mechdesign.synthesis.plan import LARGE, LAZY, Plan, plan, takes_blocks
+from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.row_generation import solve_rows
+from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Found", "search"]
@@ -24,27 +26,35 @@ _FLOORS_COST = 9
 _MINUTES = 2_200_000
 # Bounds with smaller exponents hardly let two rows differ, by less than solvers resolve: they are made equal.
 _ALIKE = 1e-6
+# The factor of the objective at which reduced costs that a solver takes for 0 are 0 for the certificate, too.
+_MAGNIFICATION = 1e6
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+
+Strategy = Callable[[NormalForm, Plan, SolveSettings, object], Candidate]
+
+_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks}
+"""How to solve a normal form, by what the solver takes (`mechdesign.solvers.Solver.takes`)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """An answer, the form that it is one to, the name of the solver, and in words what the search has tried so far."""
+    """A candidate, the form that it answers, the name of the solver, and in words what the search has tried so far."""
 
     form: NormalForm
-    relaxed: Relaxed
+    candidate: Candidate
     solver: str
     tried: tuple[str, ...]
 
 
-def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Iterator[Found]:
+def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[Found]:
     """Yield answers to a normal form, as planned first, then by other ways.
 
-    The caller takes the next one when the certificate of the last is not good enough. Where secrets are nearly alike,
-    by bounds with exponents below 1e-6, making them alike comes next. Where we chose the solver, the block method
-    follows the simplex method, and lazy rows on HiGHS follow the block method where they take seconds, or where it
-    stalled far from the optimum and they take minutes; the facts say so. `tolerance` is the relative gap that the block
-    method aims at.
+    The caller takes the next one when the certificate of the last is not good enough. After an exact solver that saw
+    all its rows comes the same program with its objective magnified, for better multipliers, and, where we chose it and
+    they are few, a program with the rows of all pairs. Where secrets are nearly
+    alike, by bounds with exponents below 1e-6, making them alike comes next. Where we chose the solver, the block
+    method follows the simplex method, and lazy rows on HiGHS follow the block method where they take seconds, or where
+    it stalled far from the optimum and they take minutes; the summary says so.
     """
     bounded = bool(form.floors) or bool(np.isfinite(form.exponents).any())
     # The worst cost over a group is no cost of the group's: it takes a program.
@@ -52,54 +62,64 @@ def search(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -
         yield Found(form, _separate(form), "closed form", ())
         return
     clock = time.perf_counter()
-    relaxed = _solve(form, chosen, options, tolerance)
-    tried: tuple[str, ...] = (f"{chosen.solver}: {relaxed.summary.message}",)
-    yield Found(form, relaxed, chosen.solver, tried)
-    first = relaxed
+    found = _solve(form, chosen, settings)
+    tried: tuple[str, ...] = (f"{_name(chosen)}: {found.summary.message}",)
+    yield Found(form, found, chosen.solver, tried)
+    first, start = found, found.start
     for other, second in _others(form, chosen, first):
         elapsed = time.perf_counter() - clock
-        limit = options.time_limit
-        if relaxed.status in _STOPPED or (limit is not None and limit <= elapsed):
+        if found.status in _STOPPED or (settings.time_limit is not None and settings.time_limit <= elapsed):
             return
-        if options.progress is not None:
-            options.progress(Progress(f"{tried[-1]}; {second.solver} takes over", elapsed))
-        left = None if limit is None else limit - elapsed
-        relaxed = _solve(other, second, replace(options, time_limit=left), tolerance)
+        settings.tell(f"{tried[-1]}; {_name(second)} takes over", elapsed)
+        again = other is form and (second.solver, second.rows) == (chosen.solver, chosen.rows)
+        found = _solve(other, second, settings.after(elapsed), start if again else None)
         reason = f"{second.reason}, after {'; '.join(tried)}"
-        tried = (*tried, f"{second.solver}: {relaxed.summary.message}")
-        yield Found(other, relaxed.noted(plan=reason), second.solver, tried)
+        tried = (*tried, f"{_name(second)}: {found.summary.message}")
+        yield Found(other, found.noted(plan=reason), second.solver, tried)
 
 
-def _solve(form: NormalForm, chosen: Plan, options: Options, tolerance: float) -> Relaxed:
-    if chosen.solver == BLOCK:
-        return relax_block(form, replace(options, gap=tolerance / 2))
-    return relax(form, chosen, options)
+def _solve(form: NormalForm, chosen: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+    return _STRATEGIES[solvers.find(chosen.solver).takes](form, chosen, settings, start)
 
 
-def _others(form: NormalForm, chosen: Plan, first: Relaxed) -> Iterator[tuple[NormalForm, Plan]]:
+def _name(chosen: Plan) -> str:
+    if chosen.magnification == 1:
+        return chosen.solver
+    return f"{chosen.solver} with a magnified objective and {chosen.rows} rows"
+
+
+def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[NormalForm, Plan]]:
     """Yield the ways that are left after the first, each a form and how to solve it."""
-    alike = (chosen.chosen or chosen.solver == BLOCK) and bool((form.exponents < _ALIKE).any())
+    near_alike = bool((form.exponents < _ALIKE).any())
+    blocks = takes_blocks(chosen.solver)
+    if solvers.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
+        yield form, replace(chosen, magnification=_MAGNIFICATION)
+        everything = plan(form, chosen.solver, "all")
+        # Chains of many steep bounds imply a bound only up to the rounding of each.
+        if chosen.chosen and everything.small:
+            yield form, replace(everything, chosen=True, magnification=_MAGNIFICATION)
+    alike = (chosen.chosen or blocks) and near_alike
     merged = normalise(form.problem, _ALIKE) if alike else form
     if alike:
         yield merged, _merging(plan(merged, "auto" if chosen.chosen else chosen.solver))
     if not chosen.chosen:
         return
-    if chosen.solver != BLOCK:
-        yield form, plan(form, BLOCK)
+    if not blocks:
+        yield form, plan(form, LARGE)
         if alike:
-            yield merged, _merging(plan(merged, BLOCK))
+            yield merged, _merging(plan(merged, LARGE))
         return
     size = form.exponents.size * form.observables
     seconds = size * (_FLOORS_COST if form.floors else 1) <= _SECONDS
     if seconds or (first.status is Status.STALLED and size <= _MINUTES):
-        yield form, plan(form, "highs-ipx")
+        yield form, plan(form, LAZY)
 
 
 def _merging(chosen: Plan) -> Plan:
     return replace(chosen, reason=f"{chosen.reason}, secrets at exponents below {_ALIKE:g} made alike")
 
 
-def _separate(form: NormalForm) -> Relaxed:
+def _separate(form: NormalForm) -> Candidate:
     """Give every group its cheapest answer, which is optimal where nothing ties groups together."""
     problem = form.problem
     worst = problem.objective == "worst"
@@ -107,7 +127,6 @@ def _separate(form: NormalForm) -> Relaxed:
     matrix = np.zeros((form.groups, form.observables))
     matrix[np.arange(form.groups), cost.argmin(axis=1)] = 1.0
     weights = (np.arange(form.groups) == cost.min(axis=1).argmax()).astype(np.float64) if worst else None
-    none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    multipliers = problem_multipliers(form, (none, none, none, nothing), (), weights)
+    none = np.zeros(0, dtype=np.int64)
     summary = SolveSummary(Status.OPTIMAL, "no two secrets are tied together", solver="closed form")
-    return Relaxed(matrix, multipliers, summary)
+    return Candidate(matrix, FormMultipliers(none, none, none, np.zeros(0), weights=weights), summary)

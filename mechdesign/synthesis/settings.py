@@ -14,7 +14,7 @@ import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.solvers.contract import Progress, ProgressCallback
+from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
 __all__ = ["Rows", "SolveSettings", "renamed_progress"]
 
@@ -22,6 +22,16 @@ Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 # A time limit that is over: the solver is asked all the same, and a constant channel serves where it gives nothing.
 _HARDLY_ANY = 1e-3
+# The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
+_SOLVER_SHARE = 0.1
+# Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
+_LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
+# What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
+_VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
+# The block method proves its gap by its own numbers: half is left for rounding, and for multipliers that it drops.
+_BLOCK_SHARE = 0.5
+# Below this relative gap rounding wins.
+_LEAST_BLOCK_GAP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -87,13 +97,33 @@ class SolveSettings:
         """Return the settings that take whatever comes first."""
         return replace(self, time_limit=_HARDLY_ANY)
 
-    def within(self, name: str, elapsed: float) -> SolveSettings:
+    def for_part(self, name: str, elapsed: float) -> SolveSettings:
         """Return settings whose progress is that of a part called `name`, begun `elapsed` seconds after the whole."""
         tell = self.progress
         if tell is None:
             return self
         return replace(
             self, progress=lambda now: tell(Progress(f"{name}: {now.stage}", elapsed + now.seconds, now.iteration))
+        )
+
+    def options_for_rows(self) -> Options:
+        """Return what a solver of rows is asked for."""
+        gap = min(_LARGEST_GAP, max(_LEAST_GAP, self.tolerance * _SOLVER_SHARE))
+        feasibility = min(gap, max(_VIOLATION, self.tolerance * _VIOLATION_SHARE))
+        return self._options(feasibility, gap)
+
+    def options_for_blocks(self) -> Options:
+        """Return what a solver of block programs is asked for."""
+        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, self.tolerance * _BLOCK_SHARE))
+
+    def _options(self, feasibility: float, gap: float) -> Options:
+        return Options(
+            feasibility=feasibility,
+            gap=gap,
+            time_limit=self.time_limit,
+            threads=self.threads,
+            extra=self.options,
+            progress=self.progress,
         )
 
     def tell(self, stage: str, seconds: float) -> None:

@@ -1,4 +1,9 @@
-"""Which pairs need rows: exact reduction, and near sets with a stated stretch."""
+"""Which pairs need rows: an exact reduction, and spanners with a stated dilation.
+
+A set of pairs is a δ-spanner when, for every pair, some path over the set is at most δ times as long as the pair's own
+exponent; the least such δ is its dilation (Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable
+mechanisms for location privacy, 2014). Bounds on the set then imply all others with exponents times δ.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,11 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
-__all__ = ["irreducible", "stretch"]
+from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.settings import Rows
+
+__all__ = ["bounded_pairs", "dilation", "irreducible"]
 
 Floats = NDArray[np.float64]
 
@@ -15,17 +24,17 @@ Floats = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
-def irreducible(exponents: Floats, stretch: float = 1.0) -> NDArray[np.bool_]:
+def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
     """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
 
     `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
-    exponents[s, r] + exponents[r, t] <= stretch · exponents[s, t], with both legs strictly shorter than the whole.
-    With ``stretch=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
+    exponents[s, r] + exponents[r, t] <= dilation · exponents[s, t], with both legs strictly shorter than the whole.
+    With ``dilation=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
     certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
-    A larger stretch leaves a near set; `stretch` measures what it really guarantees.
+    A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
     """
     kept = np.isfinite(exponents)
-    limit = exponents * (stretch * (1 + _ROUNDING))
+    limit = exponents * (dilation * (1 + _ROUNDING))
     for r in range(exponents.shape[0]):
         first, second = exponents[:, r, None], exponents[None, r, :]
         detour = (first + second <= limit) & (first < exponents) & (second < exponents)
@@ -33,7 +42,7 @@ def irreducible(exponents: Floats, stretch: float = 1.0) -> NDArray[np.bool_]:
     return kept
 
 
-def stretch(exponents: Floats, kept: NDArray[np.bool_]) -> float:
+def dilation(exponents: Floats, kept: NDArray[np.bool_]) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
     It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
@@ -47,3 +56,9 @@ def stretch(exponents: Floats, kept: NDArray[np.bool_]) -> float:
     if not required.any():
         return 1.0
     return max(1.0, float(np.max(paths[required] / exponents[required])))
+
+
+def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:
+    """Return the pairs (k, k) that may get a row: all of them, or those that no others imply."""
+    bounded = form.exponents <= LARGEST_ROW_EXPONENT
+    return bounded if rows == "all" else irreducible(form.exponents) & bounded

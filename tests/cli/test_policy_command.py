@@ -78,7 +78,7 @@ def test_a_policy_is_described():
         "exposed by the hull of each component",
         "1 edge: f – ",
         "km²",
-        "An optimal channel tells secrets without an edge",
+        "An optimal channel reveals secrets without an edge",
     ):
         assert words in result.stdout
     assert not list(Path().glob("policy*"))
@@ -168,7 +168,7 @@ def test_labels_have_no_hull():
     assert facts(LABELS)["hull"] is None
     result = run("policy", "s.toml", "--plot", "p.svg")
     assert result.exit_code == 2
-    assert "--plot: has nothing to draw on" in result.stderr
+    assert "--plot: cannot be drawn" in result.stderr
 
 
 def test_a_real_city(data_folder):

@@ -18,15 +18,15 @@ def problem(k):
 @pytest.fixture
 def coarse(monkeypatch):
     """The block method, as if it had ended early."""
-    solve = search.relax_block
+    solve = search.solve_blocks
 
-    def stopped(form, options):
-        program = solve(form, dataclasses.replace(options, gap=3e-7))
-        blurred = 0.999 * program.matrix + 0.001 / program.matrix.shape[1]
-        blurred = dataclasses.replace(program, matrix=blurred)
+    def stopped(form, plan, settings, start):
+        found = solve(form, plan, dataclasses.replace(settings, tolerance=6e-7))
+        blurred = 0.999 * found.matrix + 0.001 / found.matrix.shape[1]
+        blurred = dataclasses.replace(found, matrix=blurred)
         return blurred.noted(status=Status.STALLED, message="stalled on purpose")
 
-    monkeypatch.setattr(search, "relax_block", stopped)
+    monkeypatch.setitem(search._STRATEGIES, "blocks", stopped)
 
 
 def test_the_block_method_is_chosen_where_it_wins():
@@ -71,8 +71,12 @@ def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch
 
 @pytest.mark.usefixtures("coarse")
 def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
-    relax = search.relax
-    monkeypatch.setattr(search, "relax", lambda *given: relax(*given).noted(status=Status.FAILED))
+    solve = search.solve_rows
+    monkeypatch.setitem(
+        search._STRATEGIES,
+        "rows",
+        lambda *given: dataclasses.replace(solve(*given), matrix=None).noted(status=Status.FAILED),
+    )
     design = md.design(problem(6))
     assert design.certificate.provenance["solver"] == "block"
     assert design.certificate.holds
@@ -80,8 +84,8 @@ def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
 
 @pytest.mark.usefixtures("coarse")
 def test_a_worse_second_answer_does_not_replace_the_first(monkeypatch):
-    relax = search.relax
-    monkeypatch.setattr(search, "relax", lambda *given: dataclasses.replace(relax(*given), matrix=None))
+    solve = search.solve_rows
+    monkeypatch.setitem(search._STRATEGIES, "rows", lambda *given: dataclasses.replace(solve(*given), matrix=None))
     assert md.design(problem(6)).certificate.provenance["solver"] == "block"
 
 

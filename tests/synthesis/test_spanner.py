@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.synthesis.spanner import irreducible, stretch
+from mechdesign.synthesis.spanner import dilation, irreducible
 
 
 def grid_exponents(columns, rows):
@@ -30,19 +30,19 @@ def test_on_the_papers_grid_61_percent_remain():
     assert irreducible(exponents).sum() / np.isfinite(exponents).sum() == pytest.approx(0.61, abs=0.005)
 
 
-def test_a_near_set_of_eight_neighbours_has_the_stated_stretch():
+def test_a_near_set_of_eight_neighbours_has_the_stated_dilation():
     exponents = grid_exponents(6, 6)
     near = irreducible(exponents, 1.0824)
     assert (exponents[near] < 1.5).all()
-    assert stretch(exponents, near) == pytest.approx(1 / math.cos(math.pi / 8), abs=1e-3)
-    assert stretch(exponents, exponents <= 1) == pytest.approx(math.sqrt(2))
+    assert dilation(exponents, near) == pytest.approx(1 / math.cos(math.pi / 8), abs=1e-3)
+    assert dilation(exponents, exponents <= 1) == pytest.approx(math.sqrt(2))
 
 
-def test_stretch_of_everything_is_one_and_of_too_little_is_infinite():
+def test_dilation_of_everything_is_one_and_of_too_little_is_infinite():
     exponents = grid_exponents(3, 2)
-    assert stretch(exponents, np.isfinite(exponents)) == 1.0
-    assert stretch(exponents, np.zeros_like(exponents, dtype=bool)) == math.inf
-    assert stretch(np.full((2, 2), np.inf), np.zeros((2, 2), dtype=bool)) == 1.0
+    assert dilation(exponents, np.isfinite(exponents)) == 1.0
+    assert dilation(exponents, np.zeros_like(exponents, dtype=bool)) == math.inf
+    assert dilation(np.full((2, 2), np.inf), np.zeros((2, 2), dtype=bool)) == 1.0
 
 
 @st.composite
@@ -72,8 +72,8 @@ def test_what_remains_implies_the_rest_for_any_matrix(exponents):
 
 
 @given(matrices(), st.floats(1.0, 3.0))
-def test_the_stretch_is_what_paths_over_kept_pairs_guarantee(exponents, allowed):
+def test_the_dilation_is_what_paths_over_kept_pairs_guarantee(exponents, allowed):
     kept = irreducible(exponents, allowed)
     paths = shortest(exponents, kept)
     required = np.isfinite(exponents)
-    assert (paths[required] <= exponents[required] * stretch(exponents, kept) * (1 + 1e-12)).all()
+    assert (paths[required] <= exponents[required] * dilation(exponents, kept) * (1 + 1e-12)).all()

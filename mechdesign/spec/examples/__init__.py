@@ -42,7 +42,7 @@ class Example:
 EXAMPLES = (
     Example(
         "city", "city.toml", ("design",),
-        "metric and distortion privacy in a simulated city of 108 cells", "10 s",
+        "metric and distortion privacy in a simulated city of 88 cells", "8 s",
     ),
     Example(
         "city-300", "city-300.toml", ("design",),
@@ -50,7 +50,7 @@ EXAMPLES = (
     ),
     Example(
         "districts", "districts.toml", ("policy", "design"),
-        "a policy graph: nobody tells which cell of a district it is", "5 s",
+        "a policy graph: answers reveal the district, not the cell", "5 s",
     ),
     Example(
         "walk", "walk.toml", ("release", "policy", "design"),

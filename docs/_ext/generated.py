@@ -1,0 +1,123 @@
+"""Parts of pages that the package itself writes: the help of each command, and the grammar of specifications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def help_text(command: click.Command, name: str) -> str:
+    """Return what ``--help`` prints."""
+    with click.Context(command, info_name=name, terminal_width=92, max_content_width=92) as context:
+        return command.get_help(context)
+
+
+class CommandHelp(SphinxDirective):
+    """``{command-help}`` shows the help of every command, each under a heading of its own."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section for each command."""
+        from mechdesign.cli import main
+
+        found: list[nodes.Node] = []
+        with click.Context(main) as context:
+            for name in main.list_commands(context):
+                command = main.get_command(context, name)
+                assert command is not None
+                section = nodes.section(ids=[f"mechdesign-{name}"], names=[f"mechdesign {name}"])
+                self.state.document.note_explicit_target(section)
+                section += nodes.title("", "", nodes.literal("", f"mechdesign {name}"))
+                section += nodes.literal_block("", help_text(command, f"mechdesign {name}"), language="text")
+                found.append(section)
+        return found
+
+
+Schema = Mapping[str, Any]
+
+
+def grammar(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Yield a heading and its Markdown for the whole and for every table of a specification."""
+    yield "The whole", _keys(schema)
+    for name, table in schema["$defs"].items():
+        note = table.get("description", "")
+        alternatives = [form["required"] for form in table.get("oneOf", ()) if "required" in form]
+        if alternatives:
+            note += "\n\nExactly one of " + ", ".join(
+                " with ".join(f"`{key}`" for key in keys) for keys in alternatives
+            )
+            note += "."
+        yield name, f"{note}\n\n{_keys(table)}"
+
+
+def _keys(table: Schema) -> str:
+    lines = ["| key | value | |", "| --- | --- | --- |"]
+    for key, value in table["properties"].items():
+        notes = [value.get("description", "")]
+        if key in table.get("required", ()):
+            notes.append("Required.")
+        elif value.get("default") not in (None, "", {}):
+            notes.append(f"Default: `{json.dumps(value['default'], ensure_ascii=False)}`.")
+        lines.append(f"| `{key}` | {_kind(value)} | {' '.join(notes)} |".replace("\n", " "))
+    return "\n".join(lines) + "\n"
+
+
+def _kind(value: Schema) -> str:
+    """Return what a value may be, in words; tables are links to their own headings."""
+    if "$ref" in value:
+        name = value["$ref"].rpartition("/")[2]
+        return f"[{name}](#table-{name.lower()})"
+    for choices in ("anyOf", "oneOf"):
+        if choices in value:
+            return " or ".join(dict.fromkeys(_kind(choice) for choice in value[choices]))
+    if "const" in value:
+        return f"`{json.dumps(value['const'])}`"
+    if "enum" in value:
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in value["enum"])
+    if value.get("type") == "array" and value.get("items"):
+        return f"list of {_kind(value['items'])}"
+    found = value.get("type", "any")
+    words = found if isinstance(found, list) else [found]
+    return " or ".join(
+        {"object": "table", "string": "text", "integer": "whole number"}.get(word, word) for word in words
+    )
+
+
+class Grammar(SphinxDirective):
+    """``{specification-grammar}`` shows the tables of a specification, with their keys, from the JSON schema."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section for each table."""
+        from mechdesign.spec import schema
+
+        found: list[nodes.Node] = []
+        for name, text in grammar(schema()):
+            section = nodes.section(ids=[f"table-{name.lower().replace(' ', '-')}"], names=[f"table {name.lower()}"])
+            self.state.document.note_explicit_target(section)
+            section += nodes.title("", name)
+            section += self.parse_text_to_nodes(text)
+            found.append(section)
+        return found
+
+
+def write_schema(app: Sphinx, error: Exception | None) -> None:
+    """Write the JSON schema beside the pages, for editors to use."""
+    if error is None and app.builder.format == "html":
+        from mechdesign.spec import schema
+
+        text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+        (Path(app.outdir) / "specification.schema.json").write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives, and what is written after the pages."""
+    app.add_directive("command-help", CommandHelp)
+    app.add_directive("specification-grammar", Grammar)
+    app.connect("build-finished", write_schema)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,57 @@
+"""Sphinx configuration: MyST pages, docstrings, formulas as MathML; a broken link or an unknown name is an error."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "mechdesign"
+author = "The mechdesign authors"
+project_copyright = author
+release = version = installed("mechdesign")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "mathml",
+    "results",
+    "generated",
+    "docstrings",
+]
+exclude_patterns = ["_build", "README.md"]
+nitpicky = True
+# Types of other packages, whose pages are not read at build time, and type variables.
+nitpick_ignore_regex = [
+    ("py:.*", r"(numpy|np|networkx|nx|scipy|sparse|matplotlib|click|os|pathlib|datetime|fractions|collections)\..*"),
+    ("py:.*", r"(ArrayLike|NDArray|Any|Callable|Iterable|Iterator|Mapping|Sequence|Literal|Path|PathLike|Figure|Axes)"),
+    ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
+    ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
+    ("py:.*", r"mechdesign\..*\._\w+"),
+    ("py:obj", r".*"),
+]
+
+html_theme = "furo"
+html_title = f"mechdesign {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 3
+myst_dmath_double_inline = True
+
+default_role = "py:obj"
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_numpy_docstring = False
+python_maximum_signature_line_length = 88

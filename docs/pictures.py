@@ -1,0 +1,135 @@
+"""Make the pictures of the documentation: ``python docs/pictures.py [NAME ...]`` writes ``docs/pictures/NAME.*``.
+
+Each function below makes one picture from the package alone; all of them take well under a minute together.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import mechdesign as md
+from mechdesign.leakage import plots
+from mechdesign.report import plot
+from mechdesign.report.maps import draw, panel_size, scale_bar
+from mechdesign.report.policy import Shown, policy_picture
+from mechdesign.report.scales import probability_scale
+from mechdesign.report.style import headline, new_figure, styled
+from mechdesign.report.traces import trace_picture
+
+FOLDER = Path(__file__).parent / "pictures"
+
+GRID = md.Domain.grid(columns=12, rows=9, width=12.0, height=9.0, unit="km")
+DISTANCE = md.distances.euclidean(GRID)
+
+
+def town() -> md.Prior:
+    """Return where the people of a small simulated town are."""
+    centres = [(5.5, 4.5, 1.6, 6), (9.5, 7.0, 1.0, 2), (2.0, 1.5, 0.9, 2)]
+    density = sum(
+        weight / spread**2 * np.exp(-((GRID.points - (x, y)) ** 2).sum(axis=1) / (2 * spread**2))
+        for x, y, spread, weight in centres
+    )
+    return md.Prior.from_counts(density, smoothing=0.05)
+
+
+def channels() -> Figure:
+    """Show what one cell answers under three requirements."""
+    prior, secret = town(), 12 * 4 + 5
+    cases = (
+        ("metric, ε = 1 per km", md.MetricPrivacy(1, DISTANCE)),
+        ("threshold, ε = 1 within 2.5 km", md.ThresholdPrivacy(1, DISTANCE, 2.5)),
+        ("distortion, at least 1.5 km", md.DistortionPrivacy(Fraction(3, 2), DISTANCE)),
+    )
+    found = [md.design(md.Problem(prior, DISTANCE**2, [stated]), tolerance=1e-5) for _, stated in cases]
+    rows = np.array([made.channel.matrix[secret] for made in found])
+    scale = probability_scale(rows, "probability of the answer, p(o|s)")
+    width, height = panel_size(GRID, 3.3, 2.6)
+    figure = new_figure(3 * width + 1.5, height + 1.0)
+    axes = list(figure.subplots(1, 3))
+    for panel, (name, _), row in zip(axes, cases, rows, strict=True):
+        draw(panel, GRID, row, scale, mark=secret, ticks=False)
+        panel.set_title(name, loc="left", fontsize=9)
+    scale_bar(figure, axes, scale, height)
+    headline(figure, "What is answered for one true cell (outlined)")
+    return figure
+
+
+def attack() -> Figure:
+    """Show where the best attack errs."""
+    prior = town()
+    made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)]), tolerance=1e-5)
+    best = md.attack.optimal(made.channel, prior, DISTANCE)
+    return plot.error_picture(best.per_secret, prior.probabilities, GRID, "km")
+
+
+def leakage() -> Figure:
+    """Show what ten releases leak."""
+    forward = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]])
+    return plots.leakage([0.1] * 10, forward.reverse(forward.stationary()), forward)
+
+
+def budgets() -> Figure:
+    """Show budgets that keep the leakage of every release at one."""
+    forward = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]])
+    return plots.allocation(1.0, 30, forward.reverse(forward.stationary()), forward)
+
+
+def policy() -> Figure:
+    """Show a constrained policy graph, who is exposed, and the edge that repairs it."""
+    city = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0, unit="km")
+    members = [0, 1, 2, 6, 7, 8, 12, 13, 14, 18, 19, 24, 25, 27, 28, 33, 34, 11]
+    graph = md.policy.blocks(city, 3)
+    kept = md.policy.constrain(graph, members)
+    repaired = md.policy.repair(city, kept)
+    hulls = [md.policy.sensitivity_hull(city, graph) for graph in (kept, repaired.graph)]
+    shown = Shown(
+        excluded=md.policy.excluded(graph, members).tolist(),
+        alone=md.policy.isolated(kept).tolist(),
+        exposed=md.policy.exposed(city, kept).tolist(),
+        added=repaired.added,
+        hull=hulls[0].vertices,
+        hull_after=hulls[1].vertices,
+    )
+    return policy_picture(city, np.array(sorted(kept.edges)), shown)
+
+
+def trace() -> Figure:
+    """Show a released trace beside the true one."""
+    city = md.Domain.grid(columns=9, rows=9, width=9.0, height=9.0, unit="km")
+    truth = [20, 21, 30, 31, 40, 41, 50, 51, 52, 43, 34, 33]
+    walk = md.MarkovChain.from_traces([truth, truth[::-1]], n=81, smoothing=0.05)
+    release = md.release.Trace(
+        city, md.policy.blocks(city, 3), 1.0, walk, md.Prior.uniform(81), mechanism="lp", tolerance=1e-6, rng=7
+    )
+    outputs = [release.step(cell).output for cell in truth]
+    return trace_picture(city, outputs, truth)
+
+
+PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
+    "channels": (channels, "png"),
+    "attack": (attack, "png"),
+    "leakage": (leakage, "png"),
+    "budgets": (budgets, "png"),
+    "policy": (policy, "png"),
+    "trace": (trace, "png"),
+}
+
+
+def main() -> None:
+    """Write the pictures named, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or PICTURES:
+        make, kind = PICTURES[name]
+        with styled():
+            make().savefig(FOLDER / f"{name}.{kind}", dpi=110, metadata={"Software": None})
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""From a candidate back to the problem: entries are rounded, multipliers carried over, and both certified."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.costs import distortion
+from mechdesign.certify.exact import exact
+from mechdesign.certify.privacy import check
+from mechdesign.errors import SolverError
+from mechdesign.model.channel import EXPONENT
+from mechdesign.solvers import Status
+from mechdesign.solvers.measurement import GROSS
+from mechdesign.synthesis.certified import Design, certified
+from mechdesign.synthesis.multipliers import carried
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.polish import polished
+from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
+
+__all__ = ["recovered", "usable"]
+
+Integers = NDArray[np.int64]
+
+_UNSOLVABLE = {
+    Status.INFEASIBLE: "although a constant channel meets every requirement",
+    Status.UNBOUNDED: "although costs are not negative",
+}
+
+
+def usable(candidate: Candidate, solver: str) -> tuple[Candidate, str]:
+    """Return a candidate that can be certified, or what is wrong with it in words; the words are empty where it can.
+
+    Where a solver's point keeps all rows, and only its multipliers are poor, the point is used: its certificate has the
+    gap that these multipliers, mended, do prove.
+    """
+    summary = candidate.summary
+    if summary.status in _UNSOLVABLE:
+        return candidate, f"{solver} said: {summary.message} {_UNSOLVABLE[summary.status]}"
+    if summary.status is not Status.FAILED:
+        return candidate, ""
+    residual = summary.primal_residual
+    if candidate.matrix is None or residual is None or residual > GROSS:
+        return candidate, f"{solver} is not to be trusted here: {summary.message}"
+    message = f"multipliers that prove little beside a channel that keeps all bounds: {summary.message}"
+    return candidate.noted(status=Status.STALLED, message=message), ""
+
+
+def recovered(form: NormalForm, candidate: Candidate, tolerance: float) -> Design:
+    """Round a candidate to integers and certify what comes out.
+
+    Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polished`
+    mends them, if these prove more.
+    """
+    clock = time.perf_counter()
+    rounded = _rounded(form, candidate)
+    summary = replace(
+        candidate.summary,
+        privacy_weight=rounded.privacy_weight,
+        floor_weight=rounded.floor_weight,
+        rounding_seconds=round(time.perf_counter() - clock, 3),
+    )
+
+    def made(multipliers: FormMultipliers | None) -> Design:
+        proof = None if multipliers is None else carried(form, multipliers)
+        return certified(form.problem, rounded.numerators, proof, tolerance, summary)
+
+    given = candidate.multipliers
+    first = made(given)
+    if given is None or given.potentials is None or exact(first.certificate.relative_gap) <= exact(tolerance):
+        return first
+    second = made(polished(form, given))
+    return min(first, second, key=lambda design: design.certificate.relative_gap)
+
+
+def _rounded(form: NormalForm, candidate: Candidate) -> Rounded:
+    """Round what the solver found, or release a constant where that is cheaper."""
+    problem = form.problem
+    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
+
+    def holds(numerators: Integers) -> bool:
+        return all(check(numerators, EXPONENT, bound) is None for bound in bounds)
+
+    def distortions(numerators: Integers) -> tuple[Fraction, ...]:
+        floors = [floor.claim for floor in form.floors]
+        return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
+
+    matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
+    if candidate.matrix is not None:
+        matrices.insert(0, candidate.matrix)
+    found = [round_channel(form, matrix, holds, distortions) for matrix in matrices]
+    channels = [rounded for rounded in found if rounded is not None]
+    if not channels:
+        raise SolverError(f"the numbers of {candidate.summary.solver or 'the solver'} cannot be rounded to a channel")
+    return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
