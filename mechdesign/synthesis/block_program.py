@@ -50,7 +50,7 @@ class BlockInverse:
             blocks=solution.blocks,
             iterations=solution.iterations,
             memory_estimate=solution.memory,
-            primal_residual=solution.history[-1].lacking if solution.history else 1.0,
+            primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
         )
         return Candidate(solution.x, multipliers, summary)
 
