@@ -14,7 +14,10 @@ OPTIONAL = ("mechdesign.solvers.ipm.kernel_torch", "mechdesign.solvers.ipm.kerne
 
 def modules():
     names = [found.name for found in pkgutil.walk_packages(mechdesign.__path__, "mechdesign.")]
-    return ["mechdesign", *(name for name in names if not name.endswith("__main__") and "torch" not in name and name not in OPTIONAL)]
+    return [
+        "mechdesign",
+        *(name for name in names if not name.endswith("__main__") and "torch" not in name and name not in OPTIONAL),
+    ]
 
 
 @pytest.mark.parametrize("name", modules())
