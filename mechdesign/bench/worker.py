@@ -7,6 +7,7 @@ What solvers print goes elsewhere. It ends when whoever started it is gone.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import sys
@@ -52,6 +53,8 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what is found of a task: first `ready`, once all that is needed is loaded; then phase by phase."""
     contestant = next(each for each in CONTESTANTS if each.name == task["contestant"])
     family, threads = FAMILIES[task["family"]], task["threads"]
+    for module in contestant.first:
+        importlib.import_module(module)
     small = family.make(_WARM_UP, 0) if not family.data() else FAMILIES["grid"].make(_WARM_UP, 0)
     # Loading packages and compiling kernels is not what is measured.
     with contextlib.suppress(MechdesignError):
