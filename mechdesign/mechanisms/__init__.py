@@ -1,7 +1,8 @@
 """Mechanisms other than the optimal channel: a law, exact sampling, and an exact channel for each.
 
 Under a policy graph: K-norm noise (`PlanarIsotropic`, `Laplace`), `Exponential`, `Geometric` and `RandomisedResponse`.
-`available` lists those that a specification may name, `register` adds another one.
+`available` lists those that a specification may name, `register` adds another one. Noise on the integers for databases:
+`DiscreteLaplace` and `DiscreteGaussian`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mechdesign.mechanisms.discrete import DiscreteGaussian as DiscreteGaussian
+    from mechdesign.mechanisms.discrete import DiscreteLaplace as DiscreteLaplace
     from mechdesign.mechanisms.exponential import Exponential as Exponential
     from mechdesign.mechanisms.finite import FiniteMechanism as FiniteMechanism
     from mechdesign.mechanisms.geometric import Geometric as Geometric
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.registry import register as register
 
 _VALUES = {
+    "DiscreteGaussian": "discrete",
+    "DiscreteLaplace": "discrete",
     "Exponential": "exponential",
     "FiniteMechanism": "finite",
     "Geometric": "geometric",

@@ -22,10 +22,10 @@ from mechdesign.model.problem import Problem
 from mechdesign.report import dots, plot, policy
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
-from mechdesign.report.sentences import met, requirement_name, summary
+from mechdesign.report.sentences import claimants, met, requirement_name, summary
 from mechdesign.report.svg import inline_svg
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
 
@@ -78,7 +78,7 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
         raise InputError(
             "channel", "is of another problem", value=channel.numerators.shape, bound=f"of shape {problem.cost.shape}"
         )
-    kinds = tuple(requirement.kind for requirement in problem.requirements)
+    kinds = tuple(claim.kind for claim in problem.claims)
     found = tuple(checked.kind for checked in certificate.requirements)
     if kinds != found:
         raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
@@ -105,13 +105,13 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
         return _section("Requirements", "<p>Nothing was required.</p>")
     rows = []
-    for requirement, checked in zip(problem.requirements, certificate.requirements, strict=True):
-        least = checked.kind == "distortion"
+    for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
+        least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
                 _text(requirement_name(problem, requirement)),
-                f"{'at least' if least else 'ε at most'} {decimal(checked.nominal)}",
-                f"{'error' if least else 'ε ='} {_exact(checked.realised)}",
+                f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
+                f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
@@ -131,7 +131,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     """Yield what policy graphs say, and their picture where secrets have places; nothing where there are none."""
-    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    graphs = [each for _, each in graph_requirements(problem.requirements)]
     if not graphs:
         return
     labels = tied(len(problem.prior), problem.claims)

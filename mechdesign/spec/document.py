@@ -6,12 +6,11 @@ from typing import Annotated
 
 import msgspec
 
+from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.spec.domains import DomainTable
 from mechdesign.spec.measures import CostTable
 from mechdesign.spec.policy import PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
-from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, MetricTable, ThresholdTable
-from mechdesign.spec.tables import Raw, Table, holds
 from mechdesign.synthesis.settings import Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
@@ -59,7 +58,7 @@ class Document(Table, frozen=True):
     domain: Annotated[Raw, holds(DomainTable)]
     prior: Annotated[Raw, holds(PriorTable)]
     cost: Annotated[Raw, holds(CostTable)]
-    privacy: list[Annotated[Raw, holds(MetricTable, ThresholdTable, GraphPrivacyTable, DistortionTable)]]
+    privacy: list[Raw]
     version: int = VERSION
     title: str = ""
     observables: Annotated[Raw, holds(DomainTable)] | None = None

@@ -10,8 +10,9 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from mechdesign.data.tables import Table
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
-from mechdesign.spec.tables import Table
 
 __all__ = ["schema"]
 
@@ -27,13 +28,17 @@ def schema() -> dict[str, Any]:
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
-    tables = list(dict.fromkeys(_tables(Document)))
+    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()]
+    outer: list[type[Table]] = [Document, *kinds]
+    tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template="#/$defs/{name}")
     for table in tables:
         _describe(found[table.__name__], table)
     whole = found.pop(Document.__name__)
     whole["properties"]["version"]["const"] = VERSION
-    whole["properties"]["privacy"]["minItems"] = 1
+    # Which kinds there are is known only now: other packages register some.
+    required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
+    whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned

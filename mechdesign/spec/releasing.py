@@ -13,7 +13,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 from mechdesign.solvers.contract import Progress, ProgressCallback, Status
 from mechdesign.spec.policy import ReleaseSettings
 from mechdesign.spec.schedule import scheduled
@@ -85,8 +85,9 @@ def step_problem(given: Specification) -> Problem:
             "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
         )
     problem = next(given.problems())
+    graphs = {index for index, _ in graph_requirements(problem.requirements)}
     for index, requirement in enumerate(problem.requirements):
-        if not isinstance(requirement, GraphPrivacy):
+        if index not in graphs:
             raise SpecificationError(
                 f"privacy[{index}].kind",
                 "cannot be kept along a trace",

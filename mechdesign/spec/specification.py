@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import ExponentBound
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
+from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
@@ -50,7 +52,7 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
-from mechdesign.spec.tables import Raw, at, convert
+from mechdesign.spec.tables import at, convert
 from mechdesign.synthesis.settings import SolveSettings
 
 if TYPE_CHECKING:
@@ -334,7 +336,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     # Their data are read when they are asked for, but keys are checked at once.
     convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
-    if document.policy and not any(raw.get("kind") == "graph" for raw in document.privacy):
+    if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
             "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
@@ -357,11 +359,11 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
 
 def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
-    bound, n = requirement.claim(), requirement.size
-    if not isinstance(bound, PairBound):
+    bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
+    if not bounds:
         return ()
-    largest = float(bound.weights.max(initial=0.0))
-    if len(bound) < n * (n - 1):
+    largest = max(float(bound.weights.max(initial=0.0)) for bound in bounds)
+    if max(len(bound) for bound in bounds) < n * (n - 1):
         reason = "some pairs of secrets have no bound of their own, and a release may leak more than ε about them"
     elif largest > 1:
         reason = f"secrets are up to {largest:g} units apart, so that a release may leak {largest:g} ε"

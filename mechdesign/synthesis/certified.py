@@ -93,5 +93,4 @@ def _provenance(summary: SolveSummary) -> dict[str, str | int | float]:
 
 
 def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
-    stated = tuple(requirement.stated() for requirement in problem.requirements)
-    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, multipliers)
+    return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.model.channel import EXPONENT
+from mechdesign.model.connectivity import connected
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
@@ -61,7 +62,7 @@ def round_channel(
     """
     if not np.isfinite(matrix).all():
         return None
-    labels = csgraph.connected_components(np.isfinite(form.exponents), directed=False)[1].astype(np.int64)
+    labels = connected(form.groups, np.argwhere(np.isfinite(form.exponents)))
     best: tuple[float, Floats, Floats, Floats] | None = None
     paths = _shortest(form.exponents)
     for threshold in _NEGLIGIBLE:

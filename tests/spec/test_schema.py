@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
+from mechdesign.data.tables import Distance
 from mechdesign.errors import SpecificationError
 from mechdesign.spec import examples, parse
 from mechdesign.spec.grammar import schema
 from mechdesign.spec.measures import DISTANCES
-from mechdesign.spec.tables import Distance
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -1,19 +1,53 @@
-"""The tables that name a file of data; paths are relative to the folder of the specification."""
+"""Tables of a specification that name data: files, graphs and chains; and what every table is.
+
+Paths are relative to the folder of the specification. The docstrings are the reference of the grammar: the JSON schema
+takes its descriptions from them.
+"""
 
 from __future__ import annotations
 
-from mechdesign.spec.tables import Table
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
 
 __all__ = [
     "BudgetsFile",
     "CategoriesFile",
+    "ChainTable",
     "Checkins",
     "CountsFile",
+    "Distance",
     "EdgesFile",
+    "GraphTable",
     "MatrixFile",
     "PlacesFile",
+    "Raw",
+    "Table",
     "Trajectories",
+    "holds",
 ]
+
+Raw = dict[str, Any]
+Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a specification.
+
+    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
+    beside another one, and then are none: key to other key.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+
+def holds(*kinds: type[Table]) -> msgspec.Meta:
+    """Say for the JSON schema which tables may stand at a key."""
+    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
+    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
 
 
 class PlacesFile(Table, frozen=True):
@@ -92,7 +126,7 @@ class MatrixFile(Table, frozen=True):
     """A file of numbers.
 
     Attributes:
-        path: the file, .csv without a header or .npy; rows are secrets.
+        path: the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.
         delimiter: the character between columns.
     """
 
@@ -144,3 +178,43 @@ class BudgetsFile(Table, frozen=True):
     """
 
     budgets: str
+
+
+class GraphTable(Table, frozen=True):
+    """A graph on the secrets, whose shortest paths are a distance: every edge is one step long.
+
+    Attributes:
+        edges: pairs of secrets, by index or label.
+        edges_csv: a file of edges.
+        neighbours: 4 or 8: each cell of a grid and so many neighbours.
+    """
+
+    alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
+
+    edges: list[tuple[int | str, int | str]] | None = None
+    edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
+    neighbours: int | None = None
+
+
+class ChainTable(Table, frozen=True):
+    """How states follow one another: a Markov chain, or the data to count its steps in.
+
+    Attributes:
+        path: a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now.
+        estimated: true: from the check-ins or trajectories that the prior comes from.
+        checkins: a file of check-ins.
+        plt: a folder of trajectories.
+        neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
+        smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
+        delimiter: the character between columns of `path`.
+    """
+
+    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
+
+    path: str | None = None
+    estimated: bool | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    neighbours: int | None = None
+    smoothing: float | None = None
+    delimiter: str = ","

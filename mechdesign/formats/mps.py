@@ -1,4 +1,4 @@
-"""The linear program of a problem as an MPS file, for solvers elsewhere."""
+"""MPS: the linear program that the channel solves, for solvers elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mechdesign.formats.format import Exported, Format
 from mechdesign.model.problem import Problem
 from mechdesign.programs.mps import to_mps
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
@@ -13,7 +14,7 @@ from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.row_program import RowReduction, all_triples
 from mechdesign.synthesis.spanner import irreducible
 
-__all__ = ["mps"]
+__all__ = ["MPS", "mps"]
 
 
 def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
@@ -28,3 +29,10 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     triples = all_triples(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
     program, _ = RowReduction(triples, scaled=False).apply(form)
     yield from to_mps(program)
+
+
+def _contents(exported: Exported, all_rows: bool = False) -> Iterator[bytes]:
+    return (line.encode() for line in mps(exported.problem, all_rows))
+
+
+MPS = Format("mps", "the linear program that the channel solves", (".mps",), _contents, options=("all_rows",))

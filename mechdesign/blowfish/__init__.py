@@ -1,0 +1,101 @@
+"""Policies on databases, and releases that protect exactly what a policy names.
+
+After Blowfish (He, Machanavajjhala and Ding 2014). A `Policy` says which values of a record must not be told apart (the
+edges of its secret graph) and which counts are publicly known; its sensitivities say how much noise a query needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .budget import Budget as Budget
+    from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
+    from .constrained_histogram import constraint_sensitivity as constraint_sensitivity
+    from .constraints import marginal_constraints as marginal_constraints
+    from .cumulative import CumulativeRelease as CumulativeRelease
+    from .cumulative import hierarchical as hierarchical
+    from .cumulative import ordered as ordered
+    from .cumulative import ordered_hierarchical as ordered_hierarchical
+    from .domain import Domain as Domain
+    from .kmeans_release import ClusteringRelease as ClusteringRelease
+    from .kmeans_release import kmeans as kmeans
+    from .linear_release import release_histogram as release_histogram
+    from .linear_release import release_linear as release_linear
+    from .linear_release import release_sum as release_sum
+    from .linear_strategy import Strategy as Strategy
+    from .linear_strategy import strategy as strategy
+    from .parallel import ParallelComposition as ParallelComposition
+    from .parallel import parallel_composition as parallel_composition
+    from .policy import Policy as Policy
+    from .query_sensitivity import Sensitivity as Sensitivity
+    from .query_sensitivity import sensitivity as sensitivity
+    from .range_planning import RangePlan as RangePlan
+    from .range_planning import budget_split as budget_split
+    from .range_planning import ordered_error as ordered_error
+    from .range_planning import plan_ranges as plan_ranges
+    from .ranges import Distribution as Distribution
+    from .ranges import Estimate as Estimate
+    from .ranges import Quantile as Quantile
+    from .ranges import cdf as cdf
+    from .ranges import quantile as quantile
+    from .ranges import range_query as range_query
+    from .release import Description as Description
+    from .release import Release as Release
+    from .release import load as load
+    from .workload import Workload as Workload
+    from .workload import marginals as marginals
+
+_VALUES = {
+    "Budget": ".budget",
+    "ClusteringRelease": ".kmeans_release",
+    "ConstraintSensitivity": ".constrained_histogram",
+    "CumulativeRelease": ".cumulative",
+    "Description": ".release",
+    "Distribution": ".ranges",
+    "Domain": ".domain",
+    "Estimate": ".ranges",
+    "ParallelComposition": ".parallel",
+    "Policy": ".policy",
+    "Quantile": ".ranges",
+    "RangePlan": ".range_planning",
+    "Release": ".release",
+    "Sensitivity": ".query_sensitivity",
+    "Strategy": ".linear_strategy",
+    "Workload": ".workload",
+    "budget_split": ".range_planning",
+    "cdf": ".ranges",
+    "constraint_sensitivity": ".constrained_histogram",
+    "hierarchical": ".cumulative",
+    "kmeans": ".kmeans_release",
+    "load": ".release",
+    "marginal_constraints": ".constraints",
+    "ordered": ".cumulative",
+    "ordered_error": ".range_planning",
+    "ordered_hierarchical": ".cumulative",
+    "marginals": ".workload",
+    "parallel_composition": ".parallel",
+    "plan_ranges": ".range_planning",
+    "quantile": ".ranges",
+    "range_query": ".ranges",
+    "release_histogram": ".linear_release",
+    "release_linear": ".linear_release",
+    "release_sum": ".linear_release",
+    "sensitivity": ".query_sensitivity",
+    "strategy": ".linear_strategy",
+}
+
+__all__ = [*_VALUES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _VALUES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_VALUES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

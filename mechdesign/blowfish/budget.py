@@ -1,0 +1,97 @@
+"""The budget of one release: what it buys in noise, and how it is entered in a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mechdesign.blowfish.query_sensitivity import sensitivity
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.policy import Policy
+
+__all__ = ["Budget", "LedgerLike"]
+
+
+class LedgerLike(Protocol):
+    """What a release needs of a `mechdesign.Ledger`."""
+
+    def spend(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Any = None,
+        rho: Any = None,
+        part: Any = None,
+    ) -> object:
+        """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one release may spend: exactly one of ε (two-sided geometric noise) and ρ (discrete Gaussian noise).
+
+    >>> Budget.of(epsilon="0.5").laplace(2)
+    DiscreteLaplace(scale=Fraction(4, 1))
+    """
+
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, epsilon: object = None, rho: object = None) -> Budget:
+        """Read a budget; raise `InputError` unless exactly one number is given and it is positive."""
+        if (epsilon is None) == (rho is None):
+            raise InputError(
+                "epsilon",
+                "is not given" if epsilon is None else "is given beside rho",
+                bound="one of epsilon, for two-sided geometric noise, and rho, for discrete Gaussian noise",
+            )
+        path, value = ("epsilon", epsilon) if rho is None else ("rho", rho)
+        amount = exact(value, path)
+        if amount <= 0:
+            raise InputError(path, "is not positive", value=value, bound="> 0")
+        return cls(epsilon=amount) if rho is None else cls(rho=amount)
+
+    def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
+        """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0."""
+        assert self.epsilon is not None
+        try:
+            return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
+        except InputError as error:
+            raise self._too_small() from error
+
+    def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
+        """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact.
+
+        Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
+        Kamath and Steinke 2020).
+        """
+        power = sensitivity(policy, query, 1 if self.rho is None else 2, **options).power
+        if power == 0:
+            return None
+        if self.rho is None:
+            return self.laplace(power / step)
+        try:
+            return DiscreteGaussian(power / step**2 / (2 * self.rho))
+        except InputError as error:
+            raise self._too_small() from error
+
+    def _too_small(self) -> InputError:
+        path, amount = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        return InputError(
+            path,
+            "is too small or too large for the sensitivity",
+            value=float(amount or 0),
+            bound="so that the noise has a scale above 0 and of at most 2^50 steps",
+        )
+
+    def spend(self, ledger: LedgerLike | None, what: str, protects: str) -> None:
+        """Enter the budget in a ledger where there is one."""
+        if ledger is not None:
+            ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho)

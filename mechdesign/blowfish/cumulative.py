@@ -1,0 +1,288 @@
+"""Cumulative histograms: the ordered, hierarchical and ordered hierarchical mechanisms, and constrained inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.range_noise import RangeNoise, interval_about
+from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.release import Description, Release
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
+from mechdesign.validation import as_generator, as_integer
+
+__all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Rng = np.random.Generator | int | None
+
+_CONFIDENCE = Fraction(19, 20)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CumulativeRelease(Release):
+    """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
+
+    `mechdesign.blowfish.range_query`, `cdf` and `quantile` read it.
+
+    Attributes:
+        linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.
+        records: the number of records, which is public.
+        theta: θ.
+        block: how many values lie from one cumulative count that is measured to the next.
+        fanout: the fan-out of the trees within blocks.
+        noise: the noise on those cumulative counts and on the nodes of the trees.
+    """
+
+    kind: ClassVar[str] = "cumulative histogram"
+
+    linear: Floats = field(repr=False)
+    records: int
+    theta: int
+    block: int
+    fanout: int
+    noise: RangeNoise
+
+    @cached_property
+    def structure(self) -> RangeTree:
+        """Return the structure with the variances of the noise."""
+        return self.noise.structure(len(self), self.block, self.fanout)
+
+    def _columns(self) -> dict[str, Floats]:
+        return {**super()._columns(), "linear": self.linear}
+
+    def _parameters(self) -> dict[str, Any]:
+        scales = {"node_scale": self.noise.node_scale, "tree_scale": self.noise.tree_scale}
+        texts = {name: None if scale is None else exact_text(scale) for name, scale in scales.items()}
+        return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
+
+    @classmethod
+    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
+        own = dict(parameters)
+        texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
+        scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
+        return cls(**common, **own, noise=RangeNoise(**scales))
+
+
+def ordered(
+    counts: ArrayLike,
+    theta: int,
+    epsilon: object,
+    rng: Rng = None,
+    *,
+    ledger: LedgerLike | None = None,
+    confidence: object = _CONFIDENCE,
+) -> CumulativeRelease:
+    """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
+
+    Each cumulative count but the last, which is the public number of records, gets two-sided geometric noise of scale
+    Δ/ε with Δ = min(θ, |T| − 1), the cumulative histogram's sensitivity. The least-squares fit that is monotone and
+    between 0 and the number of records follows: isotonic regression, clipped.
+
+    Args:
+        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
+        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        epsilon: ε in nats.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each cumulative count.
+
+    Raises:
+        InputError: counts that are no counts, no records, θ or ε out of range.
+        BudgetExceededError: the ledger refuses.
+
+    >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
+    >>> release.answers.tolist()
+    [5.0, 5.0, 5.0, 12.0, 13.0]
+    """
+    histogram, threshold, budget = _checked(counts, theta, epsilon)
+    sensitivity = min(threshold, len(histogram) - 1)
+    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
+    way = _Way("ordered mechanism", threshold, 1, 2, RangeNoise(scale, None))
+    return _release(way, histogram, budget, rng, ledger, confidence)
+
+
+def ordered_hierarchical(
+    counts: ArrayLike,
+    theta: int,
+    epsilon: object,
+    fanout: int | None = None,
+    rng: Rng = None,
+    *,
+    ledger: LedgerLike | None = None,
+    confidence: object = _CONFIDENCE,
+) -> CumulativeRelease:
+    """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
+
+    The cumulative counts at every θ-th value get noise of scale 1/ε_S, the nodes of the trees in between noise of scale
+    2h/ε_H, h being the height of the trees; ε_S + ε_H = ε. Least squares makes them consistent and uses all of them for
+    every answer, isotonic regression follows. With θ = 1 it is the ordered mechanism, with θ = |T| the hierarchical one
+    of differential privacy.
+
+    Args:
+        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
+        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        epsilon: ε in nats.
+        fanout: of the trees; without it the one of least expected error.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each cumulative count.
+
+    Raises:
+        InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
+        BudgetExceededError: the ledger refuses.
+    """
+    histogram, threshold, budget = _checked(counts, theta, epsilon)
+    plan = plan_ranges(len(histogram), threshold, budget.epsilon, fanout)
+    noise = plan.noise
+    name = "hierarchical mechanism" if threshold == plan.size else "ordered hierarchical mechanism"
+    if noise.tree_scale is not None:
+        name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {threshold} values"
+        name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
+    return _release(_Way(name, threshold, threshold, plan.fanout, noise), histogram, budget, rng, ledger, confidence)
+
+
+def hierarchical(
+    counts: ArrayLike,
+    epsilon: object,
+    fanout: int | None = None,
+    rng: Rng = None,
+    *,
+    ledger: LedgerLike | None = None,
+    confidence: object = _CONFIDENCE,
+) -> CumulativeRelease:
+    """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
+
+    The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
+    """
+    return ordered_hierarchical(
+        counts, len(_as_counts(counts)), epsilon, fanout, rng, ledger=ledger, confidence=confidence
+    )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a cumulative histogram is to be released."""
+
+    name: str
+    theta: int
+    block: int
+    fanout: int
+    noise: RangeNoise
+
+
+def _release(
+    way: _Way, histogram: Integers, budget: Budget, rng: Rng, ledger: LedgerLike | None, confidence: object
+) -> CumulativeRelease:
+    size, records = len(histogram), int(histogram.sum())
+    level = as_confidence(confidence)
+    generator = None if rng is None else as_generator(rng)
+    policy = _policy(size, way.theta)
+    mechanism = f"{way.name}: {way.noise}"
+    remarks = ["The number of records is public and is given exactly."]
+    if way.noise:
+        inference = "isotonic regression" if way.noise.tree_scale is None else "least squares and isotonic regression"
+        mechanism += f", then {inference}"
+        remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
+        budget.spend(ledger, f"cumulative histogram ({way.name})", policy.neighbours)
+        linear, variances = _measured(histogram, way, generator)
+    else:
+        budget = Budget(epsilon=Fraction(0))
+        linear, variances = np.cumsum(histogram).astype(np.float64), np.zeros(size)
+    answers = _inferred(linear, records)
+    low, high = interval_about(linear, way.noise.half_widths(variances, 1, level), answers, records)
+    return CumulativeRelease(
+        description=Description(
+            what="cumulative histogram",
+            policy=describe_policy(policy),
+            neighbours=policy.neighbours,
+            mechanism=mechanism,
+            epsilon=budget.epsilon,
+            rho=None,
+            step=Fraction(1),
+            confidence=level,
+            rehearsal=rng is not None,
+            remarks=tuple(remarks),
+        ),
+        labels={"value": np.arange(size)},
+        answers=answers,
+        standard_errors=np.sqrt(variances),
+        low=low,
+        high=high,
+        linear=linear,
+        records=records,
+        theta=way.theta,
+        block=way.block,
+        fanout=way.fanout,
+        noise=way.noise,
+    )
+
+
+def _measured(histogram: Integers, way: _Way, generator: np.random.Generator | None) -> tuple[Floats, Floats]:
+    """Draw the noise; return the unbiased estimates of the cumulative counts and their variances."""
+    structure = way.noise.structure(len(histogram), way.block, way.fanout)
+    cumulative = np.cumsum(histogram)
+    nodes = cumulative[way.block - 1 : -1 : way.block]
+    if (law := way.noise.node_law) is not None:
+        nodes = law.add(nodes, generator)
+    trees: list[list[Floats]] = []
+    if (law := way.noise.tree_law) is not None:
+        for (block, _), rows in zip(structure.shapes, structure.pieces(histogram), strict=True):
+            trees.append([law.add(level, generator).astype(np.float64) for level in block.counts(rows)])
+    return structure.fit(nodes.astype(np.float64), trees, int(cumulative[-1])), structure.prefix_variances()
+
+
+def _inferred(linear: Floats, records: int) -> Floats:
+    """Return the monotone fit between 0 and the number of records, which the last count is."""
+    fitted = np.full(len(linear), float(records))
+    if len(linear) > 1:
+        fitted[:-1] = np.clip(isotonic_regression(linear[:-1]).x, 0, records)
+    return fitted
+
+
+def _policy(size: int, theta: int) -> Policy:
+    domain = Domain({"value": range(size)})
+    return Policy.full(domain) if theta >= size - 1 else Policy.threshold(domain, theta)
+
+
+def _checked(counts: ArrayLike, theta: int, epsilon: object) -> tuple[Integers, int, Budget]:
+    histogram = _as_counts(counts)
+    threshold = as_integer(theta, "theta", 1)
+    if threshold > len(histogram):
+        raise InputError("theta", "is above the number of values", value=theta, bound=f"from 1 to {len(histogram)}")
+    return histogram, threshold, Budget.of(epsilon)
+
+
+def _as_counts(counts: ArrayLike) -> Integers:
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.size == 0:
+        raise InputError("counts", "are not a list of counts", value=array.shape, bound="one count per value, (|T|,)")
+    if array.dtype.kind not in "iuf":
+        raise InputError("counts", f"are of type {array.dtype}", bound="integers")
+    good = (array >= 0) & (array <= LARGEST_VALUE)
+    if array.dtype.kind == "f":
+        good &= array == np.rint(array)
+    if not good.all():
+        place = int(np.argmin(good))
+        raise InputError(
+            f"counts[{place}]", "is no number of records", value=array[place].item(), bound="an integer from 0 to 2^61"
+        )
+    histogram = array.astype(np.int64)
+    total = int(histogram.astype(object).sum()) if float(array.sum()) > 2**60 else int(histogram.sum())
+    if total == 0 or total > LARGEST_VALUE:
+        raise InputError("counts", "hold no record" if total == 0 else "hold too many records", bound="from 1 to 2^61")
+    return histogram

@@ -1,0 +1,437 @@
+"""The domain of a table: what values a record may have, and how these values are numbered."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.validation import Integers, as_floats, as_indices, read_only
+
+__all__ = ["Attribute", "Domain"]
+
+# Exact distances are sums of positions; up to here they cannot overflow an int64.
+_LARGEST_POSITION = 2**60
+# A histogram of more values than this would fill the memory.
+_LARGEST_HISTOGRAM = 2**28
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of a table and the values it may have, in order.
+
+    Attributes:
+        name: name of the column.
+        values: the distinct values; value number i is ``values[i]``.
+    """
+
+    name: str
+    values: range | tuple[Hashable, ...]
+
+    @property
+    def size(self) -> int:
+        """Return the number of values."""
+        return len(self.values)
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Say whether all values are numbers."""
+        return isinstance(self.values, range) or all(_is_number(value) for value in self.values)
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Say whether the values are numbers in ascending order."""
+        if isinstance(self.values, range):
+            return self.values.step > 0 or self.size == 1
+        return self.numeric and bool((np.diff(self.positions) > 0).all())
+
+    @property
+    def unit(self) -> Fraction:
+        """Return the step of the lattice on which the values lie: value i is ``positions[i] * unit``, exactly."""
+        return self._lattice[1]
+
+    @property
+    def positions(self) -> Integers:
+        """Return the numeric values in multiples of `unit`, int64 of shape (size,), read-only.
+
+        A float stands for the decimal that Python prints for it, so that 0.1, 0.2 and 0.3 are equally far apart.
+        """
+        return self._lattice[0]
+
+    @cached_property
+    def _lattice(self) -> tuple[Integers, Fraction]:
+        path = f"domain[{self.name!r}]"
+        if not self.numeric:
+            odd = next(value for value in self.values if not _is_number(value))
+            raise InputError(
+                path, "is not a numeric attribute", value=odd, bound="numbers only", remedy="code the values as numbers"
+            )
+        if isinstance(self.values, range):
+            positions, unit = np.arange(self.values.start, self.values.stop, self.values.step), Fraction(1)
+        else:
+            positions, unit = _on_a_lattice(self.values, path)
+        positions = positions.astype(np.int64)
+        read_only(positions)
+        return positions, unit
+
+    @cached_property
+    def _numbers(self) -> dict[Hashable, int]:
+        return {value: index for index, value in enumerate(self.values)}
+
+    def codes(self, column: object, path: str) -> Integers:
+        """Return the numbers of the values in a column; raise `InputError` naming the first row outside the domain."""
+        array = np.asarray(column) if not isinstance(column, list | tuple) else column
+        if isinstance(array, np.ndarray):
+            if array.ndim != 1:
+                raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
+            if isinstance(self.values, range) and array.dtype.kind in "iu":
+                return self._codes_in_range(array, path)
+            array = array.tolist()
+        try:
+            codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
+        except TypeError as error:
+            raise InputError(path, f"holds values that cannot be looked up ({error})") from error
+        if len(codes) and codes.min() < 0:
+            row = int(np.argmax(codes < 0))
+            raise self._outside(path, row, array[row])
+        return codes
+
+    def _codes_in_range(self, array: NDArray[Any], path: str) -> Integers:
+        assert isinstance(self.values, range)
+        start, step = self.values.start, self.values.step
+        low, high = min(self.values), max(self.values)
+        inside = (array >= low) & (array <= high)
+        shifted = np.where(inside, array, low).astype(np.int64) - start
+        codes, rest = np.divmod(shifted, step)
+        good = inside & (rest == 0)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise self._outside(path, row, array[row].item())
+        return codes
+
+    def nearest_codes(self, column: NDArray[np.float64], path: str) -> Integers:
+        """Return the numbers of the values nearest to reals; raise `InputError` naming the first row out of range."""
+        if not self.numeric:
+            raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")
+        order = np.argsort(self.positions, kind="stable")
+        values = self.positions[order] * float(self.unit)
+        steps = np.diff(values)
+        first, last = (float(steps[0]), float(steps[-1])) if len(steps) else (0.0, 0.0)
+        inside = (column >= values[0] - first / 2) & (column <= values[-1] + last / 2)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise self._outside(path, row, float(column[row]))
+        places = np.clip(np.searchsorted(values, column), 1, max(1, len(values) - 1))
+        below = places - 1
+        places = np.where(column - values[below] <= values[places % len(values)] - column, below, places % len(values))
+        return np.asarray(order[places], dtype=np.int64)
+
+    def _outside(self, path: str, row: int, value: object) -> InputError:
+        # A missing value would otherwise not be shown at all.
+        shown = "None" if value is None else value
+        return InputError(
+            f"{path}[{self.name!r}], row {row}", "is outside the domain", value=shown, bound=_described(self.values)
+        )
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """The values T that a record of a table may have: every combination of the values of its attributes.
+
+    Values are numbered as `itertools.product` does, the last attribute fastest.
+
+    >>> domain = Domain({"age": range(100), "sex": ["f", "m"]})
+    >>> domain.size, domain.shape
+    (200, (100, 2))
+    >>> domain.value(3)
+    (1, 'm')
+    >>> domain.indices([(0, "m"), (99, "f")]).tolist()
+    [1, 198]
+
+    Args:
+        attributes: for each name of an attribute its values, distinct and in order; a `range` is never written out.
+
+    Raises:
+        InputError: no attribute, an attribute without values, a repeated value, or one that is not a text or number.
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Mapping[str, Iterable[Hashable]]) -> None:
+        if not isinstance(attributes, Mapping):
+            raise InputError(
+                "domain",
+                "is not a mapping of names to values",
+                value=type(attributes).__name__,
+                remedy='give a mapping such as {"age": range(100), "sex": ["f", "m"]}',
+            )
+        if not attributes:
+            raise InputError("domain", "has no attribute", bound="at least one")
+        object.__setattr__(self, "attributes", tuple(_attribute(name, values) for name, values in attributes.items()))
+        if self.size > _LARGEST_POSITION:
+            raise InputError("domain", "is too large to be numbered", value=self.size, bound="at most 2^60 values")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the number of values of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Return the number |T| of values."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{attribute.name!r}: {attribute.size}" for attribute in self.attributes)
+        return f"Domain({{{parts}}})"
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute called `name`; raise `InputError` where there is none."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise InputError("attribute", "is not in the domain", value=name, bound=f"one of {', '.join(self.names)}")
+
+    def ordered_attribute(self, needed_by: str) -> Attribute:
+        """Return the one attribute of a domain of numbers in ascending order; raise `InputError` for any other domain.
+
+        Args:
+            needed_by: what needs the order, such as "a line policy", for the message.
+        """
+        if len(self.attributes) > 1:
+            raise InputError(
+                "domain",
+                f"has {len(self.attributes)} attributes, {', '.join(self.names)}",
+                bound=f"one ordered attribute for {needed_by}",
+            )
+        only = self.attributes[0]
+        if not only.ascending:
+            problem = "is not in ascending order" if only.numeric else "is not a numeric attribute"
+            raise InputError(
+                f"domain[{only.name!r}]",
+                problem,
+                value=_described(only.values),
+                bound=f"numbers in ascending order for {needed_by}",
+                remedy="code ordered categories as numbers",
+            )
+        return only
+
+    def value(self, index: int) -> tuple[Hashable, ...]:
+        """Return the value with number `index`, one entry per attribute."""
+        if not 0 <= (number := operator.index(index)) < self.size:
+            raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
+        entries = []
+        for attribute in reversed(self.attributes):
+            number, code = divmod(number, attribute.size)
+            entries.append(attribute.values[code])
+        return tuple(reversed(entries))
+
+    def indices(self, data: object) -> Integers:
+        """Return the numbers of the values of the records in `data`, int64 of shape (n,).
+
+        Args:
+            data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
+                an array (n, attributes) or a list of tuples in the order of the attributes, or integers (n,), which are
+                taken as numbers of values. Named columns that are no attribute are ignored.
+
+        Raises:
+            InputError: no record, a missing column, columns of different lengths, or a value outside the domain, named
+                with its row and column.
+        """
+        columns = self._columns(data)
+        if columns is None:
+            numbers = _numbers(data, self.size)
+            if len(numbers) == 0:
+                raise _empty()
+            return numbers
+        lengths = [len(column) for column in columns]
+        if len(set(lengths)) > 1:
+            shown = ", ".join(f"{name}: {length}" for name, length in zip(self.names, lengths, strict=True))
+            raise InputError("data", "has columns of different lengths", value=shown)
+        if lengths[0] == 0:
+            raise _empty()
+        result = np.zeros(lengths[0], dtype=np.int64)
+        for attribute, column in zip(self.attributes, columns, strict=True):
+            result *= attribute.size
+            result += attribute.codes(column, "data")
+        return result
+
+    def nearest(self, points: ArrayLike) -> Integers:
+        """Return the numbers of the values nearest to real points, int64 of shape (n,).
+
+        Rounding a record to its nearest value looks at no other record, so that privacy is not touched by it.
+
+        Args:
+            points: an array (n, attributes) of reals; every attribute is numeric.
+
+        Raises:
+            InputError: a point more than half a step outside the range of an attribute, named with its row.
+        """
+        table = as_floats(points, "points", "(n, attributes)")
+        if table.shape[1] != len(self.attributes):
+            bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
+            raise InputError("points", "has the wrong number of columns", value=table.shape, bound=bound)
+        if not len(table):
+            raise _empty()
+        result = np.zeros(len(table), dtype=np.int64)
+        for attribute, column in zip(self.attributes, table.T, strict=True):
+            result *= attribute.size
+            result += attribute.nearest_codes(column, "points")
+        return result
+
+    def counts(self, data: object) -> Integers:
+        """Return the histogram of `data`: how many records have each value, int64 of shape (|T|,)."""
+        if self.size > _LARGEST_HISTOGRAM:
+            raise InputError("domain", "has too many values for a histogram", value=self.size, bound="at most 2^28")
+        return np.bincount(self.indices(data), minlength=self.size).astype(np.int64)
+
+    def _columns(self, data: Any) -> list[Any] | None:
+        """Return a column per attribute, or None for data that are plain numbers of values."""
+        if isinstance(data, str | bytes) or data is None:
+            raise InputError("data", "is not a table", value=data, bound=_TABLE)
+        if isinstance(data, np.ndarray) and data.dtype.names is not None:
+            return [self._column(data, name, data.dtype.names) for name in self.names]
+        if isinstance(data, np.ndarray) and data.ndim == 2:
+            if data.shape[1] != len(self.attributes):
+                bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
+                raise InputError("data", "has the wrong number of columns", value=data.shape, bound=bound)
+            return list(data.T)
+        if isinstance(data, Mapping):
+            return [self._column(data, name, tuple(data)) for name in self.names]
+        for listing in ("columns", "column_names"):
+            found = getattr(data, listing, None)
+            if found is not None and hasattr(data, "__getitem__"):
+                # The columns of an Arrow table are arrays, its column names are texts.
+                names = tuple(name for name in found if isinstance(name, str))
+                if names or listing == "column_names":
+                    return [self._column(data, name, names) for name in self.names]
+        if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
+            return self._transposed(data)
+        return None
+
+    def _column(self, data: Any, name: str, present: tuple[Any, ...]) -> Any:
+        if name not in present:
+            shown = ", ".join(map(str, present))
+            raise InputError("data", f"has no column for the attribute {name!r}", value=shown, bound="one column each")
+        column = data[name]
+        return column if isinstance(column, list | tuple) else np.asarray(column)
+
+    def _transposed(self, rows: list[Any] | tuple[Any, ...]) -> list[Any]:
+        width = len(self.attributes)
+        for index, row in enumerate(rows):
+            if not isinstance(row, tuple | list) or len(row) != width:
+                raise InputError(
+                    f"data[{index}]",
+                    "is not a record",
+                    value=row,
+                    bound=f"one value for each of {', '.join(self.names)}",
+                )
+        return list(zip(*rows, strict=True))
+
+
+_TABLE = "a table with named columns, an array with a column per attribute, a list of tuples or numbers of values"
+
+
+def _empty() -> InputError:
+    return InputError("data", "holds no record", bound="at least one", remedy="no noise can make an empty table useful")
+
+
+def _numbers(data: Any, size: int) -> Integers:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError("data", f"is not a table ({error})", bound=_TABLE) from error
+    if array.dtype.kind not in "iu" and array.size:
+        raise InputError("data", f"holds {array.dtype}", value=array.ravel()[0], bound=_TABLE)
+    good = (array >= 0) & (array < size) if array.ndim == 1 and array.size else np.ones(0, dtype=bool)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise InputError(
+            f"data, row {row}", "is outside the domain", value=array[row].item(), bound=f"a number from 0 to {size - 1}"
+        )
+    return as_indices(array, "data", size)
+
+
+def _attribute(name: object, values: object) -> Attribute:
+    if not isinstance(name, str) or not name:
+        raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
+    path = f"domain[{name!r}]"
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
+    if isinstance(values, range):
+        found: range | tuple[Hashable, ...] = values
+        if len(values) and max(abs(values[0]), abs(values[-1])) > _LARGEST_POSITION:
+            raise InputError(path, "is out of range", value=values, bound="integers between -2^60 and 2^60")
+    else:
+        found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+        _check_distinct(found, path)
+    if len(found) == 0:
+        raise InputError(path, "has no values", bound="at least one")
+    return Attribute(name, found)
+
+
+def _check_distinct(values: tuple[Any, ...], path: str) -> None:
+    first: dict[Hashable, int] = {}
+    for index, value in enumerate(values):
+        try:
+            if value is None or value != value or (isinstance(value, float) and math.isinf(value)):
+                raise TypeError
+            earlier = first.setdefault(value, index)
+        except (TypeError, ValueError) as error:
+            shown = "None" if value is None else value
+            raise InputError(f"{path}[{index}]", "is not accepted", value=shown, bound="a text or number") from error
+        if earlier != index:
+            raise InputError(
+                f"{path}[{index}]", f"repeats {path}[{earlier}]", value=value, bound="distinct from all others"
+            )
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool | np.bool_ | str) and _can_be_exact(value)
+
+
+def _can_be_exact(value: object) -> bool:
+    try:
+        exact(value)
+    except InputError:
+        return False
+    return True
+
+
+def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fraction]:
+    """Return integers and a unit whose products are the values, exactly."""
+    fractions = [exact(value) for value in values]
+    denominator = math.lcm(*{fraction.denominator for fraction in fractions})
+    scaled = [fraction.numerator * (denominator // fraction.denominator) for fraction in fractions]
+    if max(map(abs, scaled)) > _LARGEST_POSITION:
+        raise InputError(
+            path, "has values with too many digits", bound="multiples of one step", remedy="round them to a common step"
+        )
+    return np.array(scaled, dtype=np.int64), Fraction(1, denominator)
+
+
+def _described(values: range | tuple[Hashable, ...]) -> str:
+    if isinstance(values, range) and len(values) > 1:
+        step = "" if values.step == 1 else f" in steps of {values.step}"
+        return f"from {values[0]} to {values[-1]}{step}"
+    if len(values) <= 10:
+        return f"one of {', '.join(map(repr, values))}"
+    return f"one of the {len(values)} values {values[0]!r}, {values[1]!r}, ..., {values[-1]!r}"

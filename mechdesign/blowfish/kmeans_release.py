@@ -1,0 +1,247 @@
+"""Private k-means: a fixed number of Lloyd's iterations from noisy sizes and sums of the clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.clusterings import _box
+from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.query_sensitivity import sensitivity
+from mechdesign.blowfish.release import Description, Release
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
+from mechdesign.validation import as_floats, as_generator, as_integer, read_only
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.policy import Policy
+
+__all__ = ["ClusteringRelease", "kmeans"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusteringRelease(Release):
+    """Released centroids, and the noisy sizes and sums of the last iteration, which are the answers.
+
+    Attributes:
+        centroids: float64 of shape (k, numeric attributes), in the units of the attributes.
+        attributes: the names of the numeric attributes.
+        iterations: how many iterations were made.
+    """
+
+    kind: ClassVar[str] = "k-means"
+
+    centroids: Floats = field(repr=False)
+    attributes: tuple[str, ...]
+    iterations: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_only(self.centroids)
+
+    def assign(self, points: ArrayLike) -> Integers:
+        """Return the number of the nearest centroid of each point; points have the shape (n, numeric attributes)."""
+        return _nearest(as_floats(points, "points", "(n, d)"), self.centroids)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "centroids": self.centroids.tolist(),
+            "attributes": list(self.attributes),
+            "iterations": self.iterations,
+        }
+
+    @classmethod
+    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+        own = dict(parameters)
+        own["centroids"] = np.array(own["centroids"], dtype=np.float64)
+        own["attributes"] = tuple(own["attributes"])
+        return cls(**common, **own)
+
+
+def kmeans(
+    points: object,
+    k: int,
+    policy: Policy,
+    epsilon: object,
+    iterations: int,
+    rng: np.random.Generator | int | None = None,
+    *,
+    initial: ArrayLike | None = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = Fraction(19, 20),
+) -> ClusteringRelease:
+    """Cluster records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014, section 6).
+
+    Every iteration assigns each value to its nearest centroid, releases the number of records in each cluster and their
+    sums about the middle of the domain's box with noise, and divides. It spends ε/iterations, half of it on the sizes
+    and half on the sums, or all on the ones that need noise. Sensitivities are those of ``"kmeans-size"`` and
+    ``"kmeans-sum"``, which hold whatever the clusters are, also where a record moves from one to another.
+
+    The number of noisy answers, and all that is done, depends on the data through noisy answers only: a cluster whose
+    noisy size is below 1 keeps its centroid, and centroids are kept within the box.
+
+    Args:
+        points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
+            (n, attributes) of reals, each rounded to the nearest value of its attribute.
+        k: the number of clusters.
+        policy: what is protected. Its domain says which values are possible, and so the box and the step.
+        epsilon: ε in nats, for all iterations together.
+        iterations: how many; fixed beforehand.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
+            without them they are drawn uniformly from the box.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each size and sum.
+
+    Raises:
+        InputError: a point outside the domain, with its row and value; no points; k or iterations below 1; ε not
+            positive; no numeric attribute.
+        BudgetExceededError: the ledger refuses.
+    """
+    clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
+    budget, level = Budget.of(epsilon), as_confidence(confidence)
+    assert budget.epsilon is not None
+    domain = policy.domain
+    box = _box(domain)
+    numeric = [domain.attributes[i] for i in box.axes]
+    if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
+        numbers = domain.nearest(points)
+    else:
+        numbers = domain.indices(points)
+    if policy.constraints:
+        policy.check_counts(np.bincount(numbers, minlength=domain.size))
+    # Records with one value are counted together: few values are then assigned, each once.
+    values, weights = np.unique(numbers, return_counts=True)
+    codes = np.unravel_index(values, domain.shape)
+    places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
+    radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
+    if int(radius.max(initial=0)) * int(weights.sum()) > LARGEST_VALUE:
+        raise InputError("points", "have sums that are too large", bound="at most 2^61 steps")
+    generator = None if rng is None else as_generator(rng)
+    unit = float(box.unit)
+    middles = np.array([_middle(attribute) for attribute in numeric])
+    if initial is None:
+        centroids = np.random.default_rng(generator).uniform(-1.0, 1.0, (clusters, len(radius))) * radius
+    else:
+        centroids = _checked_centroids(initial, clusters, middles, radius * unit) / unit
+    noise = _noise(policy, budget.epsilon / rounds, box.unit)
+    if any(noise):
+        budget.spend(ledger, f"k-means with {clusters} clusters, {rounds} iterations", policy.neighbours)
+    else:
+        budget = Budget(epsilon=Fraction(0))
+    for _ in range(rounds):
+        labels = _nearest(places.astype(np.float64), centroids)
+        sizes, sums = _totals(places, weights, labels, clusters)
+        if noise[0] is not None:
+            sizes = noise[0].add(sizes, generator)
+        if noise[1] is not None:
+            sums = noise[1].add(sums, generator)
+        means = sums / np.maximum(sizes, 1)[:, None]
+        centroids = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), centroids)
+    answers = np.column_stack((sizes, sums * unit)).ravel()
+    errors = [0.0 if law is None else law.standard_deviation for law in noise]
+    widths = [0 if law is None else law.half_width(level) for law in noise]
+    width = np.tile([widths[0], *[widths[1] * unit] * len(radius)], clusters)
+    quantities = [
+        "size",
+        *(f"sum of {attribute.name} - {middle}" for attribute, middle in zip(numeric, middles, strict=True)),
+    ]
+    named = [
+        f"{law} on each {what} of each iteration"
+        for law, what in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
+        if law is not None
+    ]
+    return ClusteringRelease(
+        description=Description(
+            what=f"k-means clustering with {clusters} clusters",
+            policy=describe_policy(policy),
+            neighbours=policy.neighbours,
+            mechanism=f"SuLQ k-means, {rounds} iterations: " + (" and ".join(named) or "no noise"),
+            epsilon=budget.epsilon,
+            rho=None,
+            step=box.unit,
+            confidence=level,
+            rehearsal=rng is not None,
+            remarks=(
+                "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
+                if any(noise)
+                else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them.",
+            ),
+        ),
+        labels={
+            "cluster": np.repeat(np.arange(clusters), len(quantities)),
+            "quantity": np.tile(np.array(quantities), clusters),
+        },
+        answers=answers,
+        standard_errors=np.tile([errors[0], *[errors[1] * unit] * len(radius)], clusters),
+        low=answers - width,
+        high=answers + width,
+        centroids=centroids * unit + middles,
+        attributes=tuple(attribute.name for attribute in numeric),
+        iterations=rounds,
+    )
+
+
+def _noise(policy: Policy, epsilon: Fraction, unit: Fraction) -> tuple[DiscreteLaplace | None, DiscreteLaplace | None]:
+    """Return the noise on the sizes and on the sums, in units, of one iteration."""
+    sizes = sensitivity(policy, "kmeans-size").power
+    sums = sensitivity(policy, "kmeans-sum").power / unit
+    share = epsilon / ((sizes > 0) + (sums > 0) or 1)
+    return (
+        DiscreteLaplace(sizes / share) if sizes else None,
+        DiscreteLaplace(sums / share) if sums else None,
+    )
+
+
+def _nearest(points: Floats, centroids: Floats) -> Integers:
+    """Return the number of the nearest centroid, the first of equally near ones.
+
+    Coordinate by coordinate, each operation correctly rounded: a matrix product could round the same point differently
+    at different places of the table, and a record's cluster must be a function of its value.
+    """
+    nearest = np.zeros(len(points), dtype=np.int64)
+    least = np.full(len(points), np.inf)
+    for number, centroid in enumerate(centroids.tolist()):
+        distance = np.zeros(len(points))
+        for axis, coordinate in enumerate(centroid):
+            difference = points[:, axis] - coordinate
+            distance += difference * difference
+        closer = distance < least
+        nearest[closer] = number
+        least = np.minimum(least, distance)
+    return nearest
+
+
+def _totals(places: Integers, weights: Integers, labels: Integers, clusters: int) -> tuple[Integers, Integers]:
+    sizes = np.zeros(clusters, dtype=np.int64)
+    sums = np.zeros((clusters, places.shape[1]), dtype=np.int64)
+    for number in range(clusters):
+        inside = labels == number
+        sizes[number] = weights[inside].sum()
+        sums[number] = (places[inside] * weights[inside, None]).sum(axis=0)
+    return sizes, sums
+
+
+def _middle(attribute: Any) -> float:
+    low, high = int(attribute.positions.min()), int(attribute.positions.max())
+    return float(Fraction(low + high, 2) * attribute.unit)
+
+
+def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
+    given = as_floats(initial, "initial", "(k, d)")
+    if given.shape != (clusters, len(middles)):
+        raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")
+    outside = np.abs(given - middles) > radius
+    if outside.any():
+        row = int(np.argmax(outside.any(axis=1)))
+        raise InputError(f"initial[{row}]", "is outside the box", value=given[row].tolist(), bound="within the domain")
+    return given - middles

@@ -1,0 +1,302 @@
+"""Histograms, sums and other linear queries with independent exact noise on a lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.clique_graphs import block_numbers
+from mechdesign.blowfish.release import Description, Release
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
+from mechdesign.validation import as_generator
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.domain import Domain
+    from mechdesign.blowfish.policy import Policy
+
+__all__ = ["describe_policy", "release_histogram", "release_linear", "release_sum"]
+
+Rng = np.random.Generator | int | None
+Integers = NDArray[np.int64]
+
+
+def release_histogram(
+    data: object,
+    policy: Policy,
+    epsilon: object = None,
+    rng: Rng = None,
+    *,
+    rho: object = None,
+    partition: ArrayLike | None = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = Fraction(19, 20),
+) -> Release:
+    """Release how many records have each value, or are in each block of a partition.
+
+    Each count gets independent noise for the histogram's sensitivity under the policy: 2 where a record may move from
+    one count to another, more under publicly known counts, and 0, so that the counts are exact, where no record may.
+
+    Args:
+        data: the table, as for `Domain.indices`.
+        policy: what is protected.
+        epsilon: ε in nats, for two-sided geometric noise.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
+        partition: the block of each value, texts or numbers of shape (|T|,).
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each count.
+
+    Returns:
+        The release; its answers are unbiased and may be negative.
+
+    Raises:
+        InputError: a record outside the domain, an empty table, a budget that is not positive, known counts that do not
+            hold.
+        BudgetExceededError: the ledger refuses.
+
+    >>> from mechdesign.blowfish import Domain, Policy
+    >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
+    >>> release.answers.shape, round(float(release.standard_errors[0]), 3)
+    ((4,), 1.357)
+    """
+    budget = Budget.of(epsilon, rho)
+    counts = policy.domain.counts(data)
+    policy.check_counts(counts)
+    if partition is None:
+        asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
+    else:
+        blocks = block_numbers(policy.domain, partition, "partition")
+        first = np.unique(blocks, return_index=True)[1]
+        totals = np.zeros(len(first), dtype=np.int64)
+        np.add.at(totals, blocks, counts)
+        labels = {"block": _as_labels(np.asarray(partition).ravel()[first].tolist())}
+        asked = _Asked("histogram of a partition", "histogram", totals, labels, options={"partition": partition})
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
+
+
+def release_linear(
+    data: object,
+    policy: Policy,
+    queries: ArrayLike,
+    epsilon: object = None,
+    rng: Rng = None,
+    *,
+    step: object = 1,
+    rho: object = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = Fraction(19, 20),
+) -> Release:
+    """Release linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
+
+    Args:
+        data: the table, as for `Domain.indices`.
+        policy: what is protected.
+        queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|).
+        epsilon: ε in nats, for two-sided geometric noise.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
+            decimal that Python prints.
+        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each answer.
+
+    Raises:
+        InputError: weights off the lattice or too large, and as for `release_histogram`.
+        BudgetExceededError: the ledger refuses.
+    """
+    budget = Budget.of(epsilon, rho)
+    unit = exact(step, "step")
+    if unit <= 0:
+        raise InputError("step", "is not positive", value=step, bound="> 0")
+    rows = _on_lattice(queries, unit, policy.domain.size)
+    counts = policy.domain.counts(data)
+    policy.check_counts(counts)
+    largest = int(np.abs(rows).max(initial=0)) * int(counts.sum())
+    if largest > LARGEST_VALUE:
+        raise InputError("queries", "have answers that are too large", value=largest, bound="at most 2^61 steps")
+    # The sensitivity of the integers is in steps already.
+    asked = _Asked("linear queries", rows, rows @ counts, {"query": np.arange(len(rows))}, unit, Fraction(1))
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
+
+
+def release_sum(
+    data: object,
+    policy: Policy,
+    attribute: str | None = None,
+    epsilon: object = None,
+    rng: Rng = None,
+    *,
+    rho: object = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = Fraction(19, 20),
+) -> Release:
+    """Release the sum of a numeric attribute over the records, on the lattice of its values.
+
+    Args:
+        data: the table, as for `Domain.indices`.
+        policy: what is protected.
+        attribute: its name; may be left out where there is only one.
+        epsilon: ε in nats, for two-sided geometric noise.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of the sum.
+
+    Raises:
+        InputError: an unknown attribute or one that is not numeric, and as for `release_histogram`.
+        BudgetExceededError: the ledger refuses.
+    """
+    budget = Budget.of(epsilon, rho)
+    domain = policy.domain
+    if attribute is None and len(domain.attributes) > 1:
+        raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
+    name = domain.names[0] if attribute is None else attribute
+    positions, unit = domain.attribute(name).positions, domain.attribute(name).unit
+    numbers = domain.indices(data)
+    if policy.constraints:
+        policy.check_counts(np.bincount(numbers, minlength=domain.size))
+    if int(np.abs(positions).max()) * len(numbers) > LARGEST_VALUE:
+        raise InputError(f"domain[{name!r}]", "has sums that are too large", bound="at most 2^61 steps")
+    codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
+    total = np.array([positions[codes].sum()], dtype=np.int64)
+    asked = _Asked("sum", "sum", total, {"sum of": np.array([name])}, unit, unit, {"attribute": name})
+    return _with_noise(asked, policy, budget, rng, ledger, confidence)
+
+
+def describe_policy(policy: Policy) -> str:
+    """Say which policy it is, in a few words."""
+    kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
+    text = f"Blowfish policy ({kind}) on {policy.domain!r}"
+    if policy.unbounded:
+        text += ", with records added or removed"
+    if policy.constraints:
+        number = len(policy.constraints)
+        text += f", with {number} publicly known count{'s' if number > 1 else ''}"
+    return text
+
+
+def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
+    """Return the values of each attribute for all numbers of values, arrays of shape (|T|,) by name."""
+    labels = {}
+    repeats, tiles = domain.size, 1
+    for attribute in domain.attributes:
+        repeats //= attribute.size
+        own = np.arange(attribute.size) if attribute.values == range(attribute.size) else _as_labels(attribute.values)
+        labels[attribute.name] = np.tile(np.repeat(own, repeats), tiles)
+        tiles *= attribute.size
+    return labels
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query and its true answers.
+
+    Attributes:
+        what: what it is, in words.
+        query: the query as `sensitivity` takes it.
+        answers: the true answers in steps.
+        labels: what names each answer.
+        step: the step of the answers.
+        unit: the same step in the numbers that `sensitivity` gives.
+        options: what else `sensitivity` takes.
+    """
+
+    what: str
+    query: Any
+    answers: Integers
+    labels: Mapping[str, NDArray[Any]]
+    step: Fraction = Fraction(1)
+    unit: Fraction = Fraction(1)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _with_noise(
+    asked: _Asked, policy: Policy, budget: Budget, rng: Rng, ledger: LedgerLike | None, confidence: object
+) -> Release:
+    """Release the answers with the noise that the policy asks for."""
+    level = as_confidence(confidence)
+    generator = None if rng is None else as_generator(rng)
+    law = budget.noise(policy, asked.query, asked.unit, **asked.options)
+    width = 0 if law is None else law.half_width(level)
+    neighbours = policy.neighbours
+    if law is None:
+        free = Fraction(0)
+        budget = Budget(epsilon=free) if budget.rho is None else Budget(rho=free)
+        noisy, error = asked.answers, 0.0
+        mechanism = "none"
+        remarks: tuple[str, ...] = (
+            "The policy leaves these answers exact: no two neighbouring databases differ in them.",
+        )
+    else:
+        budget.spend(ledger, asked.what, neighbours)
+        noisy, error = law.add(asked.answers, generator), law.standard_deviation
+        mechanism = f"{law} on each answer, in steps of {exact_text(asked.step)}"
+        remarks = ("The answers are unbiased and are not rounded to what is possible: counts may be negative.",)
+
+    def scaled(steps: Any) -> NDArray[np.float64]:
+        # In this order 3 steps of 0.1 are 0.3.
+        numbers: NDArray[np.float64] = np.asarray(steps) * float(asked.step.numerator) / float(asked.step.denominator)
+        return numbers
+
+    return Release(
+        Description(
+            what=asked.what,
+            policy=describe_policy(policy),
+            neighbours=neighbours,
+            mechanism=mechanism,
+            epsilon=budget.epsilon,
+            rho=budget.rho,
+            step=asked.step,
+            confidence=level,
+            rehearsal=rng is not None,
+            remarks=remarks,
+        ),
+        asked.labels,
+        scaled(noisy),
+        scaled(np.full(len(noisy), error)),
+        scaled(noisy - width),
+        scaled(noisy + width),
+    )
+
+
+def _on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
+    """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
+    given = np.atleast_2d(np.asarray(queries))
+    if given.ndim != 2 or given.shape[1] != size or len(given) == 0:
+        raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=f"({size},) or (q, {size})")
+    if given.dtype.kind in "biuf":
+        # A double of up to 15 digits is the one next to its multiple of the step; the rest is settled exactly.
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = np.rint(given / float(step))
+            good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53
+            good &= step.denominator < 2**53
+            good &= numbers * float(step.numerator) / float(min(step.denominator, 2**53)) == given
+        if good.all():
+            return numbers.astype(np.int64)
+    rows = np.empty(given.shape, dtype=np.int64)
+    for place in np.ndindex(given.shape):
+        path = f"queries[{place[0]},{place[1]}]"
+        multiple = exact(given[place].item() if isinstance(given[place], np.generic) else given[place], path) / step
+        if multiple.denominator != 1 or abs(multiple) > LARGEST_VALUE:
+            raise InputError(
+                path,
+                "is not a multiple of the step",
+                value=given[place],
+                bound=f"a multiple of {exact_text(step)}, at most 2^61 times as large",
+                remedy="state a finer step, or round the weights to it",
+            )
+        rows[place] = int(multiple)
+    return rows
+
+
+def _as_labels(values: Any) -> NDArray[Any]:
+    array = np.asarray(values)
+    return array if array.dtype.kind in "iu" else np.array([str(value) for value in values])

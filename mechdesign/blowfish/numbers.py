@@ -1,0 +1,119 @@
+"""Exact numbers in arrays: a matrix as integers times one unit, and roots and floats rounded up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.exact import exact, float_up, nearest, printed
+from mechdesign.errors import InputError
+
+__all__ = ["Lattice", "as_lattice", "plain", "root_up"]
+
+# Sums of as many squares of entries as there are rows stay below 2^62.
+_LARGEST_BITS = 62
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """A matrix `entries` × `unit`.
+
+    Attributes:
+        entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object) or
+            floats.
+        unit: the unit, positive.
+        floats: whether the matrix was given in floats.
+    """
+
+    entries: NDArray[Any]
+    unit: Fraction = Fraction(1)
+    floats: bool = False
+
+    @property
+    def rounded(self) -> bool:
+        """Say whether the entries are floats, so that arithmetic on them is rounded."""
+        return bool(self.entries.dtype.kind == "f")
+
+
+def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
+    """Return a matrix, or a single row, over the values as integers times a unit, where that is possible exactly.
+
+    Floats are the binary numbers they are; they stay floats where their integers would not fit an int64. Fractions,
+    Decimals and texts in arrays of objects are exact.
+    """
+    try:
+        array = np.asarray(matrix)
+    except ValueError as error:
+        raise InputError(path, f"is not an array ({error})", bound=f"shape (q, {size})") from error
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != size or array.shape[0] == 0:
+        raise InputError(path, "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
+    if array.dtype.kind in "biu":
+        return Lattice(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
+    if array.dtype.kind == "f":
+        return _from_floats(array.astype(np.float64), path)
+    if array.dtype.kind == "O":
+        return _from_objects(array, path)
+    raise InputError(path, f"holds {array.dtype}", bound="an array of real numbers")
+
+
+def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
+    """Return Δ from Δ^norm: an int where it is one, else a Fraction, or a float rounded up."""
+    if norm == 2:
+        numerator, denominator = math.isqrt(power.numerator), math.isqrt(power.denominator)
+        if Fraction(numerator, denominator) ** 2 != power:
+            return root_up(power)
+        power = Fraction(numerator, denominator)
+    if power.denominator == 1:
+        return power.numerator
+    return float_up(power) if floats else power
+
+
+def root_up(power: Fraction) -> float:
+    """Return about the least float whose square, and whose printed decimal's square, is not below `power`."""
+    number = math.sqrt(nearest(power))
+    for _ in range(2):
+        number = math.nextafter(number, 0)
+    while Fraction(number) ** 2 < power or printed(number) ** 2 < power:
+        number = math.nextafter(number, math.inf)
+    return number
+
+
+def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
+    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python's."""
+    largest = max(abs(int(array.max())), abs(int(array.min())))
+    fits = 4 * largest * largest * len(array) < 1 << _LARGEST_BITS
+    return array.astype(np.int64 if fits else object)
+
+
+def _from_floats(array: NDArray[np.float64], path: str) -> Lattice:
+    good = np.isfinite(array)
+    if not good.all():
+        place = np.unravel_index(int(np.argmin(good)), array.shape)
+        row, column = (int(index) for index in place)
+        raise InputError(f"{path}[{row},{column}]", "is not finite", value=float(array[place]), bound="a finite number")
+    for bits in (0, 8, 24):
+        scaled = np.ldexp(array, bits)
+        if np.abs(scaled).max() >= 2.0**53:
+            break
+        if (scaled == np.rint(scaled)).all() and (integers := _small(scaled.astype(np.int64))).dtype.kind == "i":
+            return Lattice(integers, Fraction(1, 1 << bits), floats=True)
+    return Lattice(array, floats=True)
+
+
+def _from_objects(array: NDArray[Any], path: str) -> Lattice:
+    fractions = [
+        [exact(value, f"{path}[{row},{column}]") for column, value in enumerate(values)]
+        for row, values in enumerate(array.tolist())
+    ]
+    denominator = math.lcm(*{value.denominator for values in fractions for value in values})
+    integers = np.empty(array.shape, dtype=object)
+    for row, values in enumerate(fractions):
+        integers[row] = [value.numerator * (denominator // value.denominator) for value in values]
+    floats = any(isinstance(value, float) for value in array.ravel())
+    return Lattice(_small(integers), Fraction(1, denominator), floats)

@@ -1,0 +1,299 @@
+"""What a release is: noisy answers with their errors, what was spent, and what is protected; never the true data."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.atomic import write_file
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.errors import ExportError, InputError
+from mechdesign.validation import read_only
+
+__all__ = ["Description", "Release", "load"]
+
+Floats = NDArray[np.float64]
+Column = NDArray[Any]
+
+_VERSION = 1
+_ANSWERS = "answers.csv"
+_HEADER = "release.json"
+_ROWS_AT_ONCE = 50_000
+
+R = TypeVar("R", bound="Release")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a release says of itself in words and exact numbers.
+
+    Attributes:
+        what: what was released.
+        policy: the policy, in words.
+        neighbours: which two databases are neighbours, in words: those that the release does not tell apart.
+        mechanism: the mechanism and the noise, in words.
+        epsilon: what was spent under ε-privacy, exact; None where `rho` measures it.
+        rho: what was spent under ρ-zCDP, exact; None where `epsilon` measures it.
+        step: the step of the lattice on which the noisy answers lie.
+        confidence: the probability with which the interval of any one query contains the true answer, at least.
+        rehearsal: whether the noise came from a generator given for a rehearsal: then nothing is protected.
+        remarks: what else a reader must know, such as which answers are exact.
+    """
+
+    what: str
+    policy: str
+    neighbours: str
+    mechanism: str
+    epsilon: Fraction | None
+    rho: Fraction | None
+    step: Fraction
+    confidence: Fraction
+    rehearsal: bool
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def spent(self) -> str:
+        """Say what was spent.
+
+        >>> exact_text(Fraction(1, 2))
+        '0.5'
+        """
+        if self.epsilon is not None:
+            return f"ε = {exact_text(self.epsilon)}"
+        return f"ρ = {exact_text(self.rho or Fraction(0))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy answers to queries; a function of the noisy data alone, which may be published.
+
+    Attributes:
+        description: what was released, what it protects and what it cost.
+        labels: what names each query: arrays of shape (q,) by heading, such as the attributes of a value.
+        answers: float64 (q,).
+        standard_errors: of the unbiased estimates that the answers are made from, float64 (q,).
+        low: lower ends of the intervals, float64 (q,).
+        high: upper ends of the intervals, float64 (q,).
+    """
+
+    kind: ClassVar[str] = "answers"
+
+    description: Description
+    labels: Mapping[str, Column] = field(repr=False)
+    answers: Floats = field(repr=False)
+    standard_errors: Floats = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (*self.labels.values(), *self._columns().values()):
+            read_only(array)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.description.what}, {len(self)} answers)"
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """Return the ε that was spent, exact, or None."""
+        return self.description.epsilon
+
+    @property
+    def rho(self) -> Fraction | None:
+        """Return the ρ that was spent, exact, or None."""
+        return self.description.rho
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write ``answers.csv``, a row per query, and ``release.json``, all else, into a directory.
+
+        Each file replaces an older one as a whole, ``release.json`` last and with the digest of the other.
+
+        Raises:
+            ExportError: the files cannot be written.
+        """
+        folder = Path(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExportError(f"{folder} could not be made: {error.strerror or error}") from error
+        digest = hashlib.sha256()
+
+        def digested() -> Iterator[bytes]:
+            for part in self._rows():
+                digest.update(part)
+                yield part
+
+        write_file(folder / _ANSWERS, digested())
+        described = self.description
+        header = _Header(
+            version=_VERSION,
+            kind=self.kind,
+            what=described.what,
+            policy=described.policy,
+            neighbours=described.neighbours,
+            mechanism=described.mechanism,
+            epsilon=None if described.epsilon is None else exact_text(described.epsilon),
+            rho=None if described.rho is None else exact_text(described.rho),
+            step=exact_text(described.step),
+            confidence=exact_text(described.confidence),
+            rehearsal=described.rehearsal,
+            remarks=list(described.remarks),
+            labels={name: "text" if array.dtype.kind == "U" else "number" for name, array in self.labels.items()},
+            queries=len(self),
+            parameters=self._parameters(),
+            answers_sha256=digest.hexdigest(),
+        )
+        write_file(folder / _HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
+
+    def _columns(self) -> dict[str, Floats]:
+        """Return the columns of numbers by the names of the attributes."""
+        return {
+            "answers": self.answers,
+            "standard_errors": self.standard_errors,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what else a kind of release needs, as plain values under the names of its attributes."""
+        return {}
+
+    @classmethod
+    def _restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
+        return cls(**common, **parameters)
+
+    def _rows(self) -> Iterator[bytes]:
+        columns = self._columns()
+        yield ",".join(map(_quoted, [*self.labels, *columns])).encode() + b"\n"
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            cells = [_cells(array[part]) for array in (*self.labels.values(), *columns.values())]
+            yield b"\n".join(map(b",".join, zip(*cells, strict=True))) + b"\n"
+
+
+def load(directory: str | os.PathLike[str]) -> Release:
+    """Read what `Release.save` wrote, as the kind of release that it was.
+
+    Raises:
+        InputError: a file is missing, damaged, or of another version.
+    """
+    folder = Path(directory)
+    try:
+        header = msgspec.json.decode((folder / _HEADER).read_bytes(), type=_Header)
+        rows = (folder / _ANSWERS).read_bytes()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise _damaged(folder, str(error)) from error
+    if header.version != _VERSION:
+        raise _damaged(folder, f"version {header.version}, and this program reads version {_VERSION}")
+    if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
+        raise _damaged(folder, f"{_ANSWERS} is not the file that {_HEADER} describes")
+    kinds = _kinds()
+    if header.kind not in kinds:
+        raise _damaged(folder, f"the kind {header.kind!r} is unknown")
+    try:
+        return _built(kinds[header.kind], header, rows)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(folder, str(error)) from error
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    version: int
+    kind: str
+    what: str
+    policy: str
+    neighbours: str
+    mechanism: str
+    epsilon: str | None
+    rho: str | None
+    step: str
+    confidence: str
+    rehearsal: bool
+    remarks: list[str]
+    labels: dict[str, Literal["text", "number"]]
+    queries: int
+    parameters: dict[str, Any]
+    answers_sha256: str
+
+
+def _built(kind: type[R], header: _Header, rows: bytes) -> R:
+    table = _table(rows.decode())
+    labels = {name: _labels(table.pop(name), form) for name, form in header.labels.items()}
+    numbers = {name: _numbers(column) for name, column in table.items()}
+    if any(len(column) != header.queries for column in numbers.values()):
+        raise ValueError(f"{_ANSWERS} does not hold {header.queries} rows")
+    description = Description(
+        what=header.what,
+        policy=header.policy,
+        neighbours=header.neighbours,
+        mechanism=header.mechanism,
+        epsilon=None if header.epsilon is None else exact(header.epsilon),
+        rho=None if header.rho is None else exact(header.rho),
+        step=exact(header.step),
+        confidence=exact(header.confidence),
+        rehearsal=header.rehearsal,
+        remarks=tuple(header.remarks),
+    )
+    return kind._restored({"description": description, "labels": labels, **numbers}, header.parameters)
+
+
+def _table(text: str) -> dict[str, Sequence[str]]:
+    """Return the columns of a CSV file by their names."""
+    if '"' in text:
+        names, *rows = csv.reader(io.StringIO(text))
+        columns: list[Sequence[str]] = [*zip(*rows, strict=True)]
+        return dict(zip(names, columns, strict=True))
+    names = text[: text.index("\n")].split(",")
+    # All cells at once: a list per row takes ten times as long.
+    cells = text.removesuffix("\n").replace("\n", ",").split(",")
+    return {name: cells[len(names) + place :: len(names)] for place, name in enumerate(names)}
+
+
+def _numbers(column: Sequence[str]) -> Floats:
+    # Far faster than to have NumPy read texts.
+    return np.array(msgspec.json.decode(f"[{','.join(column)}]", type=list[float]), dtype=np.float64)
+
+
+def _labels(column: Sequence[str], form: str) -> Column:
+    if form == "text":
+        return np.array(column, dtype=np.str_)
+    numbers = _numbers(column)
+    whole = numbers.astype(np.int64)
+    return whole if (whole == numbers).all() else numbers
+
+
+def _cells(array: Column) -> list[bytes]:
+    """Return the texts of a column; those of floats keep all of them."""
+    if array.dtype.kind == "U":
+        return [_quoted(text).encode() for text in array.tolist()]
+    if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2.0**53:
+        array = array.astype(np.int64)
+    return msgspec.json.encode(array.tolist())[1:-1].split(b",")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text
+
+
+def _kinds() -> dict[str, type[Release]]:
+    # They are made from what this module defines.
+    from mechdesign.blowfish.cumulative import CumulativeRelease
+    from mechdesign.blowfish.kmeans_release import ClusteringRelease
+
+    return {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
+
+
+def _damaged(folder: Path, problem: str) -> InputError:
+    return InputError(str(folder), f"holds no release that can be read ({problem})")

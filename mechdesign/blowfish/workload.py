@@ -1,0 +1,327 @@
+"""Workloads: the linear queries that are to be answered, as rows of a matrix or, where there are many, by a rule."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mechdesign.errors import InputError
+
+from .domain import Domain
+
+__all__ = [
+    "MatrixQueries",
+    "RangeQueries",
+    "Workload",
+    "all_ranges",
+    "as_workload",
+    "identity",
+    "marginals",
+    "prefixes",
+]
+
+_Floats = NDArray[np.float64]
+_Integers = NDArray[np.int64]
+
+# Sums of this many units in the last place are exact in a float64.
+_EXACT = 2.0**53
+
+
+class Workload(ABC):
+    """Linear queries on a histogram of `size` values.
+
+    Attributes:
+        size: the number |T| of values.
+        phrase: the workload in words.
+    """
+
+    size: int
+    phrase: str
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of queries."""
+
+    @property
+    @abstractmethod
+    def integral(self) -> bool:
+        """Say whether all coefficients are integers so small that `gram` is exact."""
+
+    @abstractmethod
+    def gram(self) -> _Floats:
+        """Return M = WᵀW, shape (size, size)."""
+
+    @abstractmethod
+    def matrix(self) -> _Floats:
+        """Return W, shape (count, size)."""
+
+    @abstractmethod
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return what names each query: arrays of shape (count,) by heading."""
+
+    @abstractmethod
+    def answers(self, histogram: NDArray[Any]) -> _Floats:
+        """Return Wh for a histogram h of shape (size,)."""
+
+    @abstractmethod
+    def variances(self, covariance: _Floats) -> _Floats:
+        """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
+
+
+@dataclass(frozen=True, eq=False)
+class RangeQueries(Workload):
+    """Counts of the values from `low` to `high`, both included: int64 arrays of shape (count,)."""
+
+    size: int
+    low: _Integers
+    high: _Integers
+    phrase: str
+
+    @property
+    def count(self) -> int:
+        """Return the number of queries."""
+        return len(self.low)
+
+    @property
+    def integral(self) -> bool:
+        """Say that the coefficients are 0 and 1."""
+        return True
+
+    def gram(self) -> _Floats:
+        """Return how many ranges hold both x and y, for every two values."""
+        starts = np.zeros((self.size, self.size))
+        np.add.at(starts, (self.low, self.high), 1.0)
+        # Ranges with low ≤ x and high ≥ y, for x ≤ y.
+        holding = np.cumsum(np.cumsum(starts, axis=0)[:, ::-1], axis=1)[:, ::-1]
+        upper = np.triu(holding)
+        return upper + np.triu(upper, 1).T
+
+    def matrix(self) -> _Floats:
+        """Return W."""
+        values = np.arange(self.size)
+        return ((values >= self.low[:, None]) & (values <= self.high[:, None])).astype(float)
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the first and the last value of each range."""
+        return {"first": self.low.copy(), "last": self.high.copy()}
+
+    def answers(self, histogram: NDArray[Any]) -> _Floats:
+        """Return the ranges' counts."""
+        sums = np.concatenate([[0.0], np.cumsum(histogram, dtype=float)])
+        result: _Floats = sums[self.high + 1] - sums[self.low]
+        return result
+
+    def variances(self, covariance: _Floats) -> _Floats:
+        """Return the variances of the ranges' counts."""
+        sums = np.zeros((self.size + 1, self.size + 1))
+        sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
+        low, high = self.low, self.high + 1
+        result: _Floats = np.maximum(sums[high, high] - 2 * sums[low, high] + sums[low, low], 0.0)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixQueries(Workload):
+    """Queries given by their coefficients, a sparse matrix of shape (count, size), and perhaps a name for each."""
+
+    rows: sparse.csr_array
+    phrase: str = "given queries"
+    names: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Return the number of values."""
+        return int(self.rows.shape[1])
+
+    @property
+    def count(self) -> int:
+        """Return the number of queries."""
+        return int(self.rows.shape[0])
+
+    @property
+    def integral(self) -> bool:
+        """Say whether all coefficients are integers so small that `gram` is exact."""
+        entries = self.rows.data
+        if not len(entries):
+            return True
+        largest = float(np.abs(entries).max())
+        # Four times, because differences of differences are taken.
+        return bool((entries == np.rint(entries)).all()) and 4 * largest**2 * self.count < _EXACT
+
+    def gram(self) -> _Floats:
+        """Return M = WᵀW."""
+        result: _Floats = (self.rows.T @ self.rows).toarray()
+        return result
+
+    def matrix(self) -> _Floats:
+        """Return W."""
+        result: _Floats = self.rows.toarray()
+        return result
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the names of the queries, or their numbers."""
+        return {"query": np.array(self.names) if self.names else np.arange(self.count)}
+
+    def answers(self, histogram: NDArray[Any]) -> _Floats:
+        """Return Wh."""
+        result: _Floats = self.rows @ np.asarray(histogram, dtype=float)
+        return result
+
+    def variances(self, covariance: _Floats) -> _Floats:
+        """Return the diagonal of WΣWᵀ."""
+        left = self.rows @ covariance
+        result: _Floats = np.maximum(np.asarray(self.rows.multiply(left).sum(axis=1)).ravel(), 0.0)
+        return result
+
+
+def identity(size: int) -> RangeQueries:
+    """Return the workload of the count of every value."""
+    values = np.arange(size)
+    return RangeQueries(size, values, values, f"the counts of all {size} values")
+
+
+def prefixes(size: int) -> RangeQueries:
+    """Return the workload of the counts of all values up to each one: the cumulative histogram."""
+    values = np.arange(size)
+    return RangeQueries(size, np.zeros(size, dtype=np.int64), values, f"the {size} cumulative counts")
+
+
+def all_ranges(size: int) -> RangeQueries:
+    """Return the workload of all size·(size + 1)/2 ranges of values."""
+    low, high = np.triu_indices(size)
+    return RangeQueries(size, low, high, f"all {len(low)} ranges of {size} values")
+
+
+def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> MatrixQueries:
+    """Return the workload of marginal tables of a domain.
+
+    Args:
+        domain: the values.
+        ways: a number k for all tables of k attributes, or the names of the attributes of each table.
+
+    Raises:
+        InputError: more ways than attributes, an unknown attribute, or no table.
+    """
+    names = domain.names
+    if isinstance(ways, int) and not isinstance(ways, bool):
+        if not 1 <= ways <= len(names):
+            raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
+        tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
+    else:
+        tables = [tuple(names_of_one) for names_of_one in _listed(ways)]
+    if not tables:
+        raise InputError("ways", "holds no table", bound="at least one")
+    codes = np.unravel_index(np.arange(domain.size), domain.shape)
+    parts, labels = [], []
+    for index, table in enumerate(tables):
+        for name in table:
+            if name not in names:
+                raise InputError(f"ways[{index}]", "is unknown", value=name, bound=f"one of {', '.join(names)}")
+        axes = [names.index(name) for name in table]
+        lengths = tuple(domain.shape[axis] for axis in axes)
+        chosen = tuple(codes[axis] for axis in axes)
+        cell = np.ravel_multi_index(chosen, lengths) if axes else np.zeros(domain.size, dtype=np.int64)
+        shape = (math.prod(lengths), domain.size)
+        parts.append(sparse.csr_array((np.ones(domain.size), (cell, np.arange(domain.size))), shape=shape))
+        cells = itertools.product(*(domain.attributes[axis].values for axis in axes))
+        labels += [", ".join(f"{name} = {value}" for name, value in zip(table, cell, strict=True)) for cell in cells]
+    shown = "; ".join(" × ".join(table) or "total" for table in tables)
+    return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}", tuple(labels))
+
+
+def as_workload(workload: object, domain: Domain) -> Workload:
+    """Return the workload that a user means.
+
+    Args:
+        workload: a `Workload`; a name, "identity" (or "histogram"), "prefixes" (or "cumulative"), "ranges" (all of
+            them) or "marginals" (of one attribute each); a list of *tuples* (low, high), ranges of the numbers of
+            values, both ends included; or coefficients, a dense or sparse matrix of shape (queries, |T|).
+        domain: the values.
+
+    Raises:
+        InputError: an unknown name, no query, a matrix of another width or with entries that are not finite, a range
+            outside the domain.
+    """
+    size = domain.size
+    if isinstance(workload, Workload):
+        found = workload
+    elif isinstance(workload, str):
+        found = _named(workload, domain)
+    elif isinstance(workload, list | tuple) and len(workload) and all(isinstance(pair, tuple) for pair in workload):
+        found = _range_list(workload, size)
+    else:
+        found = _coefficients(workload)
+    if found.count == 0:
+        raise InputError("workload", "holds no query", bound="at least one")
+    if found.size != size:
+        raise InputError(
+            "workload", "has the wrong width", value=found.size, bound=f"a column for each of the {size} values"
+        )
+    return found
+
+
+def _named(name: str, domain: Domain) -> Workload:
+    match name:
+        case "identity" | "histogram":
+            return identity(domain.size)
+        case "prefixes" | "cumulative":
+            return prefixes(domain.size)
+        case "ranges":
+            return all_ranges(domain.size)
+        case "marginals":
+            return marginals(domain)
+    raise InputError(
+        "workload", "has no such name", value=name, bound='"identity", "prefixes", "ranges", "marginals" or a matrix'
+    )
+
+
+def _range_list(pairs: Sequence[tuple[Any, ...]], size: int) -> RangeQueries:
+    for index, pair in enumerate(pairs):
+        if len(pair) != 2 or not all(
+            isinstance(end, int | np.integer) and not isinstance(end, bool | np.bool_) for end in pair
+        ):
+            raise InputError(f"workload[{index}]", "is not a range", value=pair, bound="a pair of numbers of values")
+        if not 0 <= pair[0] <= pair[1] < size:
+            raise InputError(
+                f"workload[{index}]", "is not a range of values", value=pair, bound=f"0 <= low <= high <= {size - 1}"
+            )
+    ends = np.array(pairs, dtype=np.int64)
+    return RangeQueries(size, ends[:, 0], ends[:, 1], f"{len(ends)} given ranges")
+
+
+def _coefficients(workload: Any) -> MatrixQueries:
+    try:
+        rows: Any = workload if sparse.issparse(workload) else np.atleast_2d(np.asarray(workload))
+        if rows.dtype.kind not in "biuf":
+            raise TypeError(f"an array of {rows.dtype} was given")
+        if rows.ndim != 2:
+            raise TypeError(f"an array with {rows.ndim} axes was given")
+        matrix: Any = sparse.csr_array(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "workload", f"is no matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
+        ) from error
+    if not np.isfinite(matrix.data).all():
+        raise InputError("workload", "has a coefficient that is not finite", bound="finite numbers")
+    return MatrixQueries(matrix)
+
+
+def _listed(ways: object) -> list[Any]:
+    if isinstance(ways, str | bytes) or not isinstance(ways, Iterable):
+        raise InputError(
+            "ways", "is no list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
+        )
+    tables = list(ways)
+    for index, table in enumerate(tables):
+        if isinstance(table, str | bytes) or not isinstance(table, Iterable):
+            raise InputError(f"ways[{index}]", "is no list of attributes", value=table, bound='such as ["age", "sex"]')
+    return tables

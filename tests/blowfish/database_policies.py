@@ -1,0 +1,91 @@
+"""Small policies of every kind, each with the rule of its graph in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from database_oracle import edges_by_rule
+
+from mechdesign.blowfish import Domain, Policy
+
+
+@dataclass(frozen=True)
+class Example:
+    name: str
+    domain: Domain
+    build: Callable[..., Policy]
+    rule: Callable[[tuple, tuple], bool]
+
+    def edges(self, unbounded: bool = False) -> set[frozenset[int]]:
+        values = [self.domain.value(index) for index in range(self.domain.size)]
+        found = edges_by_rule(values, self.rule)
+        return found | {frozenset((x, len(values))) for x in range(len(values))} if unbounded else found
+
+    def policy(self, **keywords: object) -> Policy:
+        return self.build(self.domain, **keywords)
+
+
+def _differ(x: tuple, y: tuple) -> int:
+    return sum(a != b for a, b in zip(x, y, strict=True))
+
+
+def _far(x: tuple, y: tuple) -> float:
+    return sum(abs(a - b) for a, b in zip(x, y, strict=True))
+
+
+LINE = Domain({"x": range(6)})
+UNEVEN = Domain({"x": [0, 1, 2.5, 3, 7, 7.5]})
+GRID = Domain({"a": range(3), "b": [0, 2, 3]})
+CUBE = Domain({"a": range(2), "b": [1, 4], "c": [0, 1, 5]})
+MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
+BLOCKS = ["u", "v", "u", "w", "w", "u", "v", "w", "w"]
+CHORDS = [(0, 3), (3, 1), (5, 4), (2, 5)]
+
+EXAMPLES = [
+    Example("full line", LINE, Policy.full, lambda x, y: True),
+    Example("full mixed", MIXED, Policy.full, lambda x, y: True),
+    Example("attribute", GRID, Policy.attribute, lambda x, y: _differ(x, y) == 1),
+    Example("attribute cube", CUBE, Policy.attribute, lambda x, y: _differ(x, y) == 1),
+    Example(
+        "partition",
+        GRID,
+        lambda domain, **keywords: Policy.partition(domain, BLOCKS, **keywords),
+        lambda x, y: BLOCKS[GRID.indices([x])[0]] == BLOCKS[GRID.indices([y])[0]],
+    ),
+    Example("line", LINE, Policy.line, lambda x, y: abs(x[0] - y[0]) == 1),
+    Example("uneven line", UNEVEN, Policy.line, lambda x, y: abs(UNEVEN.indices([x])[0] - UNEVEN.indices([y])[0]) == 1),
+    *[
+        Example(
+            f"threshold {theta}",
+            domain,
+            lambda domain, theta=theta, **keywords: Policy.threshold(domain, theta, **keywords),
+            lambda x, y, theta=theta: _far(x, y) <= theta,
+        )
+        for domain, theta in [(LINE, 2), (LINE, 6), (UNEVEN, 1.5), (UNEVEN, 4.5), (GRID, 1), (GRID, 2), (CUBE, 4)]
+    ],
+    Example(
+        "threshold on one attribute",
+        MIXED,
+        lambda domain, **keywords: Policy.threshold(domain, 2, attributes=["age"], **keywords),
+        lambda x, y: x[1] == y[1] and abs(x[0] - y[0]) <= 2,
+    ),
+    Example(
+        "graph",
+        LINE,
+        lambda domain, **keywords: Policy.graph(domain, CHORDS, **keywords),
+        lambda x, y: (x[0], y[0]) in CHORDS or (y[0], x[0]) in CHORDS,
+    ),
+    Example(
+        "union",
+        LINE,
+        lambda domain, **keywords: Policy.union(
+            Policy.line(domain, **keywords),
+            Policy.graph(domain, CHORDS, **keywords),
+            Policy.partition(domain, [0] * 3 + [1] * 3),
+        ),
+        lambda x, y: (
+            abs(x[0] - y[0]) == 1 or (x[0], y[0]) in CHORDS or (y[0], x[0]) in CHORDS or x[0] // 3 == y[0] // 3
+        ),
+    ),
+]

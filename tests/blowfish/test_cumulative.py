@@ -1,0 +1,286 @@
+"""Cumulative histograms: measured errors beside the promised ones, intervals that cover, and wrong input refused."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import mechdesign as md
+from mechdesign.blowfish import cumulative, range_noise
+from mechdesign.blowfish.cumulative import CumulativeRelease
+from mechdesign.blowfish.range_planning import ordered_error, plan_ranges
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+
+SPARSE = np.zeros(64, dtype=np.int64)
+SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
+DENSE = np.random.default_rng(8).integers(0, 30, 64)
+
+
+class RecordingLedger:
+    """A ledger that notes what is spent, or refuses."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.entries: list[tuple[str, str, Fraction | None, Fraction | None]] = []
+
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
+        if self.refuses:
+            raise md.errors.MechdesignError("the budget would pass")
+        self.entries.append((what, protects, epsilon, rho))
+        return self.entries[-1]
+
+
+def truths(counts: np.ndarray) -> np.ndarray:
+    return np.cumsum(counts)
+
+
+@pytest.mark.parametrize("theta", [1, 5])
+@pytest.mark.parametrize("size", [30, 300])
+def test_ordered_error_is_the_formula_on_every_domain(theta: int, size: int) -> None:
+    counts = np.random.default_rng(size).integers(0, 30, size)
+    inside = []
+    over_all = []
+    for seed in range(200):
+        release = md.blowfish.ordered(counts, theta, 1, rng=seed)
+        errors = np.concatenate([[0], release.linear - truths(counts)])
+        low = np.random.default_rng(seed).integers(1, size - 2, 200)
+        high = np.random.default_rng(seed + 1).integers(low + 1, size - 1)
+        inside.append(((errors[high + 1] - errors[low]) ** 2).mean())
+        over_all.append(2 * ((size + 1) * (errors**2).sum() - errors.sum() ** 2) / (size * (size + 1)))
+    variance = 2 * DiscreteLaplace(Fraction(theta)).variance
+    # Theorem 7.1 of the paper bounds it for continuous noise.
+    assert variance <= 4 * theta**2
+    slack = 5 * np.std(inside) / len(inside) ** 0.5
+    assert np.mean(inside) == pytest.approx(variance, abs=slack)
+    slack = 5 * np.std(over_all) / len(over_all) ** 0.5
+    assert np.mean(over_all) == pytest.approx(ordered_error(size, theta, 1), abs=slack)
+
+
+@pytest.mark.parametrize(("theta", "fanout"), [(8, None), (8, 2), (20, 3), (64, 4)])
+def test_ordered_hierarchical_error_is_the_promised_one(theta: int, fanout: int | None) -> None:
+    size = len(DENSE)
+    measured = []
+    for seed in range(120):
+        release = md.blowfish.ordered_hierarchical(DENSE, theta, 1, fanout, rng=seed)
+        errors = np.concatenate([[0], release.linear - truths(DENSE)])
+        measured.append(2 * ((size + 1) * (errors**2).sum() - errors.sum() ** 2) / (size * (size + 1)))
+    promised = plan_ranges(size, theta, 1, fanout).error
+    assert np.mean(measured) == pytest.approx(promised, abs=5 * np.std(measured) / len(measured) ** 0.5)
+    assert release.structure.mean_range_error() == pytest.approx(promised)
+
+
+@pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
+def test_inference_helps(mechanism: str) -> None:
+    # The projection on a convex set that contains the truth never moves away from it.
+    before = after = 0.0
+    for seed in range(30):
+        release = getattr(md.blowfish, mechanism)(SPARSE, 8, "0.5", rng=seed)
+        first = ((release.linear - truths(SPARSE)) ** 2).sum()
+        second = ((release.answers - truths(SPARSE)) ** 2).sum()
+        assert second <= first + 1e-9
+        before, after = before + first, after + second
+    assert after < 0.7 * before
+
+
+def test_inference_is_the_nearest_monotone_vector() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        linear = np.append(rng.normal(20, 15, 11), 40.0)
+        answers = cumulative._inferred(linear, 40)
+        assert (np.diff(answers) >= 0).all()
+        assert answers[0] >= 0
+        assert answers[-1] == 40
+        # The variational inequality of the projection.
+        for _ in range(50):
+            other = np.append(np.sort(rng.uniform(0, 40, 11)), 40.0)
+            assert (linear - answers) @ (other - answers) <= 1e-6
+
+
+@pytest.mark.parametrize(("theta", "epsilon"), [(1, "0.3"), (4, 1), (64, 1), (8, 10)])
+@pytest.mark.parametrize("confidence", ["0.5", "0.95"])
+def test_intervals_cover(theta: int, epsilon: object, confidence: str) -> None:
+    hits: dict[str, list[float]] = {"ordered": [], "ordered_hierarchical": []}
+    ranges = [(0, 10), (5, 30), (17, 17), (20, 63), (0, 63), (8, 15)]
+    for name, found in hits.items():
+        for seed in range(50):
+            release = getattr(md.blowfish, name)(DENSE, theta, epsilon, rng=seed, confidence=confidence)
+            covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
+            found.append(covered.mean())
+            for low, high in ranges:
+                ends = md.blowfish.range_query(release, low, high).interval()
+                found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
+        assert np.mean(found) >= float(confidence) - 0.03
+
+
+def test_the_width_for_two_counts_is_exact() -> None:
+    for scale in (Fraction(1, 3), Fraction(2), Fraction(15)):
+        law = DiscreteLaplace(scale)
+        reach = 60 * (int(scale) + 1)
+        masses = np.array([float(law.mass(k)[0]) for k in range(-reach, reach + 1)])
+        both = np.convolve(masses, masses)
+        for outside in (0.5, 0.1, 0.01):
+            width = int(range_noise.half_width_of_two(law, outside))
+            middle = 2 * reach
+            assert 1 - both[middle - width : middle + width + 1].sum() <= outside + 1e-9
+            assert width == 0 or 1 - both[middle - width + 1 : middle + width].sum() > outside
+
+
+@pytest.mark.parametrize("outside", [0.5, 0.2, 0.1, 0.08, 0.05, 0.01])
+def test_no_mixture_of_laplace_noise_has_a_larger_quantile_than_the_extremes(outside: float) -> None:
+    width = max(-np.log(outside) / np.sqrt(2), stats.norm.isf(outside / 2))
+    # m equal shares of a unit variance: normal, with a variance that follows a gamma law.
+    for m in (1, 2, 3, 5, 10, 50):
+        law = stats.gamma(m, scale=1 / m)
+        tail, _ = integrate.quad(
+            lambda v, law=law: 2 * stats.norm.sf(width / np.sqrt(v)) * law.pdf(v), 0, 60, limit=500
+        )
+        assert tail <= outside * (1 + 1e-6)
+    # Unequal shares, by partial fractions.
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        shares = np.sort(rng.dirichlet(np.full(rng.integers(2, 6), 0.7)))
+        if np.diff(shares).min() < 0.02 or shares[0] < 0.01:
+            continue
+        tail = sum(
+            np.exp(-width * np.sqrt(2 / p)) * np.prod([p / (p - q) for q in shares if q != p]) for p in shares.tolist()
+        )
+        assert tail <= outside * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("share", ["0.001", "0.5", 1])
+def test_quantiles(share: object) -> None:
+    true = int(np.searchsorted(truths(DENSE), float(Fraction(str(share))) * DENSE.sum()))
+    sharp = md.blowfish.quantile(md.blowfish.ordered(DENSE, 1, 10**5, rng=1), share)
+    assert sharp.value == int(sharp) == true
+    assert sharp.interval() == (true, true)
+    for mechanism in ("ordered", "ordered_hierarchical"):
+        hits = []
+        for seed in range(50):
+            found = md.blowfish.quantile(getattr(md.blowfish, mechanism)(DENSE, 8, "0.2", rng=seed), share)
+            assert found.low <= found.value <= found.high
+            hits.append(found.low <= true <= found.high)
+        assert np.mean(hits) >= 0.86
+
+
+def test_the_distribution_function() -> None:
+    release = md.blowfish.hierarchical(DENSE, 2, rng=4)
+    found = md.blowfish.cdf(release)
+    assert found.values[-1] == 1
+    assert ((found.low <= found.values) & (found.values <= found.high)).all()
+    np.testing.assert_allclose(found.values * DENSE.sum(), release.answers)
+
+
+def test_range_queries() -> None:
+    release = md.blowfish.ordered(DENSE, 1, 10**5, rng=1)
+    for low, high in itertools.combinations_with_replacement((0, 1, 31, 63), 2):
+        answer = md.blowfish.range_query(release, low, high)
+        assert float(answer) == DENSE[low : high + 1].sum()
+        assert answer.interval() == (answer.low, answer.high)
+    whole = md.blowfish.range_query(md.blowfish.ordered(DENSE, 1, "0.1", rng=1), 0, 63)
+    assert (whole.value, whole.standard_error, whole.low, whole.high) == (DENSE.sum(), 0, DENSE.sum(), DENSE.sum())
+    for low, high in ((5, 4), (-1, 3), (0, 64), (1.5, 3), (True, 3)):
+        with pytest.raises(InputError):
+            md.blowfish.range_query(release, low, high)  # type: ignore[arg-type]
+    for wrong in (0, -0.1, 1.1, "nan"):
+        with pytest.raises(InputError, match="probability"):
+            md.blowfish.quantile(release, wrong)
+    with pytest.raises(InputError, match="release"):
+        md.blowfish.cdf(DENSE)  # type: ignore[arg-type]
+
+
+def test_what_a_release_says() -> None:
+    ledger = RecordingLedger()
+    release = md.blowfish.ordered_hierarchical(DENSE, 8, "0.3", fanout=2, ledger=ledger)
+    said = release.description
+    assert release.epsilon == Fraction(3, 10)
+    assert ledger.entries == [(ledger.entries[0][0], said.neighbours, Fraction(3, 10), None)]
+    assert "distance of at most 8" in said.neighbours
+    assert "fan-out 2 and height 3" in said.mechanism
+    assert said.spent == "ε = 0.3"
+    assert not said.rehearsal
+    assert md.blowfish.ordered(DENSE, 8, 1, rng=1).description.rehearsal
+    assert release.answers.tolist() != md.blowfish.ordered_hierarchical(DENSE, 8, "0.3", 2).answers.tolist()
+
+
+def test_the_whole_budget_and_sensitivity() -> None:
+    assert md.blowfish.ordered(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
+    # The complete graph on 64 values changes 63 cumulative counts.
+    assert md.blowfish.ordered(DENSE, 64, 1, rng=1).noise.node_scale == 63
+    assert md.blowfish.ordered_hierarchical(DENSE, 1, "0.5", rng=1).noise.node_scale == 2
+
+
+def test_one_value_is_exact_and_free() -> None:
+    ledger = RecordingLedger(refuses=True)
+    for release in (
+        md.blowfish.ordered([7], 1, 1, ledger=ledger),
+        md.blowfish.ordered_hierarchical([7], 1, 1, ledger=ledger),
+    ):
+        assert release.answers.tolist() == [7]
+        assert release.epsilon == 0
+        assert float(md.blowfish.range_query(release, 0, 0)) == 7
+
+
+@pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
+def test_a_ledger_that_refuses_stops_the_release(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiscreteLaplace, "add", lambda *_: pytest.fail("noise was drawn"))
+    with pytest.raises(md.errors.MechdesignError, match="would pass"):
+        getattr(md.blowfish, mechanism)(DENSE, 2, 1, ledger=RecordingLedger(refuses=True))
+
+
+@pytest.mark.parametrize(
+    ("counts", "theta", "epsilon", "message"),
+    [
+        ([1, -2], 1, 1, r"counts\[1\]"),
+        ([1, 2.5], 1, 1, r"counts\[1\]"),
+        ([1.0, float("nan")], 1, 1, r"counts\[1\]"),
+        ([], 1, 1, "counts"),
+        ([0, 0], 1, 1, "no record"),
+        ([[1, 2]], 1, 1, "counts"),
+        (["a"], 1, 1, "counts"),
+        ([2**61, 2**61], 1, 1, "too many"),
+        ([1, 2], 0, 1, "theta"),
+        ([1, 2], 3, 1, "theta: is above the number of values; found 3; must be from 1 to 2"),
+        ([1, 2], True, 1, "theta"),
+        ([1, 2], 1, 0, "epsilon"),
+        ([1, 2], 1, -1, "epsilon"),
+        ([1, 2], 1, None, "epsilon"),
+    ],
+)
+def test_wrong_input(counts: Any, theta: Any, epsilon: Any, message: str) -> None:
+    ledger = RecordingLedger()
+    with pytest.raises(InputError, match=message):
+        md.blowfish.ordered(counts, theta, epsilon, ledger=ledger)
+    with pytest.raises(InputError, match=message):
+        md.blowfish.ordered_hierarchical(counts, theta, epsilon, ledger=ledger)
+    with pytest.raises(InputError, match="confidence"):
+        md.blowfish.ordered([1, 2], 1, 1, confidence=1, ledger=ledger)
+    with pytest.raises(InputError, match="fanout"):
+        md.blowfish.ordered_hierarchical([1, 2, 3], 2, 1, fanout=1, ledger=ledger)
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
+def test_saved_and_read_again(mechanism: str, tmp_path: Path) -> None:
+    release = getattr(md.blowfish, mechanism)(DENSE, 8, "1/3", rng=1)
+    release.save(tmp_path / "cdf")
+    back = md.blowfish.load(tmp_path / "cdf")
+    assert isinstance(back, CumulativeRelease)
+    assert back.description == release.description
+    for name in ("answers", "standard_errors", "low", "high", "linear"):
+        assert np.array_equal(getattr(back, name), getattr(release, name))
+    assert md.blowfish.range_query(back, 3, 40) == md.blowfish.range_query(release, 3, 40)
+
+
+def test_a_million_ordered_values() -> None:
+    counts = np.random.default_rng(1).integers(0, 3, 10**6)
+    release = md.blowfish.ordered(counts, 1, 1, rng=1)
+    assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 60
+    release = md.blowfish.ordered_hierarchical(counts, 100, 1, fanout=10, rng=1)
+    assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 300

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.blowfish import Domain
+from mechdesign.errors import InputError
+
+PEOPLE = Domain({"age": range(20, 60, 10), "sex": ["f", "m"], "rate": [0.1, 0.2, 0.5]})
+
+
+class Frame:
+    """The least of a data frame."""
+
+    def __init__(self, columns: dict[str, object]) -> None:
+        self.columns = list(columns)
+        self._data = columns
+
+    def __getitem__(self, name: str) -> object:
+        return self._data[name]
+
+
+def test_values_are_numbered_as_by_itertools_product() -> None:
+    everything = list(itertools.product(range(20, 60, 10), ["f", "m"], [0.1, 0.2, 0.5]))
+    assert PEOPLE.size == len(PEOPLE) == len(everything) == 24
+    assert PEOPLE.shape == (4, 2, 3)
+    assert PEOPLE.names == ("age", "sex", "rate")
+    assert [PEOPLE.value(index) for index in range(24)] == everything
+    assert PEOPLE.indices(everything).tolist() == list(range(24))
+
+
+def test_every_kind_of_table_gives_the_same_numbers() -> None:
+    rows = [(50, "m", 0.2), (20, "f", 0.5), (30, "m", 0.1)]
+    ages, sexes, rates = (list(column) for column in zip(*rows, strict=True))
+    structured = np.array(rows, dtype=[("age", "i2"), ("sex", "U1"), ("rate", "f8")])
+    tables = [
+        rows,
+        {"age": ages, "sex": sexes, "rate": rates, "other": [1]},
+        Frame({"rate": np.array(rates), "age": np.array(ages), "sex": np.array(sexes, dtype=object)}),
+        structured,
+        structured.view(np.recarray),
+        np.array([22, 19, 24 - 15]) * 0 + [PEOPLE.indices([row])[0] for row in rows],
+    ]
+    numbers = [3 * 6 + 1 * 3 + 1, 0 * 6 + 0 + 2, 1 * 6 + 3 + 0]
+    for table in tables:
+        assert PEOPLE.indices(table).tolist() == numbers
+        assert PEOPLE.counts(table).sum() == 3
+
+
+def test_arrow_and_pandas_tables() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"age": [20, 50], "sex": ["m", "f"], "rate": [0.5, 0.1]})
+    assert PEOPLE.indices(table).tolist() == [5, 18]
+
+
+def test_equality_is_of_the_values() -> None:
+    assert Domain({"x": range(3)}) == Domain({"x": range(3)})
+    assert Domain({"x": range(3)}) != Domain({"x": range(4)})
+    assert Domain({"x": [1, 2]}) == Domain({"x": np.array([1, 2])})
+
+
+def test_numbers_lie_on_an_exact_lattice() -> None:
+    rate = PEOPLE.attribute("rate")
+    assert [int(position) * rate.unit for position in rate.positions] == [
+        Fraction(1, 10),
+        Fraction(1, 5),
+        Fraction(1, 2),
+    ]
+    assert rate.numeric
+    assert rate.ascending
+    assert not PEOPLE.attribute("sex").numeric
+    assert not Domain({"x": range(3, 0, -1)}).attribute("x").ascending
+    assert not Domain({"x": [2, 1]}).attribute("x").ascending
+
+
+@pytest.mark.parametrize(
+    ("attributes", "path"),
+    [
+        ({}, "domain"),
+        ([], "domain"),
+        ({"x": []}, "domain['x']"),
+        ({"x": range(0)}, "domain['x']"),
+        ({"x": "abc"}, "domain['x']"),
+        ({"x": 5}, "domain['x']"),
+        ({"": [1]}, "domain"),
+        ({1: [1]}, "domain"),
+        ({"x": [1, 2, 1]}, "domain['x'][2]"),
+        ({"x": [1, 1.0]}, "domain['x'][1]"),
+        ({"x": [1, float("nan")]}, "domain['x'][1]"),
+        ({"x": [float("inf")]}, "domain['x'][0]"),
+        ({"x": [None]}, "domain['x'][0]"),
+        ({"x": [[1]]}, "domain['x'][0]"),
+        ({name: range(10**6) for name in "abcd"}, "domain"),
+    ],
+)
+def test_wrong_domains_are_refused(attributes: object, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Domain(attributes)  # type: ignore[arg-type]
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("table", "path"),
+    [
+        ([(20, "f", 0.1), (25, "f", 0.1)], "data['age'], row 1"),
+        ([(20, "f", 0.1), (60, "f", 0.1)], "data['age'], row 1"),
+        ({"age": np.array([20, 2**62]), "sex": ["f", "f"], "rate": [0.1, 0.1]}, "data['age'], row 1"),
+        ([(20, "x", 0.1)], "data['sex'], row 0"),
+        ([(20, None, 0.1)], "data['sex'], row 0"),
+        ([(20, "f", 0.3)], "data['rate'], row 0"),
+        ([(20, "f", float("nan"))], "data['rate'], row 0"),
+        ([(20, "f")], "data[0]"),
+        ([(20, "f", 0.1), 7], "data[1]"),
+        ({"age": [20], "sex": ["f"]}, "data"),
+        ({"age": [20, 30], "sex": ["f"], "rate": [0.1]}, "data"),
+        ({"age": np.zeros((2, 2)), "sex": ["f"], "rate": [0.1]}, "data"),
+        ({"age": [[]], "sex": ["f"], "rate": [0.1]}, "data"),
+        ([0, 1, 24], "data, row 2"),
+        ([0, -1], "data, row 1"),
+        ([0.5], "data"),
+        ("text", "data"),
+        (None, "data"),
+        (np.zeros((2, 2), dtype=int), "data"),
+        ([], "data"),
+        ({"age": [], "sex": [], "rate": []}, "data"),
+        (np.zeros(0, dtype=int), "data"),
+    ],
+)
+def test_wrong_tables_are_refused_with_row_and_column(table: object, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        PEOPLE.indices(table)
+    assert caught.value.path == path
+
+
+def test_a_large_domain_and_a_large_table() -> None:
+    domain = Domain({"x": range(10**6)})
+    values = np.arange(10**6)[::-1]
+    assert domain.counts({"x": values}).tolist() == [1] * 10**6
+    assert domain.value(999_999) == (999_999,)
+
+
+def test_wrong_names_and_numbers() -> None:
+    with pytest.raises(InputError, match="one of age, sex, rate"):
+        PEOPLE.attribute("height")
+    for index in (-1, 24):
+        with pytest.raises(InputError):
+            PEOPLE.value(index)
+    with pytest.raises(InputError, match="too many"):
+        Domain({"x": range(2**20), "y": range(2**20)}).counts([0])
+
+
+class TestArrays:
+    """Records as the rows of an array, exact or rounded to the nearest value."""
+
+    box = Domain({"x": range(0, 10, 2), "y": [0.5, 1.0, 4.0]})
+
+    def test_rows_are_records(self):
+        records = np.array([[0, 0.5], [8, 4.0], [2, 1.0]])
+        assert self.box.indices(records).tolist() == [0, 14, 4]
+        assert self.box.nearest(records).tolist() == [0, 14, 4]
+
+    @given(
+        st.lists(
+            st.tuples(st.floats(-1, 9, allow_nan=False), st.floats(0.25, 5.5, allow_nan=False)), min_size=1, max_size=20
+        )
+    )
+    def test_the_nearest_value_is_nearest(self, points):
+        for index, (x, y) in zip(self.box.nearest(np.array(points)).tolist(), points, strict=True):
+            a, b = self.box.value(index)
+            assert abs(x - a) == min(abs(x - value) for value in range(0, 10, 2))
+            assert abs(y - b) == min(abs(y - value) for value in (0.5, 1.0, 4.0))
+
+    @pytest.mark.parametrize(
+        ("points", "words"),
+        [
+            ([[0, 0.5], [9.1, 1.0]], r"points\['x'\], row 1: is outside the domain; found 9.1"),
+            ([[0, 0.2]], r"points\['y'\], row 0: is outside the domain; found 0.2"),
+            ([[0, np.nan]], r"points\['y'\], row 0"),
+            ([[0, 1, 2]], "wrong number of columns"),
+            (np.zeros((0, 2)), "holds no record"),
+        ],
+    )
+    def test_points_outside_are_named(self, points, words):
+        with pytest.raises(InputError, match=words):
+            self.box.nearest(np.array(points))
+
+    def test_a_single_value(self):
+        assert Domain({"x": [3.5]}).nearest(np.array([[3.5]])).tolist() == [0]
+        with pytest.raises(InputError, match="not a numeric attribute"):
+            Domain({"x": ["a"]}).nearest(np.array([[3.5]]))

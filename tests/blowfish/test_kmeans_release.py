@@ -1,0 +1,201 @@
+"""Private k-means: losses over all neighbours, a computation that does not depend on the data, and good clusters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy, kmeans_release
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+
+LINE = Domain({"x": range(10)})
+PLANE = Domain({"x": range(5), "y": [0.0, 0.5, 1.0, 1.5]})
+MIXED = Domain({"x": range(4), "sex": ["f", "m"]})
+
+
+def policies() -> dict[str, Policy]:
+    return {
+        "line": Policy.line(LINE),
+        "threshold": Policy.threshold(LINE, 3),
+        "full": Policy.full(PLANE),
+        "attribute": Policy.attribute(PLANE),
+        "plane threshold": Policy.threshold(PLANE, 1),
+        "partition": Policy.partition(PLANE, np.arange(20) // 5),
+        "graph": Policy.graph(PLANE, [(0, 19), (3, 4)]),
+        "mixed": Policy.full(MIXED),
+        "mixed attribute": Policy.attribute(MIXED),
+        "unbounded": Policy.full(PLANE, unbounded=True),
+    }
+
+
+def clusters_of(domain: Domain, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cluster and the place of every value, in steps about the middle."""
+    box = kmeans_release._box(domain)
+    codes = np.unravel_index(np.arange(domain.size), domain.shape)
+    places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
+    return kmeans_release._nearest(places.astype(float), centroids), places
+
+
+@pytest.mark.parametrize("name", list(policies()))
+def test_one_iteration_is_private_for_all_neighbours_and_any_centroids(name: str) -> None:
+    policy = policies()[name]
+    epsilon = Fraction(2, 3)
+    domain = policy.domain
+    unit = kmeans_release._box(domain).unit
+    sizes, sums = kmeans_release._noise(policy, epsilon, unit)
+    edges = [edge for block in policy.secret_graph.edge_blocks() for edge in block.tolist()]
+    rng = np.random.default_rng(1)
+    worst = Fraction(0)
+    for clusters in (1, 2, 3, 5):
+        for _ in range(10):
+            radius = 2 * max(domain.shape)
+            labels, places = clusters_of(
+                domain, rng.uniform(-radius, radius, (clusters, len(kmeans_release._box(domain).axes)))
+            )
+            for x, y in edges:
+                size, total = np.zeros(clusters, dtype=int), np.zeros((clusters, places.shape[1]), dtype=int)
+                for value, sign in ((x, -1), (y, 1)):
+                    if value < domain.size:
+                        size[labels[value]] += sign
+                        total[labels[value]] += sign * places[value]
+                loss = Fraction(0)
+                for law, change in ((sizes, np.abs(size).sum()), (sums, np.abs(total).sum())):
+                    if change:
+                        assert law is not None
+                        loss += int(change) / law.scale
+                worst = max(worst, loss)
+    assert worst <= epsilon
+
+
+def test_the_lemma_of_the_paper_would_not_be_private() -> None:
+    # Centroids 2 and 7 on a line: moving 4 → 5 changes the sums about 0 by 4 + 5, where Lemma 6.1 has 2.
+    labels = (np.abs(np.arange(10) - 7) < np.abs(np.arange(10) - 2)).astype(int)
+    policy = Policy.line(LINE)
+    assert policy.sensitivity("kmeans-sum", clusters=labels, origins=[[0], [0]]) == 9
+    assert policy.sensitivity("kmeans-sum") == Fraction(9, 2) + Fraction(7, 2)
+    _, sums = kmeans_release._noise(policy, Fraction(1), Fraction(1, 2))
+    # Half of the budget, and steps of a half.
+    assert sums == DiscreteLaplace(Fraction(8 * 2 * 2))
+
+
+def test_what_is_computed_does_not_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, tuple[int, ...]]] = []
+    starts: list[list[float]] = []
+    original, nearest = DiscreteLaplace.add, kmeans_release._nearest
+
+    def add(self: DiscreteLaplace, values: Any, rng: Any = None) -> Any:
+        calls.append((str(self), values.shape))
+        return original(self, values, rng)
+
+    def watched(points: Any, centroids: Any) -> Any:
+        starts.append(centroids.ravel().tolist())
+        return nearest(points, centroids)
+
+    monkeypatch.setattr(DiscreteLaplace, "add", add)
+    monkeypatch.setattr(kmeans_release, "_nearest", watched)
+    seen = []
+    for data in ([0], [9] * 50, list(range(10)) * 30, [0] * 5 + [9] * 5):
+        calls.clear()
+        starts.clear()
+        md.blowfish.kmeans(data, 4, Policy.line(LINE), 1, 3, rng=5)
+        seen.append((list(calls), starts[0]))
+    # The same noise on the same numbers of answers, whatever is empty, and the same centroids to begin with.
+    assert all(one == seen[0] for one in seen)
+    assert [shape for _, shape in seen[0][0]] == [(4,), (4, 1)] * 3
+
+
+def test_a_point_has_one_cluster_wherever_it_stands() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1003, 3))
+    centroids = rng.normal(size=(7, 3))
+    labels = kmeans_release._nearest(points, centroids)
+    order = rng.permutation(1003)
+    assert (kmeans_release._nearest(points[order], centroids) == labels[order]).all()
+    alone = [kmeans_release._nearest(point[None], centroids)[0] for point in points[:100]]
+    assert labels[:100].tolist() == alone
+    squared = ((points[:, None] - centroids[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared[np.arange(1003), labels], squared.min(axis=1))
+    assert kmeans_release._nearest(np.zeros((1, 1)), np.array([[1.0], [-1.0]])).tolist() == [0]
+
+
+def test_clusters_are_found() -> None:
+    rng = np.random.default_rng(6)
+    domain = Domain({"x": range(200), "y": range(100)})
+    true = np.array([[30, 20], [150, 70], [90, 90]])
+    points = np.clip(np.rint(true[rng.integers(0, 3, 30_000)] + rng.normal(0, 5, (30_000, 2))), 0, [199, 99]).astype(
+        int
+    )
+    table = {"x": points[:, 0], "y": points[:, 1]}
+    start = [[10, 10], [190, 50], [100, 99]]
+    ledger_entries: list[Any] = []
+
+    class Ledger:
+        def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
+            ledger_entries.append((epsilon, rho))
+            return None
+
+    found = md.blowfish.kmeans(table, 3, Policy.attribute(domain), 2, 8, rng=1, initial=start, ledger=Ledger())
+    np.testing.assert_allclose(found.centroids, true, atol=2)
+    assert ledger_entries == [(Fraction(2), None)]
+    assert found.assign([[30, 20], [95, 85]]).tolist() == [0, 2]
+    sizes = found.answers[found.labels["quantity"] == "size"]
+    assert sizes.sum() == pytest.approx(30_000, abs=400)
+    assert found.attributes == ("x", "y")
+
+
+def test_exact_clusters_are_said_and_free() -> None:
+    # Every block is one place: neither sizes nor sums are protected.
+    policy = Policy.partition(MIXED, np.arange(8) // 2)
+    found = md.blowfish.kmeans([0, 1, 6, 7], 2, policy, 1, 3, initial=[[0], [3]], rng=1)
+    assert found.epsilon == 0
+    assert found.centroids.tolist() == [[0], [3]]
+    assert (found.low == found.high).all()
+    assert "exact" in found.description.remarks[0]
+
+
+def test_saved_and_read_again(tmp_path: Path) -> None:
+    found = md.blowfish.kmeans(list(range(10)) * 9, 2, Policy.line(LINE), 1, 2, rng=1)
+    found.save(tmp_path)
+    back = md.blowfish.load(tmp_path)
+    assert isinstance(back, kmeans_release.ClusteringRelease)
+    assert np.array_equal(back.centroids, found.centroids)
+    assert (back.attributes, back.iterations) == (("x",), 2)
+    assert back.assign([[1.0]]).tolist() == found.assign([[1.0]]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k"),
+        ({"k": True}, "k"),
+        ({"iterations": 0}, "iterations"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"points": []}, "no record"),
+        ({"points": {"x": [1, 2, 30]}}, r"data\['x'\], row 2"),
+        ({"points": {"x": [1.5]}}, r"row 0"),
+        ({"policy": Policy.full(Domain({"sex": ["f", "m"]})), "points": [0, 1]}, "no numeric attribute"),
+        ({"initial": [[1], [30]]}, r"initial\[1\]"),
+        ({"initial": [[1, 2]]}, "initial"),
+        ({"rng": "seed"}, "rng"),
+    ],
+)
+def test_wrong_input(arguments: dict[str, Any], message: str) -> None:
+    given = {"points": [1, 2, 3], "k": 2, "policy": Policy.line(LINE), "epsilon": 1, "iterations": 2, **arguments}
+    with pytest.raises(InputError, match=message):
+        md.blowfish.kmeans(**given)
+
+
+def test_points_may_be_an_array_of_reals():
+    domain = md.blowfish.Domain({"x": range(50), "y": range(50)})
+    points = np.random.default_rng(0).uniform(0, 49, (500, 2))
+    policy = md.blowfish.Policy.full(domain)
+    made = md.blowfish.kmeans(points, 3, policy, 1.0, 5, rng=1)
+    rounded = md.blowfish.kmeans(np.rint(points).astype(int), 3, policy, 1.0, 5, rng=1)
+    np.testing.assert_array_equal(made.centroids, rounded.centroids)
+    assert repr(made).startswith("ClusteringRelease(k-means")

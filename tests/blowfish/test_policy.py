@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy, parallel_composition
+from mechdesign.errors import InputError
+
+LINE = Domain({"x": range(5)})
+MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
+
+
+@pytest.mark.parametrize(
+    "module", ["clique_graphs", "constraints", "domain", "ordered_graphs", "parallel", "policy", "secret_graphs"]
+)
+def test_examples_in_docstrings(module: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"mechdesign.blowfish.{module}"))
+    assert results.failed == 0
+
+
+def test_the_package_is_reached_from_the_top() -> None:
+    domain = md.blowfish.Domain({"age": range(100), "sex": ["f", "m"]})
+    assert md.blowfish.Policy.attribute(domain).sensitivity("histogram") == 2
+    assert callable(md.blowfish.constraint_sensitivity)
+    assert callable(md.blowfish.sensitivity)
+    assert "Policy" in dir(md.blowfish)
+
+
+def test_neighbours_are_said_in_plain_english() -> None:
+    for policy, words in [
+        (
+            Policy.full(MIXED),
+            "same number of records and differ in the value of one record, which changes from any value",
+        ),
+        (Policy.attribute(MIXED), "differs from it in exactly one attribute"),
+        (Policy.partition(LINE, [0, 0, 1, 1, 1]), "in the same block of a partition into 2"),
+        (Policy.threshold(LINE, 2), "at a distance of at most 2 in x"),
+        (Policy.threshold(MIXED, 1, attributes=["age"]), "at most 1 in age, with the rest unchanged"),
+        (Policy.line(LINE), "one value of x to the next or the previous one"),
+        (Policy.graph(LINE, [(0, 1), (3, 1)]), "that the given graph joins to it (2 edges)"),
+        (Policy.full(LINE, unbounded=True), "or from any value to being absent, or back"),
+        (Policy.union(Policy.line(LINE), Policy.graph(LINE, [(0, 4)])), "previous one, or from one value to another"),
+        (Policy.full(LINE, constraints=[[1, 0, 0, 0, 0]]), "both agree with the publicly known count"),
+        (Policy.full(LINE, constraints=[[1, 0, 0, 0, 0]] * 2), "agree with all 2 publicly known counts"),
+    ]:
+        assert words in policy.neighbours
+        assert policy.neighbours.startswith("Two databases are neighbours if they ")
+        assert policy.neighbours.endswith(".")
+    assert "same number" not in Policy.full(LINE, unbounded=True).neighbours
+
+
+def test_the_null_node_of_an_explicit_graph() -> None:
+    some = Policy.graph(LINE, [(0, 1), (None, 2)], unbounded=True)
+    assert some.secret_graph.edges().tolist() == [[0, 1], [2, 5]]
+    assert some.sensitivity("histogram") == 2
+    only = Policy.graph(LINE, [(None, 2)], unbounded=True)
+    assert only.sensitivity("histogram") == only.sensitivity("histogram", norm=2) == 1
+    everybody = Policy.graph(LINE, [(0, 1)], unbounded=True)
+    assert everybody.secret_graph.edge_count == 6
+    g = nx.Graph([(0, 1)])
+    assert Policy.graph(LINE, g).secret_graph.edges().tolist() == [[0, 1]]
+    with pytest.raises(InputError, match="unbounded=True"):
+        Policy.graph(LINE, [(None, 2)])
+
+
+def test_graphs_from_networkx_and_arrays() -> None:
+    edges = [(0, 3), (3, 0), (2, 1), (1, 2)]
+    expected = [[0, 3], [1, 2]]
+    for g in (edges, np.array(edges), nx.Graph(edges), (pair for pair in edges), [[0, 3], [1, 2]]):
+        assert Policy.graph(LINE, g).secret_graph.edges().tolist() == expected
+    assert Policy.graph(LINE, []).sensitivity("histogram") == 0
+    assert Policy.graph(LINE, []).sensitivity("cumulative") == 0
+    assert Policy.graph(LINE, []).sensitivity(np.eye(5)) == 0
+    assert Policy.graph(LINE, [], constraints=[[1, 0, 0, 0, 0]]).sensitivity("histogram") == 0
+
+
+def test_unions() -> None:
+    policy = Policy.union(
+        Policy.line(LINE, constraints=[[1, 0, 0, 0, 0]]),
+        Policy.graph(LINE, [(0, 1), (0, 4)], constraints=[[1, 0, 0, 0, 0]], unbounded=True),
+        Policy.threshold(LINE, 2, unbounded=True),
+    )
+    assert len(policy.constraints) == 1
+    assert policy.unbounded
+    assert policy.secret_graph.edge_count == 4 + 3 + 1 + 5
+    assert policy.steps is None
+    assert Policy.union(Policy.line(LINE)).steps == 1
+    assert Policy.union(Policy.line(LINE, unbounded=True), Policy.line(LINE)).secret_graph.edge_count == 9
+    with pytest.raises(InputError, match="another domain"):
+        Policy.union(Policy.line(LINE), Policy.full(MIXED))
+    with pytest.raises(InputError, match="at least one policy"):
+        Policy.union()
+
+
+@pytest.mark.parametrize("theta", [1, 4, 5, "2.5", 1.5])
+def test_thresholds_within_the_domain(theta: object) -> None:
+    assert Policy.threshold(LINE, theta).secret_graph.edge_count > 0
+
+
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [
+        (lambda: Policy.threshold(LINE, 0), "theta"),
+        (lambda: Policy.threshold(LINE, -1), "theta"),
+        (lambda: Policy.threshold(LINE, 0.5), "theta"),
+        (lambda: Policy.threshold(LINE, 6), "theta"),
+        (lambda: Policy.threshold(LINE, 5.1), "theta"),
+        (lambda: Policy.threshold(LINE, float("nan")), "theta"),
+        (lambda: Policy.threshold(LINE, True), "theta"),
+        (lambda: Policy.threshold(MIXED, 1), "domain['sex']"),
+        (lambda: Policy.threshold(MIXED, 1, attributes=["sex"]), "domain['sex']"),
+        (lambda: Policy.threshold(MIXED, 1, attributes=["height"]), "attribute"),
+        (lambda: Policy.threshold(MIXED, 1, attributes=["age", "age"]), "attributes"),
+        (lambda: Policy.threshold(MIXED, 1, attributes="age"), "attributes"),
+        (lambda: Policy.threshold(MIXED, 1, attributes=[]), "attributes"),
+        (lambda: Policy.threshold(Domain({"x": [2, 1]}), 1), "domain['x']"),
+        (lambda: Policy.threshold(Domain({"x": [2]}), 1), "domain"),
+        (lambda: Policy.line(MIXED), "domain"),
+        (lambda: Policy.line(Domain({"sex": ["f", "m"]})), "domain['sex']"),
+        (lambda: Policy.line(Domain({"x": [2, 1]})), "domain['x']"),
+        (lambda: Policy.full({"x": [1]}), "domain"),  # type: ignore[arg-type]
+        (lambda: Policy.partition(LINE, [0, 1]), "labels"),
+        (lambda: Policy.partition(LINE, "01234"), "labels"),
+        (lambda: Policy.partition(LINE, [0, 1, 2, 3, float("nan")]), "labels[4]"),
+        (lambda: Policy.partition(LINE, 7), "labels"),
+        (lambda: Policy.graph(LINE, [(0, 5)]), "g[0]"),
+        (lambda: Policy.graph(LINE, [(0, 1), (2, 2)]), "g[1]"),
+        (lambda: Policy.graph(LINE, [(0, 1, 2)]), "g[0]"),
+        (lambda: Policy.graph(LINE, [(0, 1.5)]), "g[0]"),
+        (lambda: Policy.graph(LINE, [(0, -1)]), "g[0]"),
+        (lambda: Policy.graph(LINE, 7), "g"),
+        (lambda: Policy.graph(LINE, nx.DiGraph([(0, 1)])), "g"),
+        (lambda: Policy.graph(LINE, nx.Graph([("a", "b")])), "g"),
+        (lambda: Policy.full(LINE, unbounded=1), "unbounded"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_policies_are_refused(build, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        build()
+    assert caught.value.path == path
+
+
+def test_parallel_composition_without_constraints() -> None:
+    assert parallel_composition(Policy.full(LINE))
+    assert parallel_composition(Policy.full(LINE, unbounded=True))
+    blocks = Policy.partition(LINE, [0, 0, 1, 1, 1], unbounded=True)
+    assert parallel_composition(blocks, [0, 0, 1, 1, 1])
+    crossing = parallel_composition(Policy.line(LINE), [0, 0, 1, 1, 1])
+    assert not crossing.allowed
+    assert crossing.edge == (1, 2)
+
+
+def test_parallel_composition_under_constraints() -> None:
+    # Known numbers of men and women: two people in different groups may swap.
+    sexes = Policy.full(MIXED, constraints=[[1, 0] * 4, [0, 1] * 4])
+    found = parallel_composition(sexes)
+    assert not found.allowed
+    assert found.constraint == 0
+    # The example after Theorem 4.3: counts of whole components that no edge changes.
+    components = [[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]]
+    blocks = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=components)
+    assert parallel_composition(blocks)
+    assert parallel_composition(blocks, [0, 0, 1, 1, 1])
+    # A count within one block ties nothing to the other block, but ties people of one block together.
+    within = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=[[0, 0, 1, 0, 0]])
+    assert not parallel_composition(within)
+    assert parallel_composition(within, [0, 0, 1, 1, 1])
+    across = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=[[1, 0, 1, 0, 0]])
+    found = parallel_composition(across, [0, 0, 1, 1, 1])
+    assert not found.allowed
+    assert found.constraint == 0
+    assert "2 parts" in found.reason

@@ -1,0 +1,287 @@
+"""Releases as values and files, and histograms, sums and linear queries with the noise that the policy needs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy, release
+from mechdesign.blowfish.kmeans_release import ClusteringRelease
+from mechdesign.errors import ExportError, InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+
+DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
+ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)
+COUNTS = np.bincount(ROWS, minlength=DOMAIN.size)
+FULL = Policy.full(DOMAIN)
+
+
+class RecordingLedger:
+    def __init__(self, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.entries: list[tuple[str, str, Any, Any]] = []
+
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
+        if self.refuses:
+            raise md.errors.MechdesignError("the budget would pass")
+        self.entries.append((what, protects, epsilon, rho))
+        return self.entries[-1]
+
+
+@pytest.fixture
+def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, int]]:
+    """Note which noise is added to how many answers."""
+    found: list[tuple[Any, int]] = []
+    for law in (DiscreteLaplace, DiscreteGaussian):
+        original = law.add
+
+        def add(self: Any, values: Any, rng: Any = None, original: Any = original) -> Any:
+            found.append((self, values.size))
+            return original(self, values, rng)
+
+        monkeypatch.setattr(law, "add", add)
+    return found
+
+
+def test_histogram(laws: list[tuple[Any, int]]) -> None:
+    ledger = RecordingLedger()
+    found = md.blowfish.release_histogram(ROWS, FULL, "0.5", ledger=ledger)
+    assert laws == [(DiscreteLaplace(Fraction(4)), 12)]
+    assert ledger.entries == [("histogram", FULL.neighbours, Fraction(1, 2), None)]
+    assert found.labels["age"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert found.labels["sex"].tolist()[:3] == ["f", "m, or other", "f"]
+    width = DiscreteLaplace(Fraction(4)).half_width(Fraction(19, 20))
+    assert (found.high - found.low == 2 * width).all()
+    assert (found.standard_errors == DiscreteLaplace(Fraction(4)).standard_deviation).all()
+    assert not found.description.rehearsal
+    assert found.answers.tolist() != COUNTS.tolist()
+
+
+def test_tables_of_every_form_give_the_same() -> None:
+    ages, sexes = np.unravel_index(ROWS, DOMAIN.shape)
+    table = {"age": ages, "sex": np.array(["f", "m, or other"])[sexes]}
+    first = md.blowfish.release_histogram(ROWS, FULL, 1, rng=3)
+    second = md.blowfish.release_histogram(table, FULL, 1, rng=3)
+    assert first.answers.tolist() == second.answers.tolist()
+
+
+def test_gaussian_noise(laws: list[tuple[Any, int]]) -> None:
+    found = md.blowfish.release_histogram(ROWS, FULL, rho="0.1")
+    # Δ₂² = 2 and σ² = Δ₂²/(2ρ).
+    assert laws == [(DiscreteGaussian(Fraction(10)), 12)]
+    assert (found.epsilon, found.rho) == (None, Fraction(1, 10))
+
+
+def test_intervals_cover() -> None:
+    for budget in ({"epsilon": "0.3"}, {"rho": "0.01"}):
+        hits = [
+            ((found.low <= COUNTS) & (found.high >= COUNTS)).mean()
+            for found in (md.blowfish.release_histogram(ROWS, FULL, rng=seed, **budget) for seed in range(100))
+        ]
+        assert 0.93 <= np.mean(hits) <= 0.99
+
+
+def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int]]) -> None:
+    blocks = ["low"] * 6 + ["high"] * 6
+    policy = Policy.partition(DOMAIN, blocks)
+    ledger = RecordingLedger(refuses=True)
+    found = md.blowfish.release_histogram(ROWS, policy, 1, partition=blocks, ledger=ledger)
+    shown = dict(zip(found.labels["block"].tolist(), found.answers.tolist(), strict=True))
+    assert shown == {"low": COUNTS[:6].sum(), "high": COUNTS[6:].sum()}
+    assert found.epsilon == 0
+    assert "exact" in found.description.remarks[0]
+    assert not laws
+    # Any other partition is noisy.
+    mixed = md.blowfish.release_histogram(ROWS, policy, 1, partition=np.arange(12) % 2)
+    assert mixed.epsilon == 1
+    assert laws == [(DiscreteLaplace(Fraction(2)), 2)]
+
+
+def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
+    domain = Domain({"age": range(4)})
+    weights = np.array([[0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]])
+    found = md.blowfish.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 1, step="0.1")
+    # Moving 2 → 3 changes the first answer by 4 steps and the second by 10.
+    assert laws == [(DiscreteLaplace(Fraction(14)), 2)]
+    assert found.description.step == Fraction(1, 10)
+    tenths = found.answers * 10
+    np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
+    sharp = md.blowfish.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 10**6, step="0.1", rng=1)
+    np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
+    for wrong in (weights + 0.05, weights * np.nan, weights[:, :3], [[["a"]]], [["a"] * 4]):
+        with pytest.raises(InputError, match="queries"):
+            md.blowfish.release_linear([0, 1], Policy.line(domain), wrong, 1, step="0.1")
+    exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
+    thirds = md.blowfish.release_linear([0, 2], Policy.line(domain), exactly, 10**6, step=Fraction(1, 3), rng=1)
+    assert thirds.answers.tolist() == [1]
+    with pytest.raises(InputError, match="step"):
+        md.blowfish.release_linear([0, 1], Policy.line(domain), weights, 1, step=0)
+    with pytest.raises(InputError, match="too large"):
+        md.blowfish.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], 1)
+
+
+def test_sums(laws: list[tuple[Any, int]]) -> None:
+    domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
+    rows = [3, 17, 5]
+    found = md.blowfish.release_sum(rows, Policy.threshold(domain, 1, attributes=["income"]), "income", 10**6, rng=1)
+    assert found.answers.tolist() == [1.5 + 4 + 2.5]
+    # θ = 1 is two steps of 0.5.
+    assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
+    with pytest.raises(InputError, match="attribute"):
+        md.blowfish.release_sum(rows, Policy.full(domain), epsilon=1)
+    with pytest.raises(InputError, match="not a numeric"):
+        md.blowfish.release_sum(rows, Policy.full(domain), "sex", 1)
+
+
+def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
+    domain = Domain({"age": range(4)})
+    known = (np.array([1, 1, 0, 0]), 3)
+    policy = Policy.full(domain, constraints=[known])
+    md.blowfish.release_histogram([0, 0, 1, 2], policy, 1)
+    assert laws == [(DiscreteLaplace(Fraction(policy.sensitivity("histogram"))), 4)]
+    assert policy.sensitivity("histogram") > 2
+    with pytest.raises(InputError, match="constraints"):
+        md.blowfish.release_histogram([0, 2, 2, 2], policy, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "budget", "message"),
+    [
+        ([], {"epsilon": 1}, "no record"),
+        ([0, 12], {"epsilon": 1}, "row 1"),
+        ({"age": [3, 9], "sex": ["f", "f"]}, {"epsilon": 1}, "row 1"),
+        ({"age": [3]}, {"epsilon": 1}, "sex"),
+        (ROWS, {"epsilon": 0}, "epsilon"),
+        (ROWS, {"epsilon": -1}, "epsilon"),
+        (ROWS, {"epsilon": True}, "epsilon"),
+        (ROWS, {}, "epsilon: is not given"),
+        (ROWS, {"epsilon": 1, "rho": 1}, "beside rho"),
+        (ROWS, {"rho": "inf"}, "rho"),
+        (ROWS, {"epsilon": 1, "confidence": 1}, "confidence"),
+        (ROWS, {"epsilon": 1, "rng": "seed"}, "rng"),
+    ],
+)
+def test_wrong_input(data: Any, budget: dict[str, Any], message: str) -> None:
+    ledger = RecordingLedger()
+    with pytest.raises(InputError, match=message):
+        md.blowfish.release_histogram(data, FULL, ledger=ledger, **budget)
+    assert not ledger.entries
+
+
+def test_budgets_too_small_to_be_served() -> None:
+    with pytest.raises(InputError, match="epsilon: is too small"):
+        md.blowfish.release_histogram(ROWS, FULL, "1e-20")
+    with pytest.raises(InputError, match="rho: is too small"):
+        md.blowfish.release_histogram(ROWS, FULL, rho="1e-40")
+    with pytest.raises(InputError, match="epsilon: is too small"):
+        md.blowfish.ordered([1, 2, 3], 2, "1e-20")
+
+
+def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) -> None:
+    with pytest.raises(md.errors.MechdesignError, match="would pass"):
+        md.blowfish.release_histogram(ROWS, FULL, 1, ledger=RecordingLedger(refuses=True))
+    assert not laws
+
+
+def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
+    ledger = md.Ledger(epsilon=2, path=tmp_path / "ledger.json")
+    line = Domain({"x": range(5)})
+    md.blowfish.release_histogram([0, 1, 4], Policy.line(line), "0.5", ledger=ledger)
+    md.blowfish.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
+    md.blowfish.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
+    md.blowfish.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
+    md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
+    assert ledger.remaining_epsilon == Fraction(1, 4)
+    for refused in (
+        lambda: md.blowfish.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
+        lambda: md.blowfish.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
+        lambda: md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
+    ):
+        with pytest.raises(md.errors.BudgetExceededError):
+            refused()
+    assert ledger.remaining_epsilon == Fraction(1, 4)
+
+
+def test_saved_and_read_again(tmp_path: Path) -> None:
+    found = md.blowfish.release_histogram(ROWS, FULL, "0.1", rng=2)
+    found.save(tmp_path / "one" / "two")
+    back = md.blowfish.load(tmp_path / "one" / "two")
+    assert type(back) is md.blowfish.Release
+    assert back.description == found.description
+    assert len(back) == 12
+    for name in found.labels:
+        assert np.array_equal(back.labels[name], found.labels[name])
+    for name in ("answers", "standard_errors", "low", "high"):
+        assert np.array_equal(getattr(back, name), getattr(found, name))
+    header = (tmp_path / "one" / "two" / "answers.csv").read_text().splitlines()
+    assert header[0] == "age,sex,answers,standard_errors,low,high"
+    assert header[2].startswith('0,"m, or other",')
+    said = json.loads((tmp_path / "one" / "two" / "release.json").read_text())
+    assert said["epsilon"] == "0.1"
+    assert said["neighbours"] == FULL.neighbours
+    assert sorted(path.name for path in (tmp_path / "one" / "two").iterdir()) == ["answers.csv", "release.json"]
+
+
+def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
+    counts = 10_007 + 31 * np.arange(12)
+    found = md.blowfish.release_histogram(np.repeat(np.arange(12), counts), FULL, "0.001", rng=2)
+    found.save(tmp_path)
+    text = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert not any(str(count) in text for count in counts)
+    assert not any(count in vars(found)[name] for count in counts for name in ("answers", "low", "high"))
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    found = md.blowfish.release_histogram(ROWS, FULL, 1, rng=2)
+    with pytest.raises(InputError, match="no release"):
+        md.blowfish.load(tmp_path)
+    found.save(tmp_path)
+    answers, header = tmp_path / "answers.csv", tmp_path / "release.json"
+    whole, said = answers.read_bytes(), json.loads(header.read_text())
+    answers.write_bytes(whole.replace(b"0,f", b"1,f", 1))
+    with pytest.raises(InputError, match="is not the file"):
+        md.blowfish.load(tmp_path)
+    answers.write_bytes(whole)
+    for change in ({"version": 2}, {"kind": "other"}, {"queries": 5}, {"epsilon": "none"}, {"more": 1}):
+        header.write_text(json.dumps({**said, **change}))
+        with pytest.raises(InputError, match="no release"):
+            md.blowfish.load(tmp_path)
+    header.write_text(json.dumps(said))
+    assert len(md.blowfish.load(tmp_path)) == 12
+
+
+def test_a_crash_leaves_no_half_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    md.blowfish.release_histogram(ROWS, FULL, 1, rng=2).save(tmp_path)
+    before = (tmp_path / "answers.csv").read_bytes()
+
+    def broken(*_: object) -> Any:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(release.msgspec.json, "encode", broken)
+    with pytest.raises(ExportError):
+        md.blowfish.release_histogram(ROWS, FULL, 1, rng=3).save(tmp_path)
+    monkeypatch.undo()
+    assert (tmp_path / "answers.csv").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError):
+        md.blowfish.release_histogram(ROWS, FULL, 1, rng=3).save(tmp_path / "file")
+
+
+def test_a_million_rows() -> None:
+    rng = np.random.default_rng(1)
+    table = {"age": rng.integers(0, 6, 10**6), "sex": np.array(["f", "m, or other"])[rng.integers(0, 2, 10**6)]}
+    found = md.blowfish.release_histogram(table, FULL, 1)
+    assert found.answers.sum() == pytest.approx(10**6, abs=200)
+
+
+def test_functions_and_modules_have_different_names() -> None:
+    # A module of the package would hide a function of its name once it is imported.
+    assert callable(md.blowfish.kmeans)
+    assert ClusteringRelease is md.blowfish.ClusteringRelease

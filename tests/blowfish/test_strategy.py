@@ -1,0 +1,279 @@
+"""Strategies: their contract, their exact privacy, and that what they promise is what they release."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.blowfish import Domain, Policy, strategy
+from mechdesign.blowfish.release import load
+from mechdesign.blowfish.strategy_release import half_widths
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+
+_LINE = Domain({"x": range(6)})
+_TABLE = Domain({"age": range(3), "sex": ["f", "m"]})
+_NO_POLICY = [(value, None) for value in range(6)]
+
+_POLICIES = {
+    "full": Policy.full(_LINE),
+    "line": Policy.line(_LINE),
+    "threshold": Policy.threshold(_LINE, 3),
+    "partition": Policy.partition(_LINE, [0, 1, 0, 1, 0, 1]),
+    "some protected": Policy.graph(_LINE, [(0, 2), (3, 4)]),
+    "unbounded": Policy.line(_LINE, unbounded=True),
+    "no policy": Policy.graph(_LINE, _NO_POLICY, unbounded=True),
+    "attributes": Policy.attribute(_TABLE),
+}
+_WORKLOADS = {
+    "ranges": "ranges",
+    "prefixes": "prefixes",
+    "one range": [(1, 4)],
+    "two queries": np.array([[1, 1, 0, 0, 0, 0], [0, 1, 2, 0, 0, -1]]),
+    "real": np.array([[0.3, 0.1, 0, 0, 0, 0], [0, 1.7, 2, 0, 0, -1]]),
+}
+_NOISES = {"gaussian": {"rho": 0.5}, "laplace": {"epsilon": 1.0}}
+
+
+@pytest.mark.parametrize("policy", _POLICIES.values(), ids=_POLICIES)
+@pytest.mark.parametrize("workload", _WORKLOADS.values(), ids=_WORKLOADS)
+@pytest.mark.parametrize("noise", _NOISES)
+def test_contract(workload, policy, noise):
+    found = strategy(workload, policy, noise=noise)
+    budget = _NOISES[noise]
+    edges = policy.secret_graph.edges()
+    values = np.vstack([np.eye(6, dtype=object), np.zeros(6, dtype=object)]).astype(int).astype(object)
+    # The exact sensitivity, by hand, in Python's integers.
+    changes = [found.rows.astype(object) @ (values[x] - values[y]) for x, y in edges]
+    norm = 1 if noise == "laplace" else 2
+    assert found.power == max(sum(abs(entry) ** norm for entry in change) for change in changes)
+    # `matrix` says the same on every edge, and lies in their span.
+    moves = np.array([values[x] - values[y] for x, y in edges], dtype=float)
+    np.testing.assert_allclose(found.matrix @ moves.T, np.array(changes, dtype=float).T * float(found.unit), atol=1e-6)
+    outside = np.eye(6) - np.linalg.pinv(moves) @ moves
+    np.testing.assert_allclose(found.matrix @ outside, 0, atol=1e-6 * np.abs(found.matrix).max())
+    # The error is that of least squares with the stated noise, recomputed from the matrix alone.
+    inside = found.workload.matrix() @ np.linalg.pinv(moves) @ moves
+    trace = np.sum((inside @ np.linalg.pinv(found.matrix, rcond=1e-13)) ** 2)
+    variance = found.sensitivity**2 * (2 / 1.0**2 if noise == "laplace" else 1 / (2 * 0.5))
+    assert found.error(**budget) == pytest.approx(variance * trace, rel=1e-3)
+    assert found.lower_bound(**budget) <= found.error(**budget)
+    assert found.candidates[0][0] == found.kind
+    assert found.candidates[0][2] == min(ratio for *_, ratio in found.candidates)
+    if noise == "gaussian":
+        assert found.error(**budget) <= found.lower_bound(**budget) * (1 + 1e-4)
+    law = found.law(**budget)
+    # ε = Δ₁/b and ρ = Δ₂²/(2σ²), as fractions.
+    assert found.power / law.scale == 1 if norm == 1 else found.power / (2 * law.sigma_squared) == Fraction(1, 2)
+    # Without noise the answers are decoded exactly.
+    counts = np.array([3, 0, 41, 7, 1, 12])
+    totals = counts - found.space.histogram(found.space.paths[:-1].T @ counts)
+    answers = found.workload.answers(found.estimate(found.rows @ counts, totals))
+    np.testing.assert_allclose(answers, found.workload.matrix() @ counts, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"])
+@pytest.mark.parametrize("noise", _NOISES)
+def test_every_kind_can_be_asked_for(kind, noise):
+    policy = Policy.threshold(Domain({"x": range(16)}), 4)
+    found = strategy("ranges", policy, noise=noise, kind=kind)
+    assert found.kind == kind
+    assert len(found.candidates) == 1
+    assert found.reason.startswith("it was asked for")
+    best = strategy("ranges", policy, noise=noise)
+    assert best.error(**_NOISES[noise]) <= found.error(**_NOISES[noise]) * (1 + 1e-9)
+    assert best.lower_bound(**_NOISES[noise]) == pytest.approx(found.lower_bound(**_NOISES[noise]), rel=1e-6)
+
+
+def test_balanced_budgets_are_better_than_equal_ones():
+    from mechdesign.blowfish.edge_space import edge_space
+    from mechdesign.blowfish.strategy_candidates import candidate, program
+    from mechdesign.blowfish.workload import all_ranges
+
+    policy = Policy.full(Domain({"x": range(32)}))
+    programme = program(all_ranges(32), edge_space(32, policy.secret_graph.edges()), (32,), 1e-3)
+    for norm in (1, 2):
+        balanced = candidate("hierarchical", programme, norm)
+        equal = candidate("hierarchical", programme, norm, balance=False)
+        assert balanced.error < equal.error * 0.999
+
+
+def test_what_the_policy_leaves_open_is_exact():
+    blocks = Policy.partition(_LINE, [0, 0, 0, 1, 1, 1])
+    found = strategy([(0, 2), (3, 5), (0, 5)], blocks)
+    assert found.kind == "exact"
+    assert found.rows.shape == (0, 6)
+    assert found.error(rho=1) == found.lower_bound(rho=1) == 0
+    assert found.law(rho=1) is None
+    assert "2 components" in found.exact_part
+    np.testing.assert_array_equal(found.exact_rows, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]])
+    mixed = strategy([(0, 2), (0, 3)], blocks)
+    deviations = mixed.standard_errors(rho=1)
+    assert deviations[0] == pytest.approx(0, abs=1e-6)
+    assert deviations[1] > 0.1
+
+
+def test_a_query_that_cannot_be_changed_by_an_isolated_value():
+    found = strategy(np.eye(6)[[5]], Policy.graph(_LINE, [(0, 1)]))
+    assert found.kind == "exact"
+
+
+def test_no_edges_protect_nothing():
+    assert strategy("identity", Policy.partition(_LINE, list(range(6)))).kind == "exact"
+
+
+def test_the_bound_is_the_same_for_both_noises():
+    policy = Policy.threshold(_LINE, 2)
+    gaussian, laplace = strategy("ranges", policy), strategy("ranges", policy, noise="laplace")
+    assert laplace.lower_bound(epsilon=1) == pytest.approx(2 * gaussian.lower_bound(rho=0.5), rel=1e-12)
+
+
+def test_the_line_is_best_answered_by_prefixes():
+    found = strategy("prefixes", Policy.line(_LINE), noise="laplace")
+    assert found.kind in ("prefix", "optimal")
+    assert found.error(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
+    assert found.lower_bound(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "words"),
+    [
+        ({"workload": np.ones((2, 5))}, "workload", "wrong width"),
+        ({"workload": "quantiles"}, "workload", "no such name"),
+        ({"workload": np.zeros((0, 6))}, "workload", "no query"),
+        ({"noise": "cauchy"}, "noise", "unknown"),
+        ({"kind": "best"}, "kind", "unknown"),
+        ({"kind": "ordered-hierarchical"}, "kind", "does not fit"),
+        ({"policy": "full"}, "policy", "not a policy"),
+        ({"policy": Policy.full(_LINE, constraints=[np.arange(6) < 3])}, "policy", "constraints"),
+        ({"policy": Policy.full(Domain({"x": range(5000)}))}, "policy", "too many values"),
+        ({"tolerance": 0}, "tolerance", "not accepted"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(arguments, path, words):
+    with pytest.raises(InputError, match=words) as caught:
+        strategy(**{"workload": "ranges", "policy": Policy.full(_LINE), **arguments})
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("noise", "budget", "path", "words"),
+    [
+        ("gaussian", {}, "epsilon", "not given"),
+        ("gaussian", {"rho": 1, "epsilon": 1}, "epsilon", "beside rho"),
+        ("gaussian", {"epsilon": 1}, "epsilon", "Give rho"),
+        ("laplace", {"rho": 1}, "rho", "ε²/2"),
+        ("laplace", {"epsilon": 0}, "epsilon", "> 0"),
+        ("gaussian", {"rho": -1}, "rho", "> 0"),
+        ("gaussian", {"rho": float("nan")}, "rho", ""),
+    ],
+)
+def test_wrong_budgets_are_refused(noise, budget, path, words):
+    found = strategy("identity", Policy.full(_LINE), noise=noise)
+    for method in (found.error, found.lower_bound, found.standard_errors):
+        with pytest.raises(InputError) as caught:
+            method(**budget)
+        assert caught.value.path == path
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("noise", _NOISES)
+@pytest.mark.parametrize("policy", [_POLICIES["threshold"], _POLICIES["unbounded"]], ids=["threshold", "unbounded"])
+def test_released_errors_agree_with_the_promised_ones(noise, policy):
+    counts = np.array([3, 0, 41, 7, 1, 12])
+    data = np.repeat(np.arange(6), counts)
+    budget = {"epsilon": 0.25} if noise == "laplace" else {"rho": 0.05}
+    found = strategy("ranges", policy, noise=noise)
+    truth = found.workload.matrix() @ counts
+    rng = np.random.default_rng(5)
+    released = [found.release(data, rng=rng, **budget) for _ in range(800)]
+    errors = np.array([one.answers for one in released]) - truth
+    promised = found.standard_errors(**budget)
+    assert (errors**2).sum(axis=1).mean() == pytest.approx(found.error(**budget), rel=0.12)
+    np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0)), promised, rtol=0.15, atol=1e-6)
+    np.testing.assert_array_less(np.abs(errors.mean(axis=0)), 5 * promised / np.sqrt(800) + 1e-6)
+    inside = np.mean([(one.low <= truth + 1e-6) & (truth <= one.high + 1e-6) for one in released], axis=0)
+    assert inside.min() > 0.93
+
+
+def test_a_release_says_what_it_is():
+    class Ledger:
+        def __init__(self):
+            self.spent = []
+
+        def spend(self, what, protects, epsilon=None, rho=None, part=None):
+            self.spent.append((what, protects, epsilon, rho))
+
+    ledger, policy = Ledger(), Policy.line(_LINE)
+    release = strategy("prefixes", policy).release([0, 5, 5, 2], rho="0.1", ledger=ledger, rng=1)
+    assert len(release) == 6
+    assert release.rho == Fraction(1, 10)
+    assert release.epsilon is None
+    assert release.description.rehearsal
+    assert ledger.spent == [(release.description.what, policy.neighbours, None, Fraction(1, 10))]
+    # The last cumulative count is the number of records.
+    assert release.standard_errors[-1] == pytest.approx(0, abs=1e-6)
+    assert release.answers[-1] == pytest.approx(4, abs=1e-6)
+    assert "number of records" in release.description.remarks[0]
+    np.testing.assert_array_equal(release.labels["last"], np.arange(6))
+
+
+def test_a_release_is_read_as_it_was_saved(tmp_path):
+    release = strategy([(0, 3), (2, 5)], Policy.full(_LINE)).release([0, 5, 5, 2], rho=1)
+    release.save(tmp_path)
+    read = load(tmp_path)
+    np.testing.assert_array_equal(read.answers, release.answers)
+    np.testing.assert_array_equal(read.labels["first"], [0, 2])
+    assert read.description == release.description
+
+
+def test_nothing_is_drawn_when_the_ledger_refuses():
+    class RefusedError(Exception):
+        pass
+
+    class Ledger:
+        def spend(self, *arguments, **keywords):
+            raise RefusedError
+
+    rng = np.random.default_rng(1)
+    state = rng.bit_generator.state
+    with pytest.raises(RefusedError):
+        strategy("prefixes", Policy.line(_LINE)).release([0], rho=1, ledger=Ledger(), rng=rng)
+    assert rng.bit_generator.state == state
+
+
+def test_exact_answers_cost_nothing():
+    class Ledger:
+        def spend(self, *arguments, **keywords):
+            raise AssertionError("nothing is protected")
+
+    blocks = Policy.partition(_LINE, [0, 0, 0, 1, 1, 1])
+    release = strategy([(0, 2)], blocks).release([0, 1, 5], rho=1, ledger=Ledger())
+    assert release.answers.tolist() == [2]
+    assert release.rho == 0
+    assert (release.low == release.high).all()
+
+
+@pytest.mark.parametrize("level", ["0.5", "0.95", "0.999"])
+@pytest.mark.parametrize(
+    "law", [DiscreteLaplace(2), DiscreteLaplace(4096), DiscreteGaussian(4), DiscreteGaussian(2**24)]
+)
+def test_intervals_hold_sums_of_noise(law, level):
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(8, 12)) * (rng.random((8, 12)) < 0.4)
+    weights[0] = np.eye(12)[3]
+    sums = weights @ law.sample(12 * 20_000, rng).reshape(12, -1)
+    errors = law.standard_deviation * np.linalg.norm(weights, axis=1)
+    widths = half_widths(law, errors, 12, Fraction(level))
+    inside = (np.abs(sums) <= widths[:, None]).mean(axis=1)
+    assert inside.min() >= float(level) - 4 * np.sqrt(float(level) * (1 - float(level)) / 20_000)
+
+
+def test_marginals_of_two_attributes():
+    policy = Policy.attribute(_TABLE)
+    release = strategy("marginals", policy).release([(0, "f"), (2, "m")], rho=100, rng=3)
+    assert release.labels["query"].tolist() == ["age = 0", "age = 1", "age = 2", "sex = f", "sex = m"]
+    np.testing.assert_allclose(release.answers, [1, 0, 1, 1, 1], atol=0.6)

@@ -1,0 +1,101 @@
+"""Workloads: their Gram matrices, answers and variances against the plain matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mechdesign.blowfish import Domain
+from mechdesign.blowfish.workload import all_ranges, as_workload, identity, marginals, prefixes
+from mechdesign.errors import InputError
+
+_LINE = Domain({"x": range(7)})
+_TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["identity", "histogram", "prefixes", "cumulative", "ranges", [(0, 3), (2, 2), (0, 3), (1, 6)], "marginals"],
+    ids=str,
+)
+def test_the_rule_agrees_with_the_matrix(given):
+    workload = as_workload(given, _LINE)
+    rows = workload.matrix()
+    assert rows.shape == (workload.count, 7)
+    np.testing.assert_array_equal(workload.gram(), rows.T @ rows)
+    assert workload.integral
+    rng = np.random.default_rng(1)
+    histogram = rng.integers(0, 50, 7)
+    np.testing.assert_array_equal(workload.answers(histogram), rows @ histogram)
+    root = rng.normal(size=(7, 7))
+    np.testing.assert_allclose(workload.variances(root @ root.T), np.diag(rows @ root @ root.T @ rows.T), rtol=1e-9)
+
+
+def test_all_ranges_in_closed_form():
+    x = np.arange(40)
+    expected = (np.minimum.outer(x, x) + 1) * (40 - np.maximum.outer(x, x))
+    np.testing.assert_array_equal(all_ranges(40).gram(), expected)
+    np.testing.assert_array_equal(prefixes(40).gram(), 40 - np.maximum.outer(x, x))
+    np.testing.assert_array_equal(identity(40).gram(), np.eye(40))
+
+
+def test_half_a_million_ranges_stay_implicit():
+    workload = all_ranges(1024)
+    assert workload.count == 524_800
+    assert workload.answers(np.ones(1024)).max() == 1024
+    assert workload.gram().shape == (1024, 1024)
+
+
+def test_marginal_tables():
+    workload = marginals(_TABLE, [["age"], ["sex", "smokes"], []])
+    counts = np.arange(12).reshape(3, 2, 2)
+    expected = np.concatenate([counts.sum(axis=(1, 2)), counts.sum(axis=0).ravel(), [counts.sum()]])
+    np.testing.assert_array_equal(workload.answers(counts.ravel()), expected)
+    assert workload.phrase == "the marginal tables age; sex × smokes; total"
+    assert marginals(_TABLE, 2).count == 3 * 2 + 3 * 2 + 2 * 2
+    assert as_workload("marginals", _TABLE).count == 3 + 2 + 2
+
+
+def test_matrices_dense_and_sparse():
+    rows = np.array([[1, 0, 0.5], [0, -2, 0]])
+    dense, thin = (
+        as_workload(rows, Domain({"x": range(3)})),
+        as_workload(sparse.csr_matrix(rows), Domain({"x": range(3)})),
+    )
+    np.testing.assert_array_equal(dense.matrix(), thin.matrix())
+    assert not dense.integral
+    assert as_workload([1, 1, 0], Domain({"x": range(3)})).count == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ("deciles", "workload", "no such name"),
+        (np.ones((2, 6)), "workload", "wrong width"),
+        (np.zeros((0, 7)), "workload", "no query"),
+        ([], "workload", "wrong width"),
+        ([(0, 7)], "workload[0]", "0 <= low <= high <= 6"),
+        ([(0, 1), (3, 2)], "workload[1]", "0 <= low <= high <= 6"),
+        ([(0, 1, 2)], "workload[0]", "a pair"),
+        ([(0.5, 2)], "workload[0]", "a pair"),
+        (np.full((1, 7), np.nan), "workload", "not finite"),
+        ([["a"] * 7], "workload", "no matrix"),
+        (np.ones((2, 2, 7)), "workload", "no matrix"),
+        (identity(6), "workload", "wrong width"),
+    ],
+    ids=str,
+)
+def test_wrong_workloads_are_refused(given, path, words):
+    with pytest.raises(InputError, match=words) as caught:
+        as_workload(given, _LINE)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("ways", "words"),
+    [(0, "from 1 to 3"), (4, "from 1 to 3"), ([["height"]], "unknown"), ([], "no table"), ("age", "list")],
+)
+def test_wrong_marginals_are_refused(ways, words):
+    with pytest.raises(InputError, match=words):
+        marginals(_TABLE, ways)
