@@ -61,7 +61,10 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for _ in _phases(small, contestant, threads):
             pass
     instance = family.make(task["n"], task["seed"])
-    yield {"ready": True, "secrets": instance.matrix.shape[0] if isinstance(instance, RowPairs) else instance.prior.size}
+    yield {
+        "ready": True,
+        "secrets": instance.matrix.shape[0] if isinstance(instance, RowPairs) else instance.prior.size,
+    }
     yield from _phases(instance, contestant, threads)
     yield {"peak_mb": _peak(), "blas": blas(), "done": True}
 
