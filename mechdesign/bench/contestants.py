@@ -34,7 +34,7 @@ class Contestant:
         vertex: Whether an interior-point method is to end in a vertex.
         limits: Whether the back end takes tolerances and threads.
         package: What must be importable for it.
-        first: Modules to load before any other solver: two copies of HiGHS in one process may take each other's symbols.
+        first: Modules to load before any other solver: two copies of HiGHS may take each other's symbols.
         ours: Whether it is this package's own.
     """
 

@@ -38,7 +38,7 @@ def _back_end() -> BackEnd:
         quadratic.constraint_upper_bounds = program.row_upper
         quadratic.variable_lower_bounds = program.lower
         quadratic.variable_upper_bounds = program.upper
-        asked: Any = solvers_pb2.PrimalDualHybridGradientParams()  # type: ignore[attr-defined]
+        asked: Any = solvers_pb2.PrimalDualHybridGradientParams()
         criteria = asked.termination_criteria.simple_optimality_criteria
         criteria.eps_optimal_absolute = criteria.eps_optimal_relative = options.relative_gap
         if options.threads is not None:

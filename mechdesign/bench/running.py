@@ -13,7 +13,7 @@ from mechdesign import __version__
 from mechdesign.bench.contestants import Contestant, chosen
 from mechdesign.bench.families import FAMILIES
 from mechdesign.bench.process import Outcome, run_apart
-from mechdesign.bench.suites import Suite, find_suite
+from mechdesign.bench.suites import find_suite, problems
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.errors import InputError
 from mechdesign.records import Request, Row, State, Store
@@ -122,7 +122,7 @@ def run(
     finally:
         store.tabulate()
     rows = tuple(row.values for row in store.rows())
-    write_report(store.directory, suite, rows, total)
+    write_report(store.directory, request.about, rows, total)
     return Results(store.directory, rows, len(store.missing()))
 
 
@@ -146,25 +146,11 @@ def request_of(
     about = {"suite": suite, "contestants": [each.name for each in contestants], **limits, "threads": threads}
     descriptions = [
         _description(family, n, seed, contestant, limits, threads)
-        for family, n, seed in _problems(found)
+        for family, n, seed in problems(found)
         for contestant in contestants
         if not (family == "row-pairs" and contestant.route != "rows")
     ]
     return Request("bench", VERSION, about, descriptions, COLUMNS)
-
-
-def _problems(suite: Suite) -> list[tuple[str, int, int]]:
-    """Return (family, n, seed), by size; families without their data are left out."""
-    return sorted(
-        (
-            (family, n, seed)
-            for family, sizes in suite.sizes.items()
-            if FAMILIES[family].available
-            for n in sizes
-            for seed in suite.seeds
-        ),
-        key=lambda each: each[1],
-    )
 
 
 def _description(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from mechdesign.bench.families import FAMILIES
 from mechdesign.errors import InputError
 
-__all__ = ["SUITES", "Suite", "find_suite"]
+__all__ = ["SUITES", "Suite", "find_suite", "problems"]
 
 _CHANNELS = ("grid", "roads", "blocks", "distortion", "joint", "worst-cost", "checkins")
 
@@ -54,3 +55,15 @@ def find_suite(name: str) -> Suite:
     if name not in SUITES:
         raise InputError("suite", "is not known", value=name, bound=f"one of {', '.join(SUITES)}")
     return SUITES[name]
+
+
+def problems(suite: Suite) -> list[tuple[str, int, int]]:
+    """Return the problems of a suite as (family, n, seed), by size; families without their data are left out."""
+    found = (
+        (family, n, seed)
+        for family, sizes in suite.sizes.items()
+        if FAMILIES[family].available
+        for n in sizes
+        for seed in suite.seeds
+    )
+    return sorted(found, key=lambda each: each[1])
