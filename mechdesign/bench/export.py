@@ -11,8 +11,8 @@ from mechdesign.bench.families import FAMILIES, RowPairs
 from mechdesign.bench.fractions import reduced
 from mechdesign.bench.suites import find_suite, problems
 from mechdesign.errors import ExportError
+from mechdesign.formats.mps import mps
 from mechdesign.programs.mps import to_mps
-from mechdesign.synthesis.mps import mps
 
 __all__ = ["export_mps"]
 

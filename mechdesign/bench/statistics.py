@@ -118,8 +118,8 @@ def performance_profile(rows: Results) -> dict[str, Floats]:
     """Return, for each contestant, in order, the ratios of its times to the best on each problem that it solved.
 
     The part of problems with a ratio of at most τ is its profile ρ(τ) (Dolan and Moré 2002, equation 2.1): the number
-    of these ratios up to τ over the number of problems. Problems that nobody solved are left out, and so are families that
-    a contestant does not take: its part is of the problems that it was given.
+    of these ratios up to τ over the number of problems. Problems that nobody solved are left out; the part of a
+    contestant is of the problems that it was given.
     """
     best: dict[tuple[str, int, int], float] = {}
     for row in rows:
