@@ -46,7 +46,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.set_xlabel("time, as a multiple of the fastest on the same problem")
     axes.set_ylabel("problems solved, in percent")
-    figure.legend(loc="outside right upper", fontsize=8)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, handlelength=3)
     headline(figure, _best(profile))
     return figure
 
@@ -63,7 +63,7 @@ def runs_picture(rows: Results) -> Figure:
     for axes, family in zip(panels.flat, families, strict=False):
         sizes = sorted({row["n"] for row in rows if row["family"] == family})
         for row in (row for row in rows if row["family"] == family):
-            _dot(axes, row, names.index(contestant(row)), 3.0 + 1.6 * sizes.index(row["n"]))
+            _dot(axes, row, names.index(contestant(row)), 4.0 + 2.0 * sizes.index(row["n"]))
         axes.set_title(f"{family}, n = {', '.join(map(str, sizes))}", loc="left")
         axes.set_xscale("log")
         axes.grid(axis="y")
@@ -73,10 +73,10 @@ def runs_picture(rows: Results) -> Figure:
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
     for axes in panels[-1]:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    figure.supxlabel("seconds to build, solve and certify; larger marks are larger problems", size=9)
+        axes.set_xlabel("seconds")
     said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
     bad = sum(_said_and_is_not_private(row) for row in rows)
-    figure.legend(handles=_key(), loc="outside lower left", ncols=4, fontsize=8)
+    figure.legend(handles=_key(), loc="outside lower center", ncols=4, fontsize=8)
     headline(figure, f"{bad} of {said} matrices that solvers call optimal are not private as returned")
     return figure
 
@@ -117,8 +117,7 @@ def growth_picture(rows: Results) -> Figure:
         axes.set_title(family, loc="left")
         axes.set_xlabel("secrets")
     panels[0].set_ylabel("seconds to a proved optimum")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize=8)
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8, handlelength=3)
     headline(figure, "Time to a proved optimum, by the number of secrets; a line ends where a limit was met")
     return figure
 

@@ -101,7 +101,12 @@ def _pictures(rows: Results) -> str:
             "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. "
             "Thick lines are this package's own.",
         ),
-        figure(runs_picture(rows), "runs", "Time of every run", "Every run. Times are to a certified channel."),
+        figure(
+            runs_picture(rows),
+            "runs",
+            "Time of every run",
+            "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
+        ),
     ]
     if growing(rows):
         parts.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,8 @@ def bench(
         )
     if as_json:
         # JSON has no infinity.
-        rows = [
-            {name: str(value) if value == float("inf") else value for name, value in row.items()} for row in found.rows
-        ]
-        click.echo(json.dumps(rows, indent=1))
+        plain = [{name: "inf" if value == math.inf else value for name, value in row.items()} for row in found.rows]
+        click.echo(json.dumps(plain, indent=1))
         return
     _show(found, scores(found.rows, limit))
 
