@@ -208,6 +208,17 @@ def test_a_claim_excludes_others_and_ends_with_its_holder(tmp_path):
         assert not mine
 
 
+def test_whoever_takes_over_a_row_clears_what_was_half_written(tmp_path):
+    store = Store(tmp_path, request())
+    half = tmp_path / "rows" / f".{identity({'number': 1})}.json.0123.partial"
+    half.write_text('{"iden')
+    with store.claim(identity({"number": 2})):
+        assert half.exists()
+    with store.claim(identity({"number": 1})) as mine:
+        assert mine
+        assert not half.exists()
+
+
 def work(directory: Path, count: int, log: Path) -> None:
     """Run what is missing, and note each run."""
     store = Store(directory, request(count), resume=True)
