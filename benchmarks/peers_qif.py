@@ -1,11 +1,11 @@
-"""The same grids by libqif (`qif` on PyPI), in an environment of its own: times, costs, and whether its channel is private.
+"""The same grids by libqif (`qif` on PyPI) in an environment of its own: times, costs, and whether they are private.
 
     python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
-A virtual environment is made in a temporary folder and `qif` installed there with pip; with --python, the environment of
-that interpreter is used as it is. libqif takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``)
-and formulates and solves it by a solver of its own (GLOP unless built otherwise); we take the matrix of floats that it
-returns, judge it exactly as `mechdesign bench` judges solvers, and design the same mechanism beside it.
+A virtual environment is made in a temporary folder and `qif` installed there with pip; with --python, that of this
+interpreter is used as it is. libqif takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``),
+and formulates and solves it by the solver that it was built with; we take the matrix of floats that it returns, judge
+it as `mechdesign bench` judges solvers, and design the same mechanism beside it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from mechdesign.bench.families import FAMILIES
 from mechdesign.bench.verdicts import Verdict, returned
 
 COLUMNS = (
-    "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost", "lower_bound",
+    "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",
+    "lower_bound",
 )  # fmt: skip
 
 # What runs in the other environment: it reads prior, costs and ε·d as JSON and writes times and the matrix.

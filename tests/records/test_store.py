@@ -252,12 +252,12 @@ def test_random_kills_lose_nothing_and_leave_nothing_half(tmp_path):
     Store(folder, request(count))
     moments = random.Random(7)
     kills = 0
-    for _ in range(200):
+    for attempt in range(200):
         worker = os.fork()
         if not worker:
             work(folder, count, log)
             os._exit(0)
-        time.sleep(moments.random() / 20)
+        time.sleep(moments.random() * (0.01 + attempt / 200))
         os.kill(worker, signal.SIGKILL)
         _, status = os.waitpid(worker, 0)
         kills += os.WIFSIGNALED(status)
