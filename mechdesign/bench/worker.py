@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from mechdesign.bench import channels, fractions
@@ -76,14 +77,23 @@ def _phases(instance: Instance, contestant: Contestant, threads: int) -> Iterato
 
 
 def _peak() -> float | None:
-    """Return the most memory that this process and its own had at once, in megabytes, where the system tells."""
+    """Return the most memory that this process, or one that it started, had at once, in megabytes, where known."""
     try:
         import resource
     except ImportError:
         return None
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return round(max(resource.getrusage(each).ru_maxrss for each in who) / unit, 1)
+    own = _high_water_mark() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / unit, 1)
+
+
+def _high_water_mark() -> int | None:
+    """Return what Linux calls VmHWM, in kilobytes: getrusage counts what the process was forked from, too."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return None
 
 
 def _say(out: IO[str], found: dict[str, Any]) -> None:
