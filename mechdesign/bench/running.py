@@ -17,6 +17,7 @@ from mechdesign.bench.suites import find_suite, problems
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.errors import InputError
 from mechdesign.records import Request, Row, State, Store
+from mechdesign.records.environment import processor
 from mechdesign.validation import as_number
 
 __all__ = ["COLUMNS", "Results", "request_of", "run"]
@@ -187,10 +188,15 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
     values |= {name: found[name] for name in COLUMNS if name in found and name not in values}
     known = {"message", "version", "blas", "primal_residual", "nonzeros"}
     details = {name: value for name, value in found.items() if name in known}
-    details |= {"ended": outcome.ended, "threads": description["threads"]}
+    details |= {"ended": outcome.ended, "threads": description["threads"], "machine": processor(), "load": _load()}
     if outcome.message:
         details["message"] = outcome.message
     return Row(key, state, values, details)
+
+
+def _load() -> float | None:
+    """Return the load of the last minute: where it is above the number of cores, times are too long."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _ended(outcome: Outcome, time_limit: float) -> dict[str, Any]:
