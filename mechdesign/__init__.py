@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mechdesign.version import __version__
 
 if TYPE_CHECKING:
+    from . import bench as bench
     from . import blowfish as blowfish
     from . import errors as errors
     from . import graphs as graphs
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "attack": ".attacks.attack",
+    "bench": ".bench",
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",

@@ -17,6 +17,7 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "RecordsError",
     "SolverError",
     "SolverInterruptedError",
     "SpecificationError",
@@ -107,6 +108,10 @@ class LedgerError(MechdesignError):
 
 class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
+
+
+class RecordsError(MechdesignError):
+    """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
 
 
 class MissingDependencyError(MechdesignError, ImportError):

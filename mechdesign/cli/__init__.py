@@ -42,6 +42,7 @@ _COMMANDS: Mapping[str, str] = {
     "release": "Release a trace, step by step, under a policy graph.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
+    "bench": "Run solvers on families of problems, and judge what they return.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
 }
