@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from mechdesign.version import __version__
 
 if TYPE_CHECKING:
+    from . import bench as bench
     from . import blowfish as blowfish
     from . import errors as errors
     from . import graphs as graphs
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "attack": ".attacks.attack",
+    "bench": ".bench",
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",

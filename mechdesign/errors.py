@@ -112,7 +112,7 @@ class ExportError(MechdesignError, OSError):
 
 
 class RecordsError(MechdesignError):
-    """A folder of results cannot be used: it is damaged, of another version, or holds the results of another request."""
+    """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
 
 
 class ClusterError(MechdesignError):

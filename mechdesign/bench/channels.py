@@ -17,11 +17,11 @@ from mechdesign.solvers import BackEnd, Status, block_back_end, find, measure
 from mechdesign.synthesis.block_program import BlockReduction
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.plan import bounded_pairs
 from mechdesign.synthesis.recovery import recovered
 from mechdesign.synthesis.reduction import Candidate
 from mechdesign.synthesis.row_program import RowReduction, all_triples
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import bounded_pairs
 
 __all__ = ["design_phases", "phases"]
 

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mechdesign.bench import ortools
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solvers import Options, find
 
 __all__ = ["CONTESTANTS", "TOLERANCE", "Contestant", "chosen", "names"]
+
+_ORTOOLS = ("ortools.linear_solver.pywraplp", "ortools.pdlp.python.pdlp")
 
 TOLERANCE = 1e-7
 """The feasibility and gap asked of every solver that can be asked: what HiGHS and SciPy do by themselves."""
@@ -30,8 +33,8 @@ class Contestant:
         extra: Options under the solver's own names.
         vertex: Whether an interior-point method is to end in a vertex.
         limits: Whether the back end takes tolerances and threads.
-        method: The CVXPY name, for solvers that are reached so.
         package: What must be importable for it.
+        first: Modules to load before any other solver: two copies of HiGHS may take each other's symbols.
         ours: Whether it is this package's own.
     """
 
@@ -43,6 +46,7 @@ class Contestant:
     vertex: bool = True
     limits: bool = True
     package: str = ""
+    first: tuple[str, ...] = ()
     ours: bool = False
 
     @property
@@ -82,8 +86,10 @@ class Contestant:
         }
 
 
-def _cvxpy(solver: str, method: str, package: str = "", limits: bool = False) -> Contestant:
-    return Contestant(solver, "by CVXPY", f"cvxpy-{method}", limits=limits, package=package or solver)
+def _cvxpy(
+    solver: str, method: str, package: str = "", limits: bool = False, first: tuple[str, ...] = ()
+) -> Contestant:
+    return Contestant(solver, "by CVXPY", f"cvxpy-{method}", limits=limits, package=package or solver, first=first)
 
 
 CONTESTANTS: tuple[Contestant, ...] = (
@@ -99,8 +105,8 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant("scipy", "highs-ipm", "scipy-ipm"),
     _cvxpy("clarabel", "clarabel", limits=True),
     _cvxpy("scs", "scs", limits=True),
-    _cvxpy("glop", "glop", "ortools"),
-    _cvxpy("pdlp", "pdlp", "ortools"),
+    _cvxpy("glop", "glop", "ortools", first=_ORTOOLS),
+    Contestant("pdlp", "OR-Tools", ortools.NAME, package="ortools", first=_ORTOOLS),
     _cvxpy("scip", "scip", "pyscipopt"),
     _cvxpy("glpk", "glpk", "cvxopt"),
     _cvxpy("clp", "cbc", "cylp"),

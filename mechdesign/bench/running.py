@@ -13,10 +13,11 @@ from mechdesign import __version__
 from mechdesign.bench.contestants import Contestant, chosen
 from mechdesign.bench.families import FAMILIES
 from mechdesign.bench.process import Outcome, run_apart
-from mechdesign.bench.suites import Suite, find_suite
+from mechdesign.bench.suites import find_suite, problems
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.errors import InputError
 from mechdesign.records import Request, Row, State, Store
+from mechdesign.records.environment import processor
 from mechdesign.validation import as_number
 
 __all__ = ["COLUMNS", "Results", "request_of", "run"]
@@ -122,7 +123,7 @@ def run(
     finally:
         store.tabulate()
     rows = tuple(row.values for row in store.rows())
-    write_report(store.directory, suite, rows, total)
+    write_report(store.directory, request.about, rows, total)
     return Results(store.directory, rows, len(store.missing()))
 
 
@@ -146,25 +147,11 @@ def request_of(
     about = {"suite": suite, "contestants": [each.name for each in contestants], **limits, "threads": threads}
     descriptions = [
         _description(family, n, seed, contestant, limits, threads)
-        for family, n, seed in _problems(found)
+        for family, n, seed in problems(found)
         for contestant in contestants
         if not (family == "row-pairs" and contestant.route != "rows")
     ]
     return Request("bench", VERSION, about, descriptions, COLUMNS)
-
-
-def _problems(suite: Suite) -> list[tuple[str, int, int]]:
-    """Return (family, n, seed), by size; families without their data are left out."""
-    return sorted(
-        (
-            (family, n, seed)
-            for family, sizes in suite.sizes.items()
-            if FAMILIES[family].available
-            for n in sizes
-            for seed in suite.seeds
-        ),
-        key=lambda each: each[1],
-    )
 
 
 def _description(
@@ -201,10 +188,15 @@ def _row(key: str, description: Mapping[str, Any]) -> Row:
     values |= {name: found[name] for name in COLUMNS if name in found and name not in values}
     known = {"message", "version", "blas", "primal_residual", "nonzeros"}
     details = {name: value for name, value in found.items() if name in known}
-    details |= {"ended": outcome.ended, "threads": description["threads"]}
+    details |= {"ended": outcome.ended, "threads": description["threads"], "machine": processor(), "load": _load()}
     if outcome.message:
         details["message"] = outcome.message
     return Row(key, state, values, details)
+
+
+def _load() -> float | None:
+    """Return the load of the last minute: where it is above the number of cores, times are too long."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _ended(outcome: Outcome, time_limit: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import ExponentBound, Floor
 from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_upper
 from mechdesign.model.problem import Problem
@@ -103,7 +103,7 @@ def returned(problem: Problem, matrix: Floats) -> Returned:
     return Returned(cost, max(tight for tight, _ in found) if found else None, fault)
 
 
-def tight_epsilon(matrix: Floats, bound: PairBound) -> float:
+def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     """Return the least ε for which a matrix of floats, rows divided by their sums, keeps a bound; rounded up.
 
     Negative entries count as zeros, which a positive entry may not stand beside. Floats find where the largest ratio
@@ -141,7 +141,7 @@ def tight_epsilon(matrix: Floats, bound: PairBound) -> float:
     return float_up(max(found))
 
 
-def _rates(logarithms: Floats, bound: PairBound, pairs: NDArray[np.int64]) -> Floats:
+def _rates(logarithms: Floats, bound: ExponentBound, pairs: NDArray[np.int64]) -> Floats:
     """Return (ln p(o|s) − ln p(o|t)) / w, shape (pairs, m): −∞ where p(o|s) is 0."""
     first, second = logarithms[bound.sources[pairs]], logarithms[bound.targets[pairs]]
     with np.errstate(invalid="ignore"):
@@ -149,14 +149,14 @@ def _rates(logarithms: Floats, bound: PairBound, pairs: NDArray[np.int64]) -> Fl
     return rates
 
 
-def _differ(positive: Floats, bound: PairBound, pairs: NDArray[np.bool_]) -> bool:
+def _differ(positive: Floats, bound: ExponentBound, pairs: NDArray[np.bool_]) -> bool:
     """Tell whether rows differ that are at distance 0, by more than what rounding makes of them."""
     rows = positive / positive.sum(axis=1, keepdims=True)
     return bool((np.abs(rows[bound.sources[pairs]] - rows[bound.targets[pairs]]) > SLACK).any())
 
 
-def _bounds(problem: Problem) -> list[PairBound]:
-    return [claim for claim in problem.claims if isinstance(claim, PairBound)]
+def _bounds(problem: Problem) -> list[ExponentBound]:
+    return [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
 
 
 def _met(rows: Floats, problem: Problem) -> Iterator[bool]:

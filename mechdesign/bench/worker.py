@@ -7,12 +7,14 @@ What solvers print goes elsewhere. It ends when whoever started it is gone.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from mechdesign.bench import channels, fractions
@@ -52,13 +54,18 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what is found of a task: first `ready`, once all that is needed is loaded; then phase by phase."""
     contestant = next(each for each in CONTESTANTS if each.name == task["contestant"])
     family, threads = FAMILIES[task["family"]], task["threads"]
+    for module in contestant.first:
+        importlib.import_module(module)
     small = family.make(_WARM_UP, 0) if not family.data() else FAMILIES["grid"].make(_WARM_UP, 0)
     # Loading packages and compiling kernels is not what is measured.
     with contextlib.suppress(MechdesignError):
         for _ in _phases(small, contestant, threads):
             pass
     instance = family.make(task["n"], task["seed"])
-    yield {"ready": True, "secrets": instance.matrix.shape[0] if isinstance(instance, RowPairs) else instance.prior.size}
+    yield {
+        "ready": True,
+        "secrets": instance.matrix.shape[0] if isinstance(instance, RowPairs) else instance.prior.size,
+    }
     yield from _phases(instance, contestant, threads)
     yield {"peak_mb": _peak(), "blas": blas(), "done": True}
 
@@ -70,14 +77,23 @@ def _phases(instance: Instance, contestant: Contestant, threads: int) -> Iterato
 
 
 def _peak() -> float | None:
-    """Return the most memory that this process and its own had at once, in megabytes, where the system tells."""
+    """Return the most memory that this process, or one that it started, had at once, in megabytes, where known."""
     try:
         import resource
     except ImportError:
         return None
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return round(max(resource.getrusage(each).ru_maxrss for each in who) / unit, 1)
+    own = _high_water_mark() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / unit, 1)
+
+
+def _high_water_mark() -> int | None:
+    """Return what Linux calls VmHWM, in kilobytes: getrusage counts what the process was forked from, too."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return None
 
 
 def _say(out: IO[str], found: dict[str, Any]) -> None:

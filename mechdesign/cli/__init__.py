@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from mechdesign import __version__
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.errors import (
@@ -29,6 +28,7 @@ from mechdesign.errors import (
     SolverInterruptedError,
     UnboundedError,
 )
+from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 
@@ -44,6 +44,7 @@ _COMMANDS: Mapping[str, str] = {
     "release": "Release a trace, step by step, under a policy graph.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
+    "bench": "Run solvers on families of problems, and judge what they return.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
 }

@@ -134,6 +134,9 @@ class Store:
         except OSError as error:
             raise ExportError(f"{path} cannot be locked: {error.strerror or error}") from error
         try:
+            for left in (self.directory / _ROWS).glob(f".{key}.*"):
+                # What whoever held the row was writing when it was killed.
+                left.unlink(missing_ok=True)
             # It may have been finished between the look and the lock.
             yield not self._finished(key)
         finally:

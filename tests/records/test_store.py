@@ -208,6 +208,17 @@ def test_a_claim_excludes_others_and_ends_with_its_holder(tmp_path):
         assert not mine
 
 
+def test_whoever_takes_over_a_row_clears_what_was_half_written(tmp_path):
+    store = Store(tmp_path, request())
+    half = tmp_path / "rows" / f".{identity({'number': 1})}.json.0123.partial"
+    half.write_text('{"iden')
+    with store.claim(identity({"number": 2})):
+        assert half.exists()
+    with store.claim(identity({"number": 1})) as mine:
+        assert mine
+        assert not half.exists()
+
+
 def work(directory: Path, count: int, log: Path) -> None:
     """Run what is missing, and note each run."""
     store = Store(directory, request(count), resume=True)
@@ -241,12 +252,12 @@ def test_random_kills_lose_nothing_and_leave_nothing_half(tmp_path):
     Store(folder, request(count))
     moments = random.Random(7)
     kills = 0
-    for _ in range(200):
+    for attempt in range(200):
         worker = os.fork()
         if not worker:
             work(folder, count, log)
             os._exit(0)
-        time.sleep(moments.random() / 20)
+        time.sleep(moments.random() * (0.01 + attempt / 200))
         os.kill(worker, signal.SIGKILL)
         _, status = os.waitpid(worker, 0)
         kills += os.WIFSIGNALED(status)

@@ -16,9 +16,9 @@ _SHARE = "0.8"
 
 
 def make(n: int, seed: int) -> Problem:
-    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, and eight tenths of the largest Hamming error.
+    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, a floor on the Hamming error.
 
-    With cost and error alike the least cost would be the floor itself.
+    The floor is eight tenths of the largest error. With cost and error alike the least cost would be the floor itself.
     """
     domain = square(n)
     prior, error = prior_on(domain, seed), distances.hamming(domain)

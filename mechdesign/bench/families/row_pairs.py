@@ -21,6 +21,4 @@ def make(n: int, seed: int) -> RowPairs:
     return RowPairs(matrix, np.stack([first, second], axis=1), _ALPHA)
 
 
-FAMILY = Family(
-    "row-pairs", "linear-fractional programs of temporal leakage", {"alpha": _ALPHA, "pairs": _PAIRS}, make
-)
+FAMILY = Family("row-pairs", "linear-fractional programs of temporal leakage", {"alpha": _ALPHA, "pairs": _PAIRS}, make)
