@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import policy as policy
     from . import release as release
     from . import spec as spec
+    from . import sweep as sweep
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
@@ -53,6 +54,7 @@ _MODULES = {
     "policy": ".policy",
     "release": ".release",
     "spec": ".spec",
+    "sweep": ".sweep",
     "traces": ".data.traces",
 }
 _VALUES = {

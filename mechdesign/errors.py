@@ -9,6 +9,7 @@ __all__ = [
     "BudgetExceededError",
     "BudgetWarning",
     "CertificateError",
+    "ClusterError",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -112,6 +113,10 @@ class ExportError(MechdesignError, OSError):
 
 class RecordsError(MechdesignError):
     """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
+
+
+class ClusterError(MechdesignError):
+    """A cluster of machines was lost during a computation; what was finished is kept."""
 
 
 class MissingDependencyError(MechdesignError, ImportError):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .linear_release import release_sum as release_sum
     from .linear_strategy import Strategy as Strategy
     from .linear_strategy import strategy as strategy
+    from .loading import load as load
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
     from .policy import Policy as Policy
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from .ranges import range_query as range_query
     from .release import Description as Description
     from .release import Release as Release
-    from .release import load as load
     from .workload import Workload as Workload
     from .workload import marginals as marginals
 
@@ -69,7 +69,7 @@ _VALUES = {
     "constraint_sensitivity": ".constrained_histogram",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
-    "load": ".release",
+    "load": ".loading",
     "marginal_constraints": ".constraints",
     "ordered": ".cumulative",
     "ordered_error": ".range_planning",

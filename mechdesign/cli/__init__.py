@@ -21,6 +21,7 @@ from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.errors import (
     CertificateError,
+    ClusterError,
     MechdesignError,
     MetricWarning,
     SolverError,
@@ -34,6 +35,7 @@ __all__ = ["exit_code", "main"]
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
+    "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
     "attack": "Attack a channel in five ways.",
     "sample": "Draw observables, exactly as certified.",
@@ -54,7 +56,7 @@ def exit_code(error: MechdesignError) -> int:
         return 1
     if isinstance(error, SolverInterruptedError):
         return STOPPED
-    return 3 if isinstance(error, SolverError | UnboundedError) else 2
+    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
 
 
 class _Commands(click.Group):

@@ -14,7 +14,7 @@ from mechdesign.data.tables import Table
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
 
-__all__ = ["schema"]
+__all__ = ["held", "schema"]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
@@ -48,15 +48,16 @@ def _tables(table: type[Table]) -> Iterator[type[Table]]:
     """Yield a table and all that may stand in it."""
     yield table
     for hint in get_type_hints(table, include_extras=True).values():
-        for inner in _held(hint):
+        for inner in held(hint):
             yield from _tables(inner)
 
 
-def _held(hint: object) -> Iterator[type[Table]]:
+def held(hint: object) -> Iterator[type[Table]]:
+    """Yield the tables that may stand at a key whose type is `hint`, or in a list there."""
     for meta in getattr(hint, "__metadata__", ()):
         yield from meta.extra["tables"]
     for each in get_args(hint):
-        yield from _held(each)
+        yield from held(each)
 
 
 def _hook(kind: type) -> dict[str, Any]:
