@@ -1,4 +1,4 @@
-"""The pictures of a release: counts and distribution functions with bands, ranges and queries with intervals, clusters."""
+"""The pictures of a release: counts, distribution functions, ranges and clusters, with their intervals."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ _BARS = 150
 # A line of more points is drawn through so many of them, which is finer than the picture.
 _POINTS = 2000
 _PAIRS = 6
+# Steps of more values could not be seen.
+_STEPS = 400
 
 
 @drawn
@@ -87,11 +89,10 @@ def cdf_picture(release: CumulativeRelease, quantiles: Sequence[NamedQuantile] =
     figure = new_figure(_WIDTH, 3.8)
     axes = figure.subplots()
     share = release.records
-    where = {"step": "post"} if len(along) <= 400 else {}
-    axes.fill_between(
-        along[keep], release.low[keep] / share, release.high[keep] / share, color=ACCENT, alpha=0.22, linewidth=0, **where
-    )
-    drawstyle = "steps-post" if where else "default"
+    stepped = len(along) <= _STEPS
+    low, high = (ends[keep] / share for ends in (release.low, release.high))
+    axes.fill_between(along[keep], low, high, step="post" if stepped else None, color=ACCENT, alpha=0.22, linewidth=0)
+    drawstyle = "steps-post" if stepped else "default"
     axes.plot(along[keep], release.answers[keep] / share, color=ACCENT, linewidth=1.4, drawstyle=drawstyle)
     for each in quantiles:
         at, low, high = (_position(text, along, labels) for text in (each.value, each.low, each.high))
@@ -139,7 +140,9 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
         axes = figure.subplots()
         for number, centroid in enumerate(centroids):
             axes.plot(centroid, color=ACCENT, linewidth=1.2, alpha=0.8, marker="o", markersize=4)
-            axes.annotate(str(number), (len(names) - 1, centroid[-1]), xytext=(6, -3), textcoords="offset points", size=8.5)
+            axes.annotate(
+                str(number), (len(names) - 1, centroid[-1]), xytext=(6, -3), textcoords="offset points", size=8.5
+            )
         axes.set_xticks(range(len(names)), [clip(name, 12) for name in names])
         title = f"{len(centroids)} centroids, attribute by attribute"
     headline(figure, title)

@@ -127,6 +127,7 @@ def plan_cumulative(
     mechanism: str = "auto",
     fanout: int | None = None,
     ranges: Ranges | None = None,
+    compare: bool = True,
 ) -> Plan:
     """Plan a cumulative histogram, or ranges read from one, by the mechanisms of sections 7.1 and 7.2 of the paper.
 
@@ -136,21 +137,28 @@ def plan_cumulative(
         mechanism: "auto" for the one with the least expected error on these queries, or the name of one.
         fanout: of the trees; without it the one of least expected error.
         ranges: the ranges to be read, by numbers of values, both ends included; all cumulative counts unless given.
+        compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
     """
     budget, theta, size = Budget.of(epsilon), cumulative_theta(policy), policy.domain.size
     assert budget.epsilon is not None
+    if mechanism == "ordered-hierarchical" and theta in (1, size):
+        # At the ends it is one of the others.
+        mechanism = "ordered" if theta == 1 else "hierarchical"
     found = []
     for name, detail, tree in _mechanisms(size, theta, budget.epsilon, fanout):
         if mechanism in ("auto", name):
             found.append(Option(name, detail, _root_mean(_variances(tree, size, ranges))))
     if not found:
         raise InputError(
-            "mechanism", "is not known", value=mechanism, bound='"auto", "ordered", "ordered-hierarchical" or "hierarchical"'
+            "mechanism",
+            "is not known",
+            value=mechanism,
+            bound='"auto", "ordered", "ordered-hierarchical" or "hierarchical"',
         )
     best = min(found, key=lambda option: option.error)
     marked = tuple(replace(option, taken=option is best) for option in found)
     others: tuple[Option, ...] = ()
-    if best.error > 0:
+    if best.error > 0 and compare:
         others = _compared(prefixes(size) if ranges is None else list(ranges), policy, budget)
     limit = others[0].limit if others else None
     options = tuple(replace(option, limit=limit) for option in marked) + others
@@ -170,7 +178,9 @@ def plan_kmeans(policy: Policy, epsilon: object, iterations: int, clusters: int)
     rows = []
     for name, power in (("size of a cluster", sizes), ("sum over a cluster", sums)):
         error = math.sqrt(2) * float(power / share) if power else 0.0
-        rows.append(Option(name, f"sensitivity {float(power):.6g}, in each of {iterations} iterations", error, taken=True))
+        rows.append(
+            Option(name, f"sensitivity {float(power):.6g}, in each of {iterations} iterations", error, taken=True)
+        )
     plan = _plan("k-means clustering", clusters * (1 + len(numeric)), policy, budget, tuple(rows))
     return replace(plan, options=tuple(rows)) if any(row.error for row in rows) else plan
 
@@ -220,7 +230,9 @@ def cumulative_theta(policy: Policy) -> int:
     return size if steps >= size - 1 else steps
 
 
-def _mechanisms(size: int, theta: int, epsilon: Fraction, fanout: int | None) -> list[tuple[str, str, RangeTree | None]]:
+def _mechanisms(
+    size: int, theta: int, epsilon: Fraction, fanout: int | None
+) -> list[tuple[str, str, RangeTree | None]]:
     """Return the names, parameters and structures of the mechanisms that differ at this θ."""
     sensitivity_ = min(theta, size - 1)
     if sensitivity_ == 0:

@@ -71,7 +71,7 @@ class Publication:
         return html(self)
 
     def save(self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False) -> None:
-        """Write ``answers.csv``, ``ranges.csv`` or ``quantiles.csv`` where there are any, ``report.html``, and, last, ``release.json``.
+        """Write ``answers.csv``, ``ranges.csv`` or ``quantiles.csv``, ``report.html`` and, last, ``release.json``.
 
         Args:
             directory: a folder; it is made where there is none.

@@ -1,4 +1,4 @@
-"""The report on a release from a table: one page that says in words what was released, how exactly, and at what cost."""
+"""The report on a release from a table: one page that says in words what was released and at what cost."""
 
 from __future__ import annotations
 
@@ -55,20 +55,27 @@ def _header(title: str, release: Release) -> str:
             "<header>",
             f"<h1>{safe(title)}</h1>",
             f'<p class="verdict {"fails" if described.rehearsal else "holds"}">{verdict}</p>',
-            f"<p>{_sentence(described.what)} {count:,} answer{'s' * (count != 1)}. Everything on this page was computed "
-            "from the released answers alone; the data are nowhere in it.</p>",
+            f"<p>{_sentence(described.what)} {count:,} answer{'s' * (count != 1)}. Everything on this page was "
+            "computed from the released answers alone; the data are nowhere in it.</p>",
             "</header>",
         ]
     )
 
 
 def _protection(described: Description) -> str:
-    parts = [f"<p>{safe(described.policy)}.</p>", f"<p>{safe(described.neighbours)}</p>", f"<p>{_meaning(described)}</p>"]
+    parts = [
+        f"<p>{safe(described.policy)}.</p>",
+        f"<p>{safe(described.neighbours)}</p>",
+        f"<p>{_meaning(described)}</p>",
+    ]
     mechanism = described.mechanism if described.mechanism != "none" else "no noise"
     rows = [
         ("Mechanism", safe(mechanism)),
         ("Spent", "nothing" if _free(described) else safe(described.spent)),
-        ("Answers are multiples of", safe(decimal(described.step)) if described.step > 1e-6 else f"{float(described.step):.3g}"),
+        (
+            "Answers are multiples of",
+            safe(decimal(described.step)) if described.step > 1e-6 else f"{float(described.step):.3g}",
+        ),
     ]
     return section("What is protected", *parts, table((), rows))
 
@@ -80,14 +87,14 @@ def _meaning(described: Description) -> str:
         factor = short(math.exp(float(described.epsilon)), 4)
         return (
             f"Whatever is released is at most e<sup>ε</sup> = {factor} times as likely under one database as under any "
-            "neighbour of it, whatever else the reader knows of the other records. Releases add up: two of them protect "
-            "with the sum of their ε."
+            "neighbour of it, whatever else the reader knows of the other records. Releases add up: two of them "
+            "protect with the sum of their ε."
         )
     assert described.rho is not None
     return (
-        f"This is zero-concentrated differential privacy, along the policy: the Rényi divergence of order α between the "
-        f"answers on two neighbouring databases is at most α·{short(float(described.rho), 4)}, for every α above 1. Releases "
-        "add up: two of them protect with the sum of their ρ."
+        "This is zero-concentrated differential privacy, along the policy: the Rényi divergence of order α between the "
+        f"answers on two neighbouring databases is at most α·{short(float(described.rho), 4)}, for every α above 1. "
+        "Releases add up: two of them protect with the sum of their ρ."
     )
 
 
@@ -100,8 +107,8 @@ def _answers(publication: Publication) -> Iterator[str]:
                 pictures.cdf_picture(release, publication.quantiles),
                 "cdf",
                 "Released distribution function",
-                "The line is the released share of records at or below each value, the band the interval of each value on "
-                "its own." + (" Dots are quantiles, with their intervals." if publication.quantiles else ""),
+                "The line is the released share of records at or below each value, the band the interval of each "
+                "value on its own." + (" Dots are quantiles, with their intervals." if publication.quantiles else ""),
             ),
         )
         if publication.quantiles:
@@ -181,8 +188,8 @@ def _exactness(release: Release) -> str:
     return section(
         "How exact the answers are",
         f"<p>The standard error of an answer is {spread}. It follows from the noise alone and does not depend on the "
-        f"data. Each interval, taken on its own, contains the true answer with a probability of at least {sure}; of many "
-        "intervals some will miss.</p>",
+        f"data. Each interval, taken on its own, contains the true answer with a probability of at least {sure}; of "
+        "many intervals some will miss.</p>",
     )
 
 

@@ -19,7 +19,7 @@ from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.tables import Raw, Table, at, convert, holds, one_of
 
-__all__ = ["AttributeTable", "RecordsTable", "Records", "build_records"]
+__all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 
 Integers = NDArray[np.int64]
 
@@ -161,13 +161,18 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
     for name in ("high", "step"):
         if getattr(table, name) is None:
             raise SpecificationError(f"{path}.{name}", "is missing", remedy=f"add {name} = …")
-    assert table.low is not None and table.high is not None and table.step is not None
+    assert table.low is not None
+    assert table.high is not None
+    assert table.step is not None
     if table.step <= 0:
         raise SpecificationError(f"{path}.step", "is not positive", value=exact_text(table.step), bound="> 0")
     count, rest = divmod(table.high - table.low, table.step)
     if rest or count < 0:
         raise SpecificationError(
-            f"{path}.high", "is not low plus a number of steps", value=exact_text(table.high), remedy="adjust high or step"
+            f"{path}.high",
+            "is not low plus a number of steps",
+            value=exact_text(table.high),
+            remedy="adjust high or step",
         )
     _check_size(count + 1, path)
     if table.low.denominator == table.step.denominator == 1:
@@ -190,12 +195,13 @@ def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[st
     if isinstance(values, range):
         whole = {text: _integer(text) for text in texts}
         return {
-            text: None if value is None or value not in values else values.index(value)
-            for text, value in whole.items()
+            text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
         }
     names = {value: code for code, value in enumerate(values) if isinstance(value, str)}
     numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
-    return {text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts}
+    return {
+        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts
+    }
 
 
 def _rounded(column: Any, attribute: Attribute, path: str) -> list[Any]:
@@ -203,11 +209,15 @@ def _rounded(column: Any, attribute: Attribute, path: str) -> list[Any]:
     try:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(path, "holds values that are no numbers", bound="numbers, as round = true needs them") from error
+        raise InputError(
+            path, "holds values that are no numbers", bound="numbers, as round = true needs them"
+        ) from error
     codes = _nearest(numbers, attribute)
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        raise InputError(f"{path}, row {row}", "is outside the domain", value=numbers[row].item(), bound=_accepted(attribute))
+        raise InputError(
+            f"{path}, row {row}", "is outside the domain", value=numbers[row].item(), bound=_accepted(attribute)
+        )
     return [attribute.values[code] for code in codes.tolist()]
 
 
@@ -259,7 +269,9 @@ def value_numbers(attribute: Attribute, wanted: object, path: str) -> list[int]:
     """Return the numbers of the values of an attribute that a key names: one value, a list, or { low, high }."""
     if isinstance(wanted, Mapping):
         if set(wanted) != {"low", "high"}:
-            raise SpecificationError(path, "names no values", value=sorted(wanted), bound="a value, a list, or low and high")
+            raise SpecificationError(
+                path, "names no values", value=sorted(wanted), bound="a value, a list, or low and high"
+            )
         first, last = (_place(attribute, wanted[name], f"{path}.{name}") for name in ("low", "high"))
         if first > last:
             raise SpecificationError(path, "ends before it begins", bound="low <= high")

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -75,8 +76,8 @@ class PolicyTable(Table, frozen=True):
 
     Attributes:
         kind: "full": all values from each other; "attribute": those that differ in one attribute; "partition": those of
-            the same block; "threshold": those at a distance of at most theta; "line": each from the next; "graph": those
-            that an edge joins.
+            the same block; "threshold": those at a distance of at most theta; "line": each from the next; "graph":
+            those that an edge joins.
         theta: the threshold θ on the sum of differences, in the unit of the attributes, exact.
         attributes: the attributes that may change under a threshold; all unless given.
         blocks: the blocks of a partition.
@@ -92,7 +93,7 @@ class PolicyTable(Table, frozen=True):
     blocks: Annotated[Raw, holds(BlocksTable)] | None = None
     edges: list[tuple[Any, Any]] | None = None
     edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
-    constraints: list[Annotated[Raw, holds(ConstraintTable)]] = []
+    constraints: list[Annotated[Raw, holds(ConstraintTable)]] = msgspec.field(default_factory=list)
     unbounded: bool = False
 
 
@@ -119,7 +120,10 @@ def blocks(raw: Raw, path: str, domain: Domain) -> Sequence[int | str]:
     if table.labels is not None:
         if len(table.labels) != domain.size:
             raise SpecificationError(
-                f"{path}.labels", "has another length", value=len(table.labels), bound=f"one for each of {domain.size} values"
+                f"{path}.labels",
+                "has another length",
+                value=len(table.labels),
+                bound=f"one for each of {domain.size} values",
             )
         return table.labels
     if table.width is not None:
@@ -159,7 +163,9 @@ def _built(table: PolicyTable, path: str, domain: Domain, folder: Path, common: 
 
 def _edges(table: PolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
     if (table.edges is None) == (table.edges_csv is None):
-        raise SpecificationError(path, "has no edges" if table.edges is None else "has edges twice", bound="edges or edges_csv")
+        raise SpecificationError(
+            path, "has no edges" if table.edges is None else "has edges twice", bound="edges or edges_csv"
+        )
     if table.edges is not None:
         return [
             (_node(first, f"{path}.edges[{index}][0]", domain), _node(second, f"{path}.edges[{index}][1]", domain))
@@ -176,7 +182,9 @@ def _edges(table: PolicyTable, path: str, domain: Domain, folder: Path) -> list[
 def _node(value: object, path: str, domain: Domain) -> int:
     entries = value if isinstance(value, list) else [value]
     if len(entries) != len(domain.attributes):
-        raise SpecificationError(path, "is no value", value=value, bound=f"an entry for each of {', '.join(domain.names)}")
+        raise SpecificationError(
+            path, "is no value", value=value, bound=f"an entry for each of {', '.join(domain.names)}"
+        )
     node = 0
     for attribute, entry in zip(domain.attributes, entries, strict=True):
         node = node * attribute.size + value_numbers(attribute, [entry], path)[0]

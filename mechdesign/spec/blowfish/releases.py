@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -146,8 +147,8 @@ class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
         epsilon: ε in nats for all iterations together, exact.
         k: how many clusters.
         iterations: how many iterations.
-        initial: where the centroids begin, an entry for each numeric attribute, chosen without looking at the data; they
-            are drawn at random unless given.
+        initial: where the centroids begin, an entry for each numeric attribute, chosen without looking at the data;
+            they are drawn at random unless given.
         confidence: the probability with which the interval of any one answer contains the truth, exact.
     """
 
@@ -184,7 +185,7 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
     tolerance: float = 5e-5
 
 
-TABLES = MappingProxyType(
+TABLES: Mapping[str, type[ReleaseTable]] = MappingProxyType(
     {
         "histogram": HistogramTable,
         "cdf": CdfTable,
@@ -202,7 +203,7 @@ def read_release(raw: Raw, path: str) -> Any:
     if "kind" not in raw:
         raise SpecificationError(f"{path}.kind", "is missing", bound=f"one of {', '.join(TABLES)}")
     kind = choice(str(raw["kind"]), TABLES, f"{path}.kind")
-    table = convert(raw, TABLES[kind], path)
+    table: Any = convert(raw, TABLES[kind], path)
     if isinstance(table, _EitherTable):
         one_of(table, path)
     for name in ("epsilon", "rho"):
@@ -216,7 +217,9 @@ def read_release(raw: Raw, path: str) -> Any:
         for index, share in enumerate(table.probabilities):
             if not 0 < share <= 1:
                 place = f"{path}.probabilities[{index}]"
-                raise SpecificationError(place, "is out of range", value=exact_text(share), bound="above 0 and at most 1")
+                raise SpecificationError(
+                    place, "is out of range", value=exact_text(share), bound="above 0 and at most 1"
+                )
     for name in ("ranges", "probabilities"):
         if getattr(table, name, None) == []:
             raise SpecificationError(f"{path}.{name}", "is empty", bound="at least one")
@@ -235,12 +238,16 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
         place = f"{path}[{index}]"
         first, last = (value_numbers(attribute, [end], place)[0] for end in (low, high))
         if first > last:
-            raise SpecificationError(place, "ends before it begins", value=[str(low), str(high)], remedy="exchange the two")
+            raise SpecificationError(
+                place, "ends before it begins", value=[str(low), str(high)], remedy="exchange the two"
+            )
         found.append((first, last))
     return found
 
 
-def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | list[tuple[int, int]] | Workload | Any:
+def queries(
+    table: WorkloadTable, path: str, domain: Domain, folder: Path
+) -> str | list[tuple[int, int]] | Workload | Any:
     """Return the workload of the table at `path`, as `mechdesign.blowfish.strategy` takes it."""
     form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
     if table.ranges is not None:

@@ -16,8 +16,8 @@
     path = "ledger.json"
     epsilon = 1
 
-``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as "1/3"
-are accepted. File names are relative to the folder of the specification.
+``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as
+"1/3" are accepted. File names are relative to the folder of the specification.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ class ReleaseSpecification:
             table: a CSV file with a header and a record a line, or anything that `mechdesign.blowfish.Domain.indices`
                 takes.
             ledger: a ledger to be charged instead of that of ``[ledger]``.
-            rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without it
-                the operating system's randomness.
+            rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
+                it the operating system's randomness.
             delimiter: the character between columns of a file.
 
         Raises:
@@ -183,7 +183,7 @@ class ReleaseSpecification:
             BudgetExceededError: the budget of the ledger would be passed; nothing was released.
         """
         numbers = self.records.indices(table, delimiter)
-        charged = self.ledger() if ledger is None and rng is None else ledger
+        charged: LedgerLike | None = self.ledger() if ledger is None and rng is None else ledger
         if charged is not None and (given := self.ledger_table) is not None and given.division is not None:
             with named(_KEYS):
                 charged = part_of(charged, self.policy, given.division, given.part or "")
@@ -217,10 +217,12 @@ class ReleaseSpecification:
                     asked = releases.queries(table, "release", self.domain, self.folder)
                     budget = {"epsilon": table.epsilon, "rho": table.rho}
                     return plan_workload(asked, policy, **budget, kind=table.strategy, tolerance=table.tolerance)
-            plan = plan_cumulative(
-                policy, table.epsilon, mechanism=table.mechanism, fanout=table.fanout, ranges=self._ranges
-            )
-            return plan, None
+            return self._plan_cumulative(compare=True), None
+
+    def _plan_cumulative(self, compare: bool) -> Plan:
+        table = self.table
+        how = {"mechanism": table.mechanism, "fanout": table.fanout, "ranges": self._ranges}
+        return plan_cumulative(self.policy, table.epsilon, **how, compare=compare)
 
     @property
     def _partition(self) -> Any:
@@ -250,7 +252,9 @@ class ReleaseSpecification:
             case "sum":
                 found = release_sum(numbers, policy, self._attribute, table.epsilon, rho=table.rho, **common)
             case "kmeans":
-                found = kmeans(numbers, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common)
+                found = kmeans(
+                    numbers, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common
+                )
             case "workload":
                 strategy = self._planned[1]
                 assert strategy is not None
@@ -267,7 +271,7 @@ class ReleaseSpecification:
     def _cumulative(self, numbers: NDArray[np.int64], common: dict[str, Any]) -> CumulativeRelease:
         """Release a cumulative histogram by the mechanism of the plan, in the words of this policy."""
         table, policy = self.table, self.policy
-        theta, mechanism = cumulative_theta(policy), self.plan().taken.name
+        theta, mechanism = cumulative_theta(policy), self._plan_cumulative(compare=False).taken.name
         counts = self.domain.counts(numbers)
         if common["ledger"] is not None:
             common = common | {"ledger": _InWordsOf(policy, common["ledger"])}
