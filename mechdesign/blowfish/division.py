@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.blowfish.parallel import parallel_composition
 from mechdesign.errors import InputError
 
@@ -27,7 +27,7 @@ class LedgerPart:
         part: the name of the group.
     """
 
-    ledger: LedgerLike
+    ledger: Ledger
     division: str
     part: str
 
@@ -36,7 +36,7 @@ class LedgerPart:
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=(self.division, self.part))
 
 
-def part_of(ledger: LedgerLike, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:
+def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:
     """Return a ledger for releases about one group of a division, if releases about its groups compose in parallel.
 
     Whoever names the division vouches that no person is in two of its groups, and that a release charged to a group

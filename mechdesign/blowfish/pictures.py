@@ -95,9 +95,9 @@ def cdf_picture(release: CumulativeRelease, quantiles: Sequence[NamedQuantile] =
     drawstyle = "steps-post" if stepped else "default"
     axes.plot(along[keep], release.answers[keep] / share, color=ACCENT, linewidth=1.4, drawstyle=drawstyle)
     for each in quantiles:
-        at, low, high = (_position(text, along, labels) for text in (each.value, each.low, each.high))
+        at, left, right = (_position(text, along, labels) for text in (each.value, each.low, each.high))
         height = float(each.probability)
-        axes.plot([low, high], [height, height], color=_SECOND, linewidth=1.6, solid_capstyle="butt", zorder=4)
+        axes.plot([left, right], [height, height], color=_SECOND, linewidth=1.6, solid_capstyle="butt", zorder=4)
         axes.plot(at, height, "o", color=_SECOND, markersize=4.5, zorder=5)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(clip(name, 40))

@@ -165,7 +165,7 @@ class ReleaseSpecification:
         return self._planned[0]
 
     def release(
-        self, table: object, *, ledger: LedgerLike | None = None, rng: Rng = None, delimiter: str = ","
+        self, table: object, *, ledger: Ledger | None = None, rng: Rng = None, delimiter: str = ","
     ) -> Publication:
         """Release what the specification says of a table.
 
@@ -183,11 +183,11 @@ class ReleaseSpecification:
             BudgetExceededError: the budget of the ledger would be passed; nothing was released.
         """
         numbers = self.records.indices(table, delimiter)
-        charged: LedgerLike | None = self.ledger() if ledger is None and rng is None else ledger
-        if charged is not None and (given := self.ledger_table) is not None and given.division is not None:
-            with named(_KEYS):
-                charged = part_of(charged, self.policy, given.division, given.part or "")
+        whole = self.ledger() if ledger is None and rng is None else ledger
+        charged: LedgerLike | None = whole
         with named(_KEYS):
+            if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
+                charged = part_of(whole, self.policy, given.division, given.part or "")
             return self._released(numbers, charged, rng)
 
     def ledger(self) -> Ledger | None:
@@ -291,7 +291,7 @@ class _InWordsOf:
     policy: Policy
     ledger: LedgerLike
 
-    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> object:
         return self.ledger.spend(what, self.policy.neighbours, epsilon=epsilon, rho=rho)
 
 
