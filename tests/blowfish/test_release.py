@@ -198,13 +198,13 @@ def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
     md.blowfish.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
     md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
     assert ledger.remaining_epsilon == Fraction(1, 4)
-    for release in (
+    for refused in (
         lambda: md.blowfish.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
         lambda: md.blowfish.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
         lambda: md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
     ):
         with pytest.raises(md.errors.BudgetExceededError):
-            release()
+            refused()
     assert ledger.remaining_epsilon == Fraction(1, 4)
 
 
