@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from .linear_release import release_sum as release_sum
     from .linear_strategy import Strategy as Strategy
     from .linear_strategy import strategy as strategy
+    from .optimal_channels import CountCosts as CountCosts
+    from .optimal_channels import compare_counts as compare_counts
+    from .optimal_channels import comparison_picture as comparison_picture
+    from .optimal_channels import optimal_attribute as optimal_attribute
+    from .optimal_channels import optimal_count as optimal_count
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
     from .planning import Plan as Plan
@@ -60,6 +65,7 @@ _VALUES = {
     "Budget": ".budget",
     "ClusteringRelease": ".kmeans_release",
     "ConstraintSensitivity": ".constrained_histogram",
+    "CountCosts": ".optimal_channels",
     "CumulativeRelease": ".cumulative",
     "Description": ".release",
     "Distribution": ".ranges",
@@ -78,11 +84,15 @@ _VALUES = {
     "Workload": ".workload",
     "budget_split": ".range_planning",
     "cdf": ".ranges",
+    "compare_counts": ".optimal_channels",
+    "comparison_picture": ".optimal_channels",
     "constraint_sensitivity": ".constrained_histogram",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
     "load": ".release",
     "marginal_constraints": ".constraints",
+    "optimal_attribute": ".optimal_channels",
+    "optimal_count": ".optimal_channels",
     "ordered": ".cumulative",
     "ordered_error": ".range_planning",
     "ordered_hierarchical": ".cumulative",

@@ -73,7 +73,7 @@ def _protection(described: Description) -> str:
         ("Mechanism", safe(mechanism)),
         ("Spent", "nothing" if _free(described) else safe(described.spent)),
         (
-            "Answers are multiples of",
+            "Noise in steps of",
             safe(decimal(described.step)) if described.step > 1e-6 else f"{float(described.step):.3g}",
         ),
     ]

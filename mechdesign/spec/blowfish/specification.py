@@ -25,6 +25,7 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -259,9 +260,17 @@ class ReleaseSpecification:
                 strategy = self._planned[1]
                 assert strategy is not None
                 found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
+                found = replace(found, labels=self._with_values(found.labels))
             case _:
                 return self._read_from(self._cumulative(numbers, common))
         return Publication(found, self.title)
+
+    def _with_values(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return labels of ranges with the first and the last value instead of their numbers."""
+        if set(labels) != {"first", "last"} or len(self.domain.attributes) > 1:
+            return labels
+        names = next(iter(value_labels(self.domain).values()))
+        return {end: names[numbers] for end, numbers in labels.items()}
 
     def _read_from(self, found: CumulativeRelease) -> Publication:
         ranges = named_ranges(found, self.domain, self._ranges) if self._ranges else ()
