@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from .linear_strategy import strategy as strategy
     from .optimal_channels import CountCosts as CountCosts
     from .optimal_channels import compare_counts as compare_counts
-    from .optimal_channels import comparison_picture as comparison_picture
     from .optimal_channels import optimal_attribute as optimal_attribute
     from .optimal_channels import optimal_count as optimal_count
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
+    from .pictures import comparison_picture as comparison_picture
     from .planning import Plan as Plan
     from .planning import plan_cumulative as plan_cumulative
     from .planning import plan_histogram as plan_histogram
@@ -85,7 +85,7 @@ _VALUES = {
     "budget_split": ".range_planning",
     "cdf": ".ranges",
     "compare_counts": ".optimal_channels",
-    "comparison_picture": ".optimal_channels",
+    "comparison_picture": ".pictures",
     "constraint_sensitivity": ".constrained_histogram",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",

@@ -12,7 +12,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.policy import Policy
@@ -21,13 +20,12 @@ from mechdesign.errors import InputError
 from mechdesign.mechanisms import Geometric
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
-from mechdesign.report.style import ACCENT, INK, MUTED, drawn, headline, new_figure
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
 from mechdesign.validation import as_floats, as_integer
 
-__all__ = ["CountCosts", "compare_counts", "comparison_picture", "optimal_attribute", "optimal_count", "remapped_cost"]
+__all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +92,7 @@ def optimal_count(
     graph = nx.empty_graph(size)
     graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
     places = np.arange(size, dtype=np.float64)[:, None]
-    return design(_problem(graph, epsilon, _cost(cost, places), prior, "one count"), **solving)
+    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), **solving)
 
 
 def optimal_attribute(
@@ -137,7 +135,7 @@ def optimal_attribute(
         if attribute.numeric
     ]
     places = np.column_stack(numeric) if numeric else None
-    return design(_problem(graph, epsilon, _cost(cost, places), prior, "one attribute"), **solving)
+    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), **solving)
 
 
 def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
@@ -169,7 +167,7 @@ def compare_counts(
         solving: arguments of `mechdesign.design`.
     """
     size = as_integer(records, "records", 1) + 1
-    matrix = _cost(cost, np.arange(size, dtype=np.float64)[:, None])
+    matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
     weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
     found = []
     for epsilon in np.atleast_1d(np.asarray(epsilons)).tolist():
@@ -190,51 +188,24 @@ def compare_counts(
     return tuple(found)
 
 
-@drawn
-def comparison_picture(found: tuple[CountCosts, ...], records: int, measure: str = "absolute error") -> Figure:
-    """Show the expected costs of several ways to answer one count against ε."""
-    figure = new_figure(8.0, 3.9)
-    axes = figure.subplots()
-    along = [each.epsilon for each in found]
-    for name, label, colour, style in (
-        ("constant", "best constant answer", MUTED, ":"),
-        ("laplace", "Laplace, rounded and clipped", "#D55E00", "--"),
-        ("geometric", "geometric, truncated", INK, "--"),
-        ("laplace_remapped", "Laplace, remapped", "#D55E00", "-"),
-        ("geometric_remapped", "geometric, remapped", INK, "-"),
-        ("optimal", "optimal (linear program)", ACCENT, "o"),
-    ):
-        values = [getattr(each, name) for each in found]
-        axes.plot(
-            along, values, style, color=colour, linewidth=1.4, markersize=4.5, markerfacecolor="none", label=label
-        )
-    axes.set_xlabel("ε")
-    axes.set_ylabel(f"expected {measure}")
-    axes.set_ylim(bottom=0)
-    axes.grid(axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
-    headline(figure, f"One count of at most {records} records: remapping the geometric mechanism is optimal")
-    return figure
-
-
 def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
     size = graph.number_of_nodes()
     believed = Prior.uniform(size) if prior is None else prior
     return Problem(believed, cost, [GraphPrivacy(epsilon, graph)], title=title)
 
 
-def _cost(cost: str | ArrayLike, places: Floats | None) -> Floats:
+def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
+    """Return c(value, answer); places have the shape (size, numeric attributes)."""
     if not isinstance(cost, str):
-        given: Floats = as_floats(cost, "cost", "(n, m)")
-        return given
+        return as_floats(cost, "cost", "(n, m)")
     if cost not in _COSTS:
         raise InputError("cost", "is not known", value=cost, bound=f"{', '.join(_COSTS)} or a matrix")
+    if cost == "hamming":
+        return 1 - np.eye(size)
     if places is None:
         raise InputError("cost", "needs a numeric attribute", value=cost, remedy='give a matrix, or use "hamming"')
     apart = np.abs(places[:, None, :] - places[None, :, :])
-    if cost == "hamming":
-        return (apart.sum(axis=2) > 0).astype(np.float64)
-    return np.asarray(apart.sum(axis=2) if cost == "absolute" else (apart**2).sum(axis=2))
+    return np.asarray((apart if cost == "absolute" else apart**2).sum(axis=2), dtype=np.float64)
 
 
 def _expected(channel: Floats, prior: Floats, cost: Floats) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
+from mechdesign.blowfish.optimal_channels import CountCosts
 from mechdesign.blowfish.publication import NamedQuantile, NamedRange
 from mechdesign.blowfish.release import Release
 from mechdesign.report.frame import round_ticks
@@ -21,7 +22,7 @@ from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, drawn, headline, new_figure
 from mechdesign.report.words import clip
 
-__all__ = ["answers_picture", "cdf_picture", "clusters_picture", "ranges_picture"]
+__all__ = ["answers_picture", "cdf_picture", "clusters_picture", "comparison_picture", "ranges_picture"]
 
 Floats = NDArray[np.float64]
 
@@ -146,6 +147,33 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
         axes.set_xticks(range(len(names)), [clip(name, 12) for name in names])
         title = f"{len(centroids)} centroids, attribute by attribute"
     headline(figure, title)
+    return figure
+
+
+@drawn
+def comparison_picture(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
+    """Show the expected costs of several ways to answer one count against ε."""
+    figure = new_figure(8.0, 3.9)
+    axes = figure.subplots()
+    along = [each.epsilon for each in found]
+    for name, label, colour, style in (
+        ("constant", "best constant answer", MUTED, ":"),
+        ("laplace", "Laplace, rounded and clipped", _SECOND, "--"),
+        ("geometric", "geometric, truncated", INK, "--"),
+        ("laplace_remapped", "Laplace, remapped", _SECOND, "-"),
+        ("geometric_remapped", "geometric, remapped", INK, "-"),
+        ("optimal", "optimal (linear program)", ACCENT, "o"),
+    ):
+        values = [getattr(each, name) for each in found]
+        axes.plot(
+            along, values, style, color=colour, linewidth=1.4, markersize=4.5, markerfacecolor="none", label=label
+        )
+    axes.set_xlabel("ε")
+    axes.set_ylabel(f"expected {measure}")
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
+    headline(figure, f"One count of at most {records} records: remapping the geometric mechanism is optimal")
     return figure
 
 

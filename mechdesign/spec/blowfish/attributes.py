@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,11 +18,13 @@ from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, one_of
+from mechdesign.spec.tables import Raw, Table, convert, holds, one_of
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 
 Integers = NDArray[np.int64]
+
+_NAMED = re.compile(r"\['(.+?)'\]")
 
 LARGEST = 2**24
 """Most values of one attribute."""
@@ -136,8 +139,13 @@ def build_records(raw: Raw, path: str) -> Records:
         attributes[name] = _values(attribute, place)
         if attribute.round:
             rounded.add(name)
-    with at(f"{path}.attributes", {"domain": ""}):
+    try:
         domain = Domain(attributes)
+    except InputError as error:
+        place = _NAMED.sub(r".\1", error.path.replace("domain", f"{path}.attributes", 1))
+        raise SpecificationError(
+            place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
+        ) from error
     for name in rounded:
         if not domain.attribute(name).ascending:
             raise SpecificationError(
