@@ -19,21 +19,24 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 
 
-def schema() -> dict[str, Any]:
+def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
+
+    `document` is its outermost table: that of a channel, or `mechdesign.spec.blowfish.specification.ReleaseDocument`.
 
     What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
 
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
-    tables = list(dict.fromkeys(_tables(Document)))
+    tables = list(dict.fromkeys(_tables(document)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template="#/$defs/{name}")
     for table in tables:
         _describe(found[table.__name__], table)
-    whole = found.pop(Document.__name__)
+    whole = found.pop(document.__name__)
     whole["properties"]["version"]["const"] = VERSION
-    whole["properties"]["privacy"]["minItems"] = 1
+    if document is Document:
+        whole["properties"]["privacy"]["minItems"] = 1
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned

@@ -34,17 +34,22 @@ __all__ = [
 ]
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
-_CONFIDENCE = Fraction(19, 20)
 
 
 class ReleaseTable(Table, frozen=True):
     """What all kinds of release have in common.
 
     Attributes:
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
-    confidence: Fraction = _CONFIDENCE
+    confidence: Fraction | None = None
+
+    @property
+    def level(self) -> Fraction:
+        """Return the confidence, 0.95 unless given."""
+        return Fraction(19, 20) if self.confidence is None else self.confidence
 
 
 class _EitherTable(ReleaseTable, frozen=True, kw_only=True):
@@ -61,7 +66,8 @@ class HistogramTable(_EitherTable, frozen=True, kw_only=True):
         kind: the kind of release.
         epsilon: ε in nats, exact, for two-sided geometric noise.
         rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
         partition: count blocks instead of values.
     """
 
@@ -77,7 +83,8 @@ class SumTable(_EitherTable, frozen=True, kw_only=True):
         attribute: the attribute; may be left out where there is only one.
         epsilon: ε in nats, exact, for two-sided geometric noise.
         rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["sum"]
@@ -92,7 +99,8 @@ class CdfTable(ReleaseTable, frozen=True, kw_only=True):
         epsilon: ε in nats, exact.
         mechanism: how; "auto" takes the one with the least expected error.
         fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["cdf"]
@@ -110,7 +118,8 @@ class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
         probabilities: which quantiles, each above 0 and at most 1, exact.
         mechanism: how; "auto" takes the one with the least expected error.
         fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["quantiles"]
@@ -129,7 +138,8 @@ class RangesTable(ReleaseTable, frozen=True, kw_only=True):
         ranges: pairs of values, the first and the last of each range.
         mechanism: how; "auto" takes the one with the least expected error on these ranges.
         fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["ranges"]
@@ -149,7 +159,8 @@ class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
         iterations: how many iterations.
         initial: where the centroids begin, an entry for each numeric attribute, chosen without looking at the data;
             they are drawn at random unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["kmeans"]
@@ -173,7 +184,8 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
         rho: instead ρ under zero-concentrated differential privacy, exact, for Gaussian noise.
         strategy: which strategy; "auto" takes the one with the least expected error.
         tolerance: the relative gap at which the search for the best Gaussian strategy ends.
-        confidence: the probability with which the interval of any one answer contains the truth, exact.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
     """
 
     kind: Literal["workload"]
@@ -210,8 +222,8 @@ def read_release(raw: Raw, path: str) -> Any:
         amount = getattr(table, name, None)
         if amount is not None and amount <= 0:
             raise SpecificationError(f"{path}.{name}", "is not positive", value=exact_text(amount), bound="> 0")
-    if not 0 < table.confidence < 1:
-        shown = exact_text(table.confidence)
+    if not 0 < table.level < 1:
+        shown = exact_text(table.level)
         raise SpecificationError(f"{path}.confidence", "is out of range", value=shown, bound="above 0 and below 1")
     if isinstance(table, QuantilesTable):
         for index, share in enumerate(table.probabilities):

@@ -245,7 +245,7 @@ class ReleaseSpecification:
 
     def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng) -> Publication:
         table, policy = self.table, self.policy
-        common: dict[str, Any] = {"rng": rng, "ledger": ledger, "confidence": table.confidence}
+        common: dict[str, Any] = {"rng": rng, "ledger": ledger, "confidence": table.level}
         match table.kind:
             case "histogram":
                 budget = {"epsilon": table.epsilon, "rho": table.rho}
