@@ -1,16 +1,24 @@
-"""Write single files that a crash cannot spoil."""
+"""Write files that a crash cannot spoil: one file, or a set of files that belong together.
+
+One file is written under a temporary name and renamed when it is whole. Of a set, all new files are written beside the
+old ones under temporary names and synchronised. Then they are renamed one by one, files of the old set that the new one
+lacks are removed, and the file that vouches for all others (a certificate with their digests, say) is renamed last. A
+crash leaves the old set, the new set, or one whose last file does not fit. After an *error* in between, the old files,
+of which hard links are kept until the end, are put back.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
 
-__all__ = ["write_file"]
+__all__ = ["replace_files", "write_file"]
 
 
 def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
@@ -29,7 +37,123 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise ExportError(f"{target} could not be written: {error.strerror or error}") from error
+        raise ExportError(f"{target} could not be written: {_reason(error)}") from error
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        _discard(temporary)
+
+
+def replace_files(directory: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = ()) -> None:
+    """Write `files` into `directory`, made if need be, file `last` at the end, and remove the files in `remove`.
+
+    Raises `ExportError` when that cannot be done; the files that stood there are then as before, wherever the file
+    system lets them be put back.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{directory}: the folder cannot be made: {_reason(error)}") from error
+    order = [name for name in files if name != last] + [last]
+    gone = [name for name in remove if name not in files]
+    try:
+        for name in order:
+            _write(directory / _partial(name), files[name])
+        _exchange(directory, order, gone)
+    except OSError as error:
+        raise ExportError(
+            f"{directory}: the export could not be written: {_reason(error)}. What stood there before was left or put "
+            "back as far as the file system allows; make room or choose another folder, and export again"
+        ) from error
+    finally:
+        for name in order:
+            _discard(directory / _partial(name))
+
+
+def _exchange(directory: Path, order: list[str], gone: list[str]) -> None:
+    """Rename the temporary files to their names; on any error, interrupts included, put the old files back."""
+    kept: list[str] = []
+    touched: list[str] = []
+    try:
+        for name in [*gone, *order]:
+            if _keep(directory, name):
+                kept.append(name)
+        for name in order[:-1]:
+            touched.append(name)
+            os.replace(directory / _partial(name), directory / name)
+        for name in gone:
+            touched.append(name)
+            (directory / name).unlink(missing_ok=True)
+        # The certificate must not reach the disk before what it speaks of.
+        _synchronise(directory)
+        touched.append(order[-1])
+        os.replace(directory / _partial(order[-1]), directory / order[-1])
+        _synchronise(directory)
+    except BaseException:
+        for name in reversed(touched):
+            _put_back(directory, name, name in kept)
+        raise
+    finally:
+        for name in kept:
+            _discard(directory / _previous(name))
+
+
+def _keep(directory: Path, name: str) -> bool:
+    """Keep a hard link of a file, if there is one and the file system has links."""
+    _discard(directory / _previous(name))
+    try:
+        os.link(directory / name, directory / _previous(name), follow_symlinks=False)
+    # Python raises NotImplementedError where the system cannot link without following links.
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+def _put_back(directory: Path, name: str, kept: bool) -> None:
+    with contextlib.suppress(OSError):
+        if kept:
+            os.replace(directory / _previous(name), directory / name)
+        elif not (directory / _partial(name)).exists():
+            # The file was renamed, and none was there before, or none that could be kept.
+            (directory / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest[: 2**24]) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _synchronise(directory: Path) -> None:
+    """Make renames last, on systems where folders can be synchronised."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _discard(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _partial(name: str) -> str:
+    return f".{name}.partial"
+
+
+def _previous(name: str) -> str:
+    return f".{name}.previous"
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

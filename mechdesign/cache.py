@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
+
+from mechdesign.atomic import write_file
 
 __all__ = ["VARIABLE", "folder", "load", "path_of", "store"]
 
@@ -68,18 +69,12 @@ def store(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     if any(array.dtype.hasobject for array in named.values()):
         raise TypeError("arrays of Python objects are not stored")
     named[_CONTENT] = np.frombuffer(_digest(kind, key, named), dtype=np.uint8)
-    temporary = None
-    try:
+    content = io.BytesIO()
+    np.savez(content, **named)
+    # A full disk or a directory of somebody else: the result in memory is as good.
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
-            temporary = Path(file.name)
-            np.savez(file, **named)
-        temporary.replace(path)
-    except OSError:
-        # A full disk or a directory of somebody else: the result in memory is as good.
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        write_file(path, [content.getvalue()])
 
 
 def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetExceededError",
+    "BudgetWarning",
     "CertificateError",
+    "ClusterError",
     "ExportError",
     "InfeasibleError",
     "InputError",
+    "LeakageExceededError",
     "LedgerError",
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "RecordsError",
     "SolverError",
     "SolverInterruptedError",
     "SpecificationError",
+    "StateError",
     "TimeLimitError",
     "UnboundedError",
+    "UnknownNameError",
 ]
 
 
@@ -48,6 +54,13 @@ class InputError(MechdesignError, ValueError):
         if remedy:
             message += f". {remedy[0].upper()}{remedy[1:]}"
         super().__init__(message)
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that a registry does not hold: a kind of requirement, or a format, that nobody registered."""
+
+    # A KeyError would show its message in quotes.
+    __str__ = Exception.__str__
 
 
 class SpecificationError(InputError):
@@ -98,8 +111,37 @@ class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
 
 
+class RecordsError(MechdesignError):
+    """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
+
+
+class ClusterError(MechdesignError):
+    """A cluster of machines was lost during a computation; what was finished is kept."""
+
+
 class MissingDependencyError(MechdesignError, ImportError):
     """A feature needs a package that is not installed; the message names the extra that brings it."""
+
+
+class LeakageExceededError(MechdesignError):
+    """A release would make some release leak more than was promised; nothing was recorded.
+
+    Attributes: `step` (the release that would leak most, from 0), `leakage` (how much), `alpha` (the promise).
+    """
+
+    def __init__(self, step: int, leakage: float, alpha: float, remedy: str) -> None:
+        self.step = step
+        self.leakage = leakage
+        self.alpha = alpha
+        super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
+
+
+class StateError(MechdesignError, ValueError):
+    """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
+
+
+class BudgetWarning(UserWarning):
+    """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
 
 
 class MetricWarning(UserWarning):

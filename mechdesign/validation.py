@@ -57,6 +57,59 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
 
 
+def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
+    """Return a read-only float64 array of `axes` axes with entries >= 0, finite ones unless `infinite` is set.
+
+    An array that nobody can write to is returned itself, and anything else is copied.
+    """
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "biuf":
+        raise InputError(path, f"holds {raw.dtype}", bound="an array of real numbers")
+    if raw.ndim != axes:
+        raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound=f"an array of {axes} axes")
+    good = raw >= 0 if infinite else np.isfinite(raw) & (raw >= 0)
+    require(good, raw, path, "not negative and not NaN" if infinite else "finite and not negative")
+    return _frozen(raw, np.dtype(np.float64))
+
+
+def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 0) -> Integers:
+    """Return a read-only int64 array of `axes` axes with entries of at least `minimum`, 0 or more.
+
+    An array that nobody can write to is returned itself, and anything else is copied.
+    """
+    raw = np.asarray(values)
+    if raw.size == 0 and raw.dtype.kind == "f":
+        raw = raw.astype(np.int64)
+    if raw.dtype.kind not in "iu":
+        raise InputError(path, f"holds {raw.dtype}", bound="an array of integers")
+    if raw.ndim != axes:
+        raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound=f"an array of {axes} axes")
+    good = (raw >= minimum) & (raw <= np.iinfo(np.int64).max)
+    require(good, raw, path, f"an integer between {minimum} and 2**63 - 1")
+    return _frozen(raw, np.dtype(np.int64))
+
+
+def as_distribution(values: ArrayLike, path: str) -> Floats:
+    """Return a read-only float64 array (n,) of probabilities >= 0 whose sum is within `SUM_TOLERANCE` of 1."""
+    array = as_nonnegative(values, path, 1)
+    total = math.fsum(array)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(path, "does not sum to 1", value=total, bound="within 1e-9 of 1")
+    return array
+
+
+def require_below(indices: Integers, limit: int, path: str) -> None:
+    """Raise `InputError` naming the first of `indices` that is not below `limit`."""
+    require(indices < limit, indices, path, f"an index between 0 and {limit - 1}")
+
+
+def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
+    """Raise `InputError` unless all arrays, given by name, have the same length."""
+    if len({len(array) for array in arrays.values()}) > 1:
+        found = {name: len(array) for name, array in arrays.items()}
+        raise InputError(path, "has arrays of different lengths", value=found, bound="of one length")
+
+
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
     """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` naming the first bad one."""
     budgets = as_floats(epsilons, path, "(T,)")
@@ -142,10 +195,21 @@ def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise InputError(path, "is no generator", value=rng, bound="a numpy.random.Generator or a seed >= 0") from error
+        raise InputError(
+            path, "is not a random generator", value=rng, bound="a numpy.random.Generator or a seed >= 0"
+        ) from error
 
 
 def renamed(error: InputError, path: str, own: str) -> InputError:
     """Return an error about `path` that was found under another name, `own`, further down."""
     place = path + error.path.removeprefix(own)
     return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)
+
+
+def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a read-only array in C order: `array` itself where nobody can write to it, a copy otherwise."""
+    if array.dtype == dtype and array.base is None and not array.flags.writeable and array.flags.c_contiguous:
+        return array
+    copy = np.array(array, dtype=dtype, order="C", copy=True)
+    read_only(copy)
+    return copy

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .linear_release import release_sum as release_sum
     from .linear_strategy import Strategy as Strategy
     from .linear_strategy import strategy as strategy
+    from .loading import load as load
     from .optimal_channels import CountCosts as CountCosts
     from .optimal_channels import compare_counts as compare_counts
     from .optimal_channels import optimal_attribute as optimal_attribute
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from .ranges import range_query as range_query
     from .release import Description as Description
     from .release import Release as Release
-    from .release import load as load
     from .workload import Workload as Workload
     from .workload import marginals as marginals
 
@@ -89,7 +89,7 @@ _VALUES = {
     "constraint_sensitivity": ".constrained_histogram",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
-    "load": ".release",
+    "load": ".loading",
     "marginal_constraints": ".constraints",
     "optimal_attribute": ".optimal_channels",
     "optimal_count": ".optimal_channels",

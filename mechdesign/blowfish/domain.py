@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_indices, read_only
+from mechdesign.validation import Integers, as_floats, as_indices, read_only
 
 __all__ = ["Attribute", "Domain"]
 
@@ -118,6 +118,23 @@ class Attribute:
             row = int(np.argmin(good))
             raise self._outside(path, row, array[row].item())
         return codes
+
+    def nearest_codes(self, column: NDArray[np.float64], path: str) -> Integers:
+        """Return the numbers of the values nearest to reals; raise `InputError` naming the first row out of range."""
+        if not self.numeric:
+            raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")
+        order = np.argsort(self.positions, kind="stable")
+        values = self.positions[order] * float(self.unit)
+        steps = np.diff(values)
+        first, last = (float(steps[0]), float(steps[-1])) if len(steps) else (0.0, 0.0)
+        inside = (column >= values[0] - first / 2) & (column <= values[-1] + last / 2)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise self._outside(path, row, float(column[row]))
+        places = np.clip(np.searchsorted(values, column), 1, max(1, len(values) - 1))
+        below = places - 1
+        places = np.where(column - values[below] <= values[places % len(values)] - column, below, places % len(values))
+        return np.asarray(order[places], dtype=np.int64)
 
     def _outside(self, path: str, row: int, value: object) -> InputError:
         # A missing value would otherwise not be shown at all.
@@ -231,9 +248,9 @@ class Domain:
         """Return the numbers of the values of the records in `data`, int64 of shape (n,).
 
         Args:
-            data: a data frame or anything else with named columns, a mapping of names to columns, a structured array, a
-                list of tuples in the order of the attributes, or integers, which are taken as numbers of values.
-                Columns that are no attribute are ignored.
+            data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
+                an array (n, attributes) or a list of tuples in the order of the attributes, or integers (n,), which are
+                taken as numbers of values. Named columns that are no attribute are ignored.
 
         Raises:
             InputError: no record, a missing column, columns of different lengths, or a value outside the domain, named
@@ -257,6 +274,29 @@ class Domain:
             result += attribute.codes(column, "data")
         return result
 
+    def nearest(self, points: ArrayLike) -> Integers:
+        """Return the numbers of the values nearest to real points, int64 of shape (n,).
+
+        Rounding a record to its nearest value looks at no other record, so that privacy is not touched by it.
+
+        Args:
+            points: an array (n, attributes) of reals; every attribute is numeric.
+
+        Raises:
+            InputError: a point more than half a step outside the range of an attribute, named with its row.
+        """
+        table = as_floats(points, "points", "(n, attributes)")
+        if table.shape[1] != len(self.attributes):
+            bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
+            raise InputError("points", "has the wrong number of columns", value=table.shape, bound=bound)
+        if not len(table):
+            raise _empty()
+        result = np.zeros(len(table), dtype=np.int64)
+        for attribute, column in zip(self.attributes, table.T, strict=True):
+            result *= attribute.size
+            result += attribute.nearest_codes(column, "points")
+        return result
+
     def counts(self, data: object) -> Integers:
         """Return the histogram of `data`: how many records have each value, int64 of shape (|T|,)."""
         if self.size > _LARGEST_HISTOGRAM:
@@ -269,6 +309,11 @@ class Domain:
             raise InputError("data", "is not a table", value=data, bound=_TABLE)
         if isinstance(data, np.ndarray) and data.dtype.names is not None:
             return [self._column(data, name, data.dtype.names) for name in self.names]
+        if isinstance(data, np.ndarray) and data.ndim == 2:
+            if data.shape[1] != len(self.attributes):
+                bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
+                raise InputError("data", "has the wrong number of columns", value=data.shape, bound=bound)
+            return list(data.T)
         if isinstance(data, Mapping):
             return [self._column(data, name, tuple(data)) for name in self.names]
         for listing in ("columns", "column_names"):
@@ -302,7 +347,7 @@ class Domain:
         return list(zip(*rows, strict=True))
 
 
-_TABLE = "a table with named columns, a structured array, a list of tuples or numbers of values"
+_TABLE = "a table with named columns, an array with a column per attribute, a list of tuples or numbers of values"
 
 
 def _empty() -> InputError:

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClusteringRelease(Release):
     """Released centroids, and the noisy sizes and sums of the last iteration, which are the answers.
 
@@ -60,7 +60,8 @@ class ClusteringRelease(Release):
         }
 
     @classmethod
-    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+        """Return the release that has these common attributes and what `_parameters` gave."""
         own = dict(parameters)
         own["centroids"] = np.array(own["centroids"], dtype=np.float64)
         own["attributes"] = tuple(own["attributes"])
@@ -90,7 +91,8 @@ def kmeans(
     noisy size is below 1 keeps its centroid, and centroids are kept within the box.
 
     Args:
-        points: the table, as for `Domain.indices`; attributes that are not numeric are left aside.
+        points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
+            (n, attributes) of reals, each rounded to the nearest value of its attribute.
         k: the number of clusters.
         policy: what is protected. Its domain says which values are possible, and so the box and the step.
         epsilon: ε in nats, for all iterations together.
@@ -112,7 +114,10 @@ def kmeans(
     domain = policy.domain
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
-    numbers = domain.indices(points)
+    if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
+        numbers = domain.nearest(points)
+    else:
+        numbers = domain.indices(points)
     if policy.constraints:
         policy.check_counts(np.bincount(numbers, minlength=domain.size))
     # Records with one value are counted together: few values are then assigned, each once.

@@ -71,6 +71,14 @@ class Strategy:
     decoding: _Floats = field(repr=False)
     trace: float = field(repr=False)
 
+    def __repr__(self) -> str:
+        excess = self.candidates[0][2] if self.candidates else float("nan")
+        for kind, _, error in self.candidates:
+            if kind == self.kind:
+                excess = error
+                break
+        return f"Strategy({self.kind}, {self.noise} noise, {len(self.rows)} queries, {excess:.4g} × the proven limit)"
+
     @property
     def matrix(self) -> _Floats:
         """Return the strategy A, shape (k, |T|): the noisy rows only, within the span of the edges."""

@@ -20,7 +20,7 @@ from mechdesign.blowfish.secret_graphs import Edge
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["Sensitivity", "sensitivity"]
 
@@ -53,7 +53,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    policy: Policy,
+    policy: PolicyLike,
     query: str | ArrayLike | Callable[..., Any],
     norm: int = 1,
     *,
@@ -122,7 +122,7 @@ def sensitivity(
 
 
 def _named(
-    policy: Policy,
+    policy: PolicyLike,
     query: str,
     norm: int,
     attribute: str | None,
@@ -144,7 +144,7 @@ def _named(
     return kmeans_sums(policy, norm, clusters, origins)
 
 
-def _sum(policy: Policy, name: str | None, norm: int) -> Found:
+def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
     domain = policy.domain
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -158,7 +158,7 @@ def _sum(policy: Policy, name: str | None, norm: int) -> Found:
     return linear(policy.secret_graph, Lattice(weights[None], attribute.unit), norm)
 
 
-def _under_constraints(policy: Policy, found: Found, norm: int, histogram: bool) -> Found:
+def _under_constraints(policy: PolicyLike, found: Found, norm: int, histogram: bool) -> Found:
     known = constraint_sensitivity(policy)
     if histogram and norm == 1:
         return Found(Fraction(known.value), None, known.exact)

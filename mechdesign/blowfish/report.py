@@ -12,7 +12,7 @@ from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.publication import Publication
 from mechdesign.blowfish.release import Description, Release
-from mechdesign.report.html import figure, page, safe, section, table
+from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import short
 from mechdesign.report.words import decimal
 
@@ -26,7 +26,7 @@ def html(publication: Publication) -> str:
     """Return the report on a release as one self-contained page; the same values give the same text."""
     release = publication.release
     title = publication.title.strip() or release.description.what.capitalize()
-    return page(
+    return document(
         title,
         [
             _header(title, release),
@@ -47,13 +47,13 @@ def _header(title: str, release: Release) -> str:
             "publish nothing of this."
         )
     else:
-        spent = "Nothing was spent" if _free(described) else f"{safe(described.spent)} was spent"
+        spent = "Nothing was spent" if _free(described) else f"{text(described.spent)} was spent"
         verdict = f"<strong>Released.</strong> {spent}. The noise came from the operating system’s randomness."
     count = len(release)
     return "\n".join(
         [
             "<header>",
-            f"<h1>{safe(title)}</h1>",
+            f"<h1>{text(title)}</h1>",
             f'<p class="verdict {"fails" if described.rehearsal else "holds"}">{verdict}</p>',
             f"<p>{_sentence(described.what)} {count:,} answer{'s' * (count != 1)}. Everything on this page was "
             "computed from the released answers alone; the data are nowhere in it.</p>",
@@ -64,17 +64,17 @@ def _header(title: str, release: Release) -> str:
 
 def _protection(described: Description) -> str:
     parts = [
-        f"<p>{safe(described.policy)}.</p>",
-        f"<p>{safe(described.neighbours)}</p>",
+        f"<p>{text(described.policy)}.</p>",
+        f"<p>{text(described.neighbours)}</p>",
         f"<p>{_meaning(described)}</p>",
     ]
     mechanism = described.mechanism if described.mechanism != "none" else "no noise"
     rows = [
-        ("Mechanism", safe(mechanism)),
-        ("Spent", "nothing" if _free(described) else safe(described.spent)),
+        ("Mechanism", text(mechanism)),
+        ("Spent", "nothing" if _free(described) else text(described.spent)),
         (
             "Noise in steps of",
-            safe(decimal(described.step)) if described.step > 1e-6 else f"{float(described.step):.3g}",
+            text(decimal(described.step)) if described.step > 1e-6 else f"{float(described.step):.3g}",
         ),
     ]
     return section("What is protected", *parts, table((), rows))
@@ -113,7 +113,7 @@ def _answers(publication: Publication) -> Iterator[str]:
         )
         if publication.quantiles:
             rows = [
-                (safe(decimal(each.probability)), safe(each.value), f"{safe(each.low)} to {safe(each.high)}")
+                (text(decimal(each.probability)), text(each.value), f"{text(each.low)} to {text(each.high)}")
                 for each in publication.quantiles
             ]
             yield section("Quantiles", table(("Probability", "Value", "Interval"), rows, "numbers"))
@@ -148,7 +148,7 @@ _BARS_SAY = "Bars, or the band, are the intervals of the answers, each on its ow
 def _range_table(publication: Publication) -> str:
     rows = [
         (
-            f"{safe(each.first)} to {safe(each.last)}",
+            f"{text(each.first)} to {text(each.last)}",
             _number(each.estimate.value),
             _number(each.estimate.standard_error),
             f"{_number(each.estimate.low)} to {_number(each.estimate.high)}",
@@ -168,8 +168,8 @@ def _cluster_table(release: ClusteringRelease) -> str:
 
 
 def _answer_table(release: Release) -> str:
-    names = [safe(name) for name in release.labels]
-    columns = [[safe(str(entry)) for entry in column] for column in release.labels.values()]
+    names = [text(name) for name in release.labels]
+    columns = [[text(str(entry)) for entry in column] for column in release.labels.values()]
     numbers = zip(release.answers, release.standard_errors, release.low, release.high, strict=True)
     rows: Iterable[tuple[str, ...]] = (
         (*label, _number(answer), _number(error), f"{_number(low)} to {_number(high)}")
@@ -194,7 +194,7 @@ def _exactness(release: Release) -> str:
 
 
 def _left_exact(described: Description) -> str:
-    items = "".join(f"<li>{safe(remark)}</li>" for remark in described.remarks)
+    items = "".join(f"<li>{text(remark)}</li>" for remark in described.remarks)
     return section("What else to know", f"<ul>{items}</ul>" if items else "<p>Nothing.</p>")
 
 
@@ -208,7 +208,7 @@ def _files(publication: Publication) -> str:
     if publication.quantiles:
         rows.append(("<code>quantiles.csv</code>", "the quantiles"))
     code = "import mechdesign as md\n\nrelease = md.blowfish.load(DIR)      # the folder that this page is in"
-    return section("Files", table((), rows), f"<pre><code>{safe(code)}</code></pre>")
+    return section("Files", table((), rows), f"<pre><code>{text(code)}</code></pre>")
 
 
 def _free(described: Description) -> bool:
@@ -216,7 +216,7 @@ def _free(described: Description) -> bool:
 
 
 def _sentence(what: str) -> str:
-    return f"{safe(what[:1].upper() + what[1:])}:"
+    return f"{text(what[:1].upper() + what[1:])}:"
 
 
 def _number(value: float) -> str:

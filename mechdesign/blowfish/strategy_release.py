@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteNoise
+from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
 from .linear_release import describe_policy
@@ -41,6 +42,7 @@ def release_workload(
 ) -> Release:
     """Answer the strategy's workload from a table: see `Strategy.release`."""
     law = strategy.law(epsilon=epsilon, rho=rho)
+    generator = None if rng is None else as_generator(rng)
     level = exact(confidence, "confidence")
     if not 0 < level < 1:
         raise InputError("confidence", "is no probability", value=confidence, bound="above 0 and below 1")
@@ -56,7 +58,7 @@ def release_workload(
         errors = widths = np.zeros(workload.count)
     else:
         budget.spend(ledger, what, policy.neighbours)
-        histogram = strategy.estimate(law.add(strategy.rows @ counts, rng), totals)
+        histogram = strategy.estimate(law.add(strategy.rows @ counts, generator), totals)
         errors = strategy.standard_errors(epsilon=epsilon, rho=rho)
         widths = half_widths(law, errors, len(strategy.rows), level)
         mechanism = (

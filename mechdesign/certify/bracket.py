@@ -9,11 +9,12 @@ x_o <= Σ_s π_s p(o|s) a(ŝ,s), multipliers q >= 0. Let w be the prior (expecte
 Every channel that meets the requirements costs at least Σ T·D + Σ_s min_o r[s,o] (divided by Σw for the worst cost):
 its rows sum to 1 and are not negative, the rows of the requirements times their multipliers are not negative, and
 Σ_o (Σ_ŝ q[ŝ,o]) x_o >= T·D since the x_o of a channel are not negative, as a >= 0. It does not matter where the
-multipliers come from; poor ones only give a poor bound. Where c(s,o) is infinite, the answer o is forbidden to s:
-p(o|s) = 0 in every channel that counts, and o is left out of the minimum for s.
+multipliers come from; poor ones only give a poor bound. Where a floor has a prior of its own, that is its π. Where
+c(s,o) is infinite, the answer o is forbidden to s: p(o|s) = 0 in every channel that counts, and o is left out of the
+minimum for s.
 
 **Rounding.** All of it is evaluated in floats and rounded against us: what raises the bound is rounded down, what
-lowers it (g among it, an upper bound of exp(ε·w)) up. Sums of non-negative terms get bounds from both sides, see
+lowers it (g among it, an upper bound of the factor) up. Sums of non-negative terms get bounds from both sides, see
 `_sums`, and every other operation a step of `nextafter`. Only elementwise operations in a fixed order are used, so that
 all machines find the same number.
 """
@@ -26,12 +27,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._arrays import Floats, Integers
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.exact import nearest
-from mechdesign.certify.exponential import exp_upper
 from mechdesign.errors import CertificateError
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["lower_bound"]
 
@@ -60,7 +60,7 @@ def lower_bound(evidence: Evidence) -> float:
                 up, down = _pair_terms(claim, entry, raising.shape, f"requirements[{index}] ({claim.kind} privacy)")
                 raising = np.nextafter(raising + up, -math.inf)
             elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
-                constant, down = _floor_terms(claim, entry, evidence.prior, raising.shape[1])
+                constant, down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), raising.shape[1])
                 constants.append(constant)
             else:
                 raise CertificateError(
@@ -83,7 +83,7 @@ def _pair_terms(claim: PairBound, entry: PairMultipliers, shape: tuple[int, int]
     """Return Σ y rounded down at the sources and Σ g y rounded up at the targets, both of shape (n, m)."""
     n, m = shape
     factors = np.full((n, n), math.nan)
-    factors[claim.sources, claim.targets] = exp_upper(claim.epsilon, claim.weights)
+    factors[claim.sources, claim.targets] = claim.factors_above()
     growth = factors[entry.sources, entry.targets]
     stray = np.isnan(growth)
     if stray.any():

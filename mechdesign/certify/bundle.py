@@ -3,15 +3,18 @@
 A set is a folder with these files:
 
 - ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64,
-  infinite where an answer is forbidden, for requirement i an array ``requirement_i_distance``, ``requirement_i_edges``
-  or ``requirement_i_error`` (see `Stated`), and arrays that a caller adds, such as labels and points.
+  infinite where an answer is forbidden, for requirement i the arrays of its statement, such as
+  ``requirement_i_distance`` (see `mechdesign.certify.stated`), and arrays that a caller adds, such as labels.
 - ``dual.npz``, where there are multipliers: for requirement i the sparse ``requirement_i_sources``, ``_targets``,
   ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
   ``weights`` (n,), where the worst cost has weights.
-- ``certificate.json``: schema, objective, requirements with their exact numbers as texts, the certificate, metadata of
-  the caller, the SHA-256 of every other file and of every array, and ``digest``, the SHA-256 of the canonical JSON
-  (sorted keys, no spaces, ASCII) of all the rest.
+- ``certificate.json``: schema, objective, requirements with their exact numbers as texts (and, for claims in the open,
+  ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of
+  every array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
 - any further files that the caller lists, such as ``channel.csv`` and ``report.html``.
+
+The schema is ``mechdesign-certificate/1`` as long as all requirements are metric, threshold, graph or distortion
+privacy, and ``mechdesign-certificate/2`` where claims stand in the open, which readers of the first cannot prove.
 
 Digests tell an interrupted export or an accident from a whole set. They are no signature: that the numbers are true
 follows only from recomputing them, which `mechdesign.certify.verify` does.
@@ -22,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -31,23 +34,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.atomic import replace_files
 from mechdesign.certify._archive import digest, pack, plain, unpack
-from mechdesign.certify._arrays import Integers
-from mechdesign.certify._writing import replace_files
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import KINDS, Stated
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.stated import ARRAYS, FORMS, Stated
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.validation import Integers
 
-__all__ = ["CERTIFICATE", "CHANNEL", "DUAL", "SCHEMA", "Bundle", "encode", "inspect", "read", "read_channel", "write"]
+__all__ = [
+    "CERTIFICATE",
+    "CHANNEL",
+    "DUAL",
+    "SCHEMA",
+    "SCHEMA_CLAIMS",
+    "Bundle",
+    "encode",
+    "inspect",
+    "read",
+    "read_channel",
+    "write",
+]
 
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"
 CERTIFICATE = "certificate.json"
 
-# Raised by one when the meaning of a field changes.
 SCHEMA = "mechdesign-certificate/1"
+"""The schema of sets whose requirements are all of a kind with a name of its own."""
+
+SCHEMA_CLAIMS = "mechdesign-certificate/2"
+"""The schema of sets in which claims stand in the open. It is raised by one when the meaning of a field changes."""
 
 _FIELDS = ("schema", "objective", "requirements", "certificate", "metadata", "files", "arrays", "digest")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -99,12 +118,9 @@ def encode(
             raise InputError(f"files[{name!r}]", "is not a free name", bound="a plain file name")
         found[name] = content
     document = {
-        "schema": SCHEMA,
+        "schema": _schema(evidence.requirements),
         "objective": evidence.objective,
-        "requirements": [
-            {"kind": stated.kind, **{name: exact_text(number) for name, number in stated.numbers.items()}}
-            for stated in evidence.requirements
-        ],
+        "requirements": [_entry(stated) for stated in evidence.requirements],
         "certificate": certificate.to_json(),
         "metadata": dict(metadata or {}),
         "files": {name: _sha256(content) for name, content in found.items()},
@@ -127,7 +143,7 @@ def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
 
     A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
     old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
-    written; see `mechdesign.certify._writing`.
+    written; see `mechdesign.atomic`.
     """
     folder = Path(directory)
     if CERTIFICATE not in files:
@@ -208,7 +224,7 @@ def _channel_arrays(evidence: Evidence) -> dict[str, NDArray[Any]]:
         "cost": evidence.cost,
     }
     for index, stated in enumerate(evidence.requirements):
-        arrays[f"requirement_{index}_{KINDS[stated.kind][1]}"] = stated.array
+        arrays.update({f"requirement_{index}_{name}": array for name, array in stated.arrays.items()})
     return arrays
 
 
@@ -234,6 +250,8 @@ def _evidence(
     """Return the evidence, and the arrays of ``channel.npz`` that are not part of it."""
     rest = dict(channel)
     stated = tuple(_stated(index, entry, rest) for index, entry in enumerate(document["requirements"]))
+    if document["schema"] != _schema(stated):
+        raise CertificateError(f"{CERTIFICATE} has the schema {document['schema']!r}, which is not that of its claims")
     multipliers = None if dual is None else _multipliers(stated, dict(dual))
     evidence = Evidence(
         numerators=_array(rest, CHANNEL, "numerators", "<i8", 2),
@@ -250,19 +268,41 @@ def _evidence(
     return evidence, MappingProxyType(rest)
 
 
+def _schema(requirements: Sequence[Stated]) -> str:
+    return SCHEMA_CLAIMS if any(FORMS[stated.kind].named for stated in requirements) else SCHEMA
+
+
+def _entry(stated: Stated) -> dict[str, str | int]:
+    """Return what the certificate says of a requirement, beside its arrays."""
+    entry: dict[str, str | int] = {"kind": stated.kind}
+    if FORMS[stated.kind].named:
+        entry["name"] = stated.name
+    if stated.part:
+        entry["part"] = stated.part
+    return {**entry, **{name: exact_text(number) for name, number in stated.numbers.items()}}
+
+
 def _stated(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
+    """Read what `_entry` wrote, and take the arrays of the requirement out of `arrays`."""
     name = f"{CERTIFICATE} is malformed: requirements[{index}]"
-    if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str) or entry["kind"] not in KINDS:
+    if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str) or entry["kind"] not in FORMS:
         raise CertificateError(f"{name} is of no known kind")
-    numbers, array = KINDS[entry["kind"]]
-    if set(entry) != {"kind", *numbers} or not all(isinstance(entry[number], str) for number in numbers):
-        raise CertificateError(f"{name} does not state {', '.join(numbers)} as texts, or states more")
-    kind, axes = ("<i8", 2) if array == "edges" else ("<f8", 2)
+    form = FORMS[entry["kind"]]
+    texts = ("name", *form.numbers) if form.named else form.numbers
+    allowed = {"kind", *texts} | ({"part"} if form.named and entry.get("part") else set())
+    if set(entry) != allowed or not all(isinstance(entry[number], str) for number in texts):
+        raise CertificateError(f"{name} does not state {', '.join(texts)} as texts, or states more")
     path = f"requirements[{index}]"
+    given = [*form.arrays, *(key for key in form.optional if f"requirement_{index}_{key}" in arrays)]
     return Stated(
         entry["kind"],
-        {number: exact(entry[number], f"{path}.{number}") for number in numbers},
-        _array(arrays, CHANNEL, f"requirement_{index}_{array}", kind, axes),
+        {number: exact(entry[number], f"{path}.{number}") for number in form.numbers},
+        {
+            key: _array(arrays, CHANNEL, f"requirement_{index}_{key}", ARRAYS[key].dtype, ARRAYS[key].axes)
+            for key in given
+        },
+        entry.get("name", ""),
+        entry.get("part", 0),
     )
 
 
@@ -272,7 +312,7 @@ def _multipliers(stated: tuple[Stated, ...], arrays: dict[str, NDArray[Any]]) ->
 
     entries: list[PairMultipliers | FloorMultipliers] = []
     for index, requirement in enumerate(stated):
-        if requirement.kind == "distortion":
+        if FORMS[requirement.kind].numbers == (Floor.number,):
             names: tuple[str, ...] = ("estimates", "observables", "values")
             entries.append(FloorMultipliers(*(take(index, name) for name in names)))
         else:
@@ -327,8 +367,12 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
     if not isinstance(document, dict):
         raise CertificateError(f"{CERTIFICATE} is malformed: not an object")
-    if document.get("schema") != SCHEMA:
-        raise CertificateError(f"{CERTIFICATE} has the schema {document.get('schema')!r}, and not {SCHEMA!r}")
+    if document.get("schema") not in (SCHEMA, SCHEMA_CLAIMS):
+        known = f"{SCHEMA!r} or {SCHEMA_CLAIMS!r}"
+        raise CertificateError(
+            f"{CERTIFICATE} has the schema {document.get('schema')!r}, and not {known}, which this version of "
+            "mechdesign reads"
+        )
     if set(document) != set(_FIELDS):
         wrong = ", ".join(sorted(set(document) ^ set(_FIELDS)))
         raise CertificateError(f"{CERTIFICATE} is malformed: missing or unknown: {wrong}")
@@ -351,7 +395,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:

@@ -12,21 +12,29 @@ from typing import Any
 import numpy as np
 
 from mechdesign.certify import bracket, costs, privacy
-from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.certify.claims import Claim, Floor, PairBound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact_text, float_down, float_up, printed, text_up
+from mechdesign.certify.stated import FORMS
 from mechdesign.errors import CertificateError
 
 __all__ = ["Certificate", "Checked", "certify"]
+
+# How the number of each form of claim is shown to people.
+_SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
+
+# What the first number of each kind with a name of its own is called.
+_NUMBERS = {kind: form.numbers[0] for kind, form in FORMS.items() if not form.named}
 
 
 @dataclass(frozen=True)
 class Checked:
     """What was found about one requirement.
 
-    `nominal` is the exact text of the ε or of the minimum that was asked for, `radius` that of a threshold's radius,
-    else empty; `realised` is the least ε that holds, rounded up, or the distortion, rounded down. Whether the
-    requirement `holds` is decided exactly, not by these two.
+    `nominal` is the exact text of the number that was asked for, and `number` its name: the "epsilon" or "factor" of
+    bounds on pairs, the "minimum" of a floor. `radius` is that of a threshold's radius, else empty; `realised` is the
+    least ε or factor that holds, rounded up, or the distortion, rounded down. Whether the requirement `holds` is
+    decided exactly, not by these two.
     """
 
     kind: str
@@ -34,6 +42,17 @@ class Checked:
     realised: float
     holds: bool
     radius: str = ""
+    number: str = "epsilon"
+
+    @property
+    def symbol(self) -> str:
+        """What stands for the number: "ε", "factor" or "error"."""
+        return _SYMBOLS[self.number]
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the number is a least one, that of a floor."""
+        return self.number == Floor.number
 
 
 @dataclass(frozen=True)
@@ -73,13 +92,13 @@ class Certificate:
 
     @property
     def epsilon(self) -> tuple[float, ...]:
-        """The realised ε of every requirement on pairs, in order."""
-        return tuple(checked.realised for checked in self.requirements if checked.kind != "distortion")
+        """The realised ε of every requirement that states one, in order."""
+        return tuple(checked.realised for checked in self.requirements if checked.number == "epsilon")
 
     @property
     def distortion(self) -> tuple[float, ...]:
         """The realised distortion of every floor, in order."""
-        return tuple(checked.realised for checked in self.requirements if checked.kind == "distortion")
+        return tuple(checked.realised for checked in self.requirements if checked.at_least)
 
     def require(self) -> None:
         """Raise `CertificateError` with the reason and the pair unless the certificate holds."""
@@ -102,16 +121,7 @@ class Certificate:
             "worst_cost_text": self.worst_cost_text,
             "lower_bound": _to_json(self.lower_bound),
             "relative_gap": _to_json(self.relative_gap),
-            "requirements": [
-                {
-                    "kind": checked.kind,
-                    "nominal": checked.nominal,
-                    "realised": _to_json(checked.realised),
-                    "holds": checked.holds,
-                    "radius": checked.radius,
-                }
-                for checked in self.requirements
-            ],
+            "requirements": [_checked_to_json(checked) for checked in self.requirements],
             "forbidden": self.forbidden,
             "reason": self.reason,
             "pair": None if self.pair is None else list(self.pair),
@@ -129,19 +139,7 @@ class Certificate:
         provenance = _take(values, "provenance", (dict,))
         if not all(isinstance(value, str | float | int) for value in provenance.values()):
             raise CertificateError("malformed certificate: provenance holds more than texts and numbers")
-        checked = []
-        for entry in _take(values, "requirements", (list,)):
-            if not isinstance(entry, dict):
-                raise CertificateError("malformed certificate: an entry of requirements is not an object")
-            checked.append(
-                Checked(
-                    _take(entry, "kind", (str,)),
-                    _take(entry, "nominal", (str,)),
-                    _take_float(entry, "realised"),
-                    _take(entry, "holds", (bool,)),
-                    _take(entry, "radius", (str,)),
-                )
-            )
+        entries = _take(values, "requirements", (list,))
         return Certificate(
             holds=_take(values, "holds", (bool,)),
             objective=_take(values, "objective", (str,)),
@@ -151,7 +149,7 @@ class Certificate:
             worst_cost_text=_take(values, "worst_cost_text", (str,)),
             lower_bound=_take_float(values, "lower_bound"),
             relative_gap=_take_float(values, "relative_gap"),
-            requirements=tuple(checked),
+            requirements=tuple(_checked_from_json(entry) for entry in entries),
             forbidden=_take(values, "forbidden", (int,)),
             reason=_take(values, "reason", (str,)),
             pair=None if pair is None else (pair[0], pair[1]),
@@ -172,8 +170,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         radius = evidence.requirements[index].numbers.get("radius")
         checked.append(found if radius is None else replace(found, radius=exact_text(radius)))
         if not found.holds and not reason:
-            number = "epsilon" if isinstance(claim, PairBound) else "minimum"
-            name = f"requirements[{index}] ({claim.kind} privacy, {number} {found.nominal})"
+            name = f"requirements[{index}] ({claim.kind} privacy, {claim.number} {found.nominal})"
             reason, pair = f"{name} does not hold: {sentence}", secrets
     stray = costs.forbidden_answer(evidence.numerators, evidence.cost)
     expected = worst = None
@@ -205,14 +202,18 @@ def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, i
     if isinstance(claim, PairBound):
         violation = privacy.check(evidence.numerators, evidence.exponent, claim)
         realised = privacy.realised(evidence.numerators, evidence.exponent, claim)
-        found = Checked(claim.kind, exact_text(claim.epsilon), realised, violation is None)
+        found = Checked(claim.kind, exact_text(claim.nominal), realised, violation is None, number=claim.number)
         if violation is None:
             return found, "", None
-        least = "no epsilon holds" if realised == math.inf else f"the least epsilon that holds is {realised!r}"
+        name = claim.number
+        least = f"no {name} holds" if realised == math.inf else f"the least {name} that holds is {realised!r}"
         return found, f"{violation.sentence}; {least}", violation.pair
-    total = costs.distortion(evidence.numerators, evidence.exponent, evidence.prior, claim.error)
-    found = Checked(claim.kind, exact_text(claim.minimum), float_down(total), total >= claim.minimum)
-    return found, f"the best attack's expected error is only {found.realised!r}", None
+    prior = claim.prior_or(evidence.prior)
+    total = costs.distortion(evidence.numerators, evidence.exponent, prior, claim.error)
+    holds = total >= claim.minimum
+    found = Checked(claim.kind, exact_text(claim.nominal), float_down(total), holds, number=claim.number)
+    own = "" if claim.prior is None else ", under the prior of this requirement,"
+    return found, f"the best attack's expected error{own} is only {found.realised!r}", None
 
 
 def _relative_gap(cost: Fraction | None, lower: float, evidence: Evidence) -> float:
@@ -220,6 +221,35 @@ def _relative_gap(cost: Fraction | None, lower: float, evidence: Evidence) -> fl
         return math.inf
     scale = max(cost, Fraction(float(evidence.cost[np.isfinite(evidence.cost)].max())) / 10**9)
     return float_up((cost - printed(lower)) / scale) if scale else 0.0
+
+
+def _checked_to_json(checked: Checked) -> dict[str, Any]:
+    written = {
+        "kind": checked.kind,
+        "nominal": checked.nominal,
+        "realised": _to_json(checked.realised),
+        "holds": checked.holds,
+        "radius": checked.radius,
+    }
+    # What the number of a kind that the verifier knows is called needs no saying.
+    return written if checked.kind in _NUMBERS else {**written, "number": checked.number}
+
+
+def _checked_from_json(entry: object) -> Checked:
+    if not isinstance(entry, dict):
+        raise CertificateError("malformed certificate: an entry of requirements is not an object")
+    kind = _take(entry, "kind", (str,))
+    number = _NUMBERS[kind] if kind in _NUMBERS else _take(entry, "number", (str,))
+    if number not in _SYMBOLS:
+        raise CertificateError(f"malformed certificate: number is none of {', '.join(_SYMBOLS)}")
+    return Checked(
+        kind,
+        _take(entry, "nominal", (str,)),
+        _take_float(entry, "realised"),
+        _take(entry, "holds", (bool,)),
+        _take(entry, "radius", (str,)),
+        number,
+    )
 
 
 def _to_json(number: float) -> float | str:

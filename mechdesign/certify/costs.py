@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._arrays import Floats, Integers
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["cost_per_secret", "distortion", "expected_cost", "forbidden_answer", "worst_cost"]
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify._arrays import Floats, Integers, as_floats, as_integers, require_below, require_same_length
-from mechdesign.certify.claims import Claim, PairBound, Stated
+from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+    require_same_length,
+)
 
 __all__ = ["LARGEST_EXPONENT", "Evidence", "FloorMultipliers", "Multipliers", "PairMultipliers"]
 
 # Numerators of at most 2**62, and so their differences, fit int64.
 LARGEST_EXPONENT = 62
 
-# How far the prior's sum may be from 1.
-_PRIOR_TOLERANCE = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class PairMultipliers:
-    """Multipliers y >= 0 of the rows exp(ε·w) p(o|t) - p(o|s) >= 0 of a `PairBound`, in sparse form.
+    """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
 
     Arrays of shape (k,): `sources` (s), `targets` (t), `observables` (o), int64, and `values` (y), finite float64.
     Entries for the same row add up.
@@ -35,8 +40,8 @@ class PairMultipliers:
 
     def __post_init__(self) -> None:
         for name in ("sources", "targets", "observables"):
-            object.__setattr__(self, name, as_integers(getattr(self, name), name, 1))
-        object.__setattr__(self, "values", as_floats(self.values, "values", 1))
+            object.__setattr__(self, name, as_whole_numbers(getattr(self, name), name, 1))
+        object.__setattr__(self, "values", as_nonnegative(self.values, "values", 1))
         require_same_length(
             "multipliers",
             sources=self.sources,
@@ -60,8 +65,8 @@ class FloorMultipliers:
 
     def __post_init__(self) -> None:
         for name in ("estimates", "observables"):
-            object.__setattr__(self, name, as_integers(getattr(self, name), name, 1))
-        object.__setattr__(self, "values", as_floats(self.values, "values", 1))
+            object.__setattr__(self, name, as_whole_numbers(getattr(self, name), name, 1))
+        object.__setattr__(self, "values", as_nonnegative(self.values, "values", 1))
         require_same_length("multipliers", estimates=self.estimates, observables=self.observables, values=self.values)
 
 
@@ -78,7 +83,7 @@ class Multipliers:
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirements", tuple(self.requirements))
         if self.weights is not None:
-            object.__setattr__(self, "weights", as_floats(self.weights, "weights", 1))
+            object.__setattr__(self, "weights", as_nonnegative(self.weights, "weights", 1))
             if not self.weights.any():
                 raise InputError("weights", "are all zero", bound="above 0 for at least one secret")
 
@@ -109,9 +114,9 @@ class Evidence:
             raise InputError("exponent", "is out of range", value=self.exponent, bound="between 1 and 62")
         if self.objective not in ("expected", "worst"):
             raise InputError("objective", "is unknown", value=self.objective, bound='"expected" or "worst"')
-        object.__setattr__(self, "numerators", as_integers(self.numerators, "numerators", 2))
-        object.__setattr__(self, "prior", as_floats(self.prior, "prior", 1))
-        object.__setattr__(self, "cost", as_floats(self.cost, "cost", 2, infinite=True))
+        object.__setattr__(self, "numerators", as_whole_numbers(self.numerators, "numerators", 2))
+        object.__setattr__(self, "prior", as_distribution(self.prior, "prior"))
+        object.__setattr__(self, "cost", as_nonnegative(self.cost, "cost", 2, infinite=True))
         object.__setattr__(self, "requirements", tuple(self.requirements))
         self._check_channel()
         if self.prior.shape != self.numerators.shape[:1]:
@@ -121,9 +126,6 @@ class Evidence:
         nothing = np.isinf(self.cost).all(axis=1)
         if nothing.any():
             raise InputError(f"cost[{int(nothing.argmax())}]", "forbids every answer", bound="finite for at least one")
-        total = math.fsum(self.prior)
-        if abs(total - 1) > _PRIOR_TOLERANCE:
-            raise InputError("prior", "does not sum to 1", value=total, bound="within 1e-9 of 1")
         claims = self.claims()
         if self.multipliers is not None:
             self._check_multipliers(self.multipliers, claims)

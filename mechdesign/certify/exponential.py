@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_upper"]
+__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_lower", "ln_upper"]
 
 # Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
 # 2^-62 or not at all: 128 bits leave 66 of them to tell how much a bound that small allows.
@@ -91,6 +91,17 @@ def ln_upper(a: int, b: int) -> Fraction:
         return Fraction(0)
     up = _context(_DIGITS, decimal.ROUND_CEILING)
     return Fraction(up.next_plus(up.ln(up.divide(Decimal(a), Decimal(b)))))
+
+
+def ln_lower(a: int, b: int) -> float:
+    """Return a float64, at least 0, with exp of it at most a/b, for integers a >= b >= 1; 0 if they are equal."""
+    if a == b:
+        return 0.0
+    down = _context(_DIGITS, decimal.ROUND_FLOOR)
+    # Where the quotient rounds down to 1 its logarithm is 0, and the digit below that is negative.
+    below = max(Decimal(0), down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
+    nearest = float(below)
+    return nearest if Decimal(nearest) <= below else math.nextafter(nearest, 0.0)
 
 
 def _product(context: decimal.Context, epsilon: Fraction, weight: float) -> Decimal:

@@ -1,14 +1,14 @@
-"""Decide exactly whether a channel of integers keeps a pair bound, and the least ε for which it does.
+"""Decide exactly whether a channel of integers keeps a pair bound, and the least ε or factor for which it does.
 
-The claim p(o|s) <= exp(ε·w) p(o|t) is decided as N[s,o]·2**SHIFT <= A·N[t,o] in integers, where A / 2**SHIFT is a
-lower bound of exp(ε·w): what is accepted is private, without any tolerance.
+The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers, where A/B is a lower bound of g, or g
+itself where that is rational: what is accepted is private, without any tolerance.
 
-**The filter.** Nearly all rows are decided by floats. Write h = A / 2**SHIFT - 1 >= 0, D = N[s,o] - N[t,o] (exact in
+**The filter.** Nearly all rows are decided by floats. Write h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in
 int64) and N = N[t,o]; the claim is D <= h·N. With u = 2**-53, floats h' = fl(h), N' = fl(N), D' = fl(D) and
 c = fl(h'(1 - 8u)) we have fl(c·N') <= h·N (1 - 8u)(1 + u)⁴ and D <= D' / (1 - u) where D > 0. As
 (1 - 8u)(1 + u)⁴ / (1 - u) < 1, D' <= fl(c·N') proves D <= h·N; so does D <= 0. Likewise, with c = fl(h'(1 + 8u)),
-D' > fl(c·N') proves D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 2**-SHIFT, N
-is 0 or at least 1. What neither test decides goes to Python's integers.
+D' > fl(c·N') proves D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 1/B >=
+2**-SHIFT, N is 0 or at least 1. What neither test decides goes to Python's integers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._arrays import Floats, Integers, require_below
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.exact import exact, exact_text, float_up
-from mechdesign.certify.exponential import SHIFT, exp_lower, ln_upper
+from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
+from mechdesign.certify.exact import exact, float_up
+from mechdesign.certify.exponential import ln_upper
 from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
 
 # Entries worked on at a time: their temporary arrays then stay in the processor's cache.
 _CHUNK = 2**16
-
-_ONE = 1 << SHIFT
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,8 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
     violation is decided exactly; which one is the worst, to within the rounding of floats.
     """
     _require_channel(numerators, exponent, bound)
-    lower = exp_lower(bound.epsilon, bound.weights, exponent)
-    unique, places = np.unique(lower, return_inverse=True) if len(bound) else (lower, np.zeros(0, dtype=np.int64))
-    slack = np.array([(a - _ONE) / _ONE for a in unique.tolist()], dtype=np.float64)[places]
+    tops, bottoms = bound.factors_below(exponent)
+    slack = _slack(tops, bottoms)
     surely_kept, surely_broken = slack * (1 - 2.0**-50), slack * (1 + 2.0**-50)
     floats = numerators.astype(np.float64)
     worst: tuple[float, int, int, int] | None = None
@@ -80,8 +77,9 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         with np.errstate(divide="ignore"):
             excess[broken] = ((gap - slack[part][rows] * room) / ((1 + slack[part][rows]) * room))[broken]
         close = np.flatnonzero(~broken)
-        left = numerators[sources[rows[close]], observables[close]].astype(object) * _ONE
-        right = lower[part][rows[close]] * numerators[targets[rows[close]], observables[close]].astype(object)
+        left = numerators[sources[rows[close]], observables[close]].astype(object)
+        left = left * bottoms[part][rows[close]]
+        right = tops[part][rows[close]] * numerators[targets[rows[close]], observables[close]].astype(object)
         over = left > right
         broken[close] = over
         # A right side of 0 never comes here: its rows are surely broken.
@@ -97,10 +95,11 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
 
 
 def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
-    """Return the least ε with which `bound` holds: a float whose printed decimal passes `check`, inf if there is none.
+    """Return the least ε, or the least factor, with which `bound` holds, rounded up; inf if there is none.
 
-    It is max ln(N[s,o] / N[t,o]) / w over pairs and observables, rounded up to a float: 0 when no row exceeds another,
-    infinite where N[t,o] = 0 < N[s,o] or where a pair of weight 0 differs.
+    The printed decimal of the float returned passes `check`. The least factor is max N[s,o]·B / (N[t,o]·A), compared
+    exactly. The least ε is max ln(N[s,o] / N[t,o]) / w over pairs and observables, rounded up to a float: 0 when no row
+    exceeds another, infinite where N[t,o] = 0 < N[s,o] or where a pair of weight 0 differs.
 
     Floats find the candidates: X = D·fl(1/N[t,o]) is within 5u of N[s,o]/N[t,o] - 1 relatively, also for ratios close
     to 1, and log1p(X)/w within 2**-48 of the ε that it stands for. Candidates within 2**-46 of the largest are compared
@@ -110,6 +109,37 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
     _require_channel(numerators, exponent, bound)
     if not len(bound):
         return 0.0
+    if isinstance(bound, RatioBound):
+        return _least_factor(numerators, bound)
+    if isinstance(bound, ExponentBound):
+        return _least_epsilon(numerators, exponent, bound)
+    raise InputError("bound", "is of no known form", value=type(bound).__name__, bound="ExponentBound or RatioBound")
+
+
+def _least_factor(numerators: Integers, bound: RatioBound) -> float:
+    """Return max N[s,o]·B / (N[t,o]·A), rounded up: floats within 2**-48 of it find the candidates."""
+    floats = numerators.astype(np.float64)
+    inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 0.0)
+    scale = bound.denominators / bound.numerators
+    largest = np.zeros(len(bound))
+    for part in _parts(len(bound), numerators.shape[1]):
+        sources, targets = bound.sources[part], bound.targets[part]
+        if ((numerators[sources] > 0) & (numerators[targets] == 0)).any():
+            return math.inf
+        largest[part] = (floats[sources] * inverse[targets]).max(axis=1) * scale[part]
+    if largest.max() <= 0:
+        return 0.0
+    found: set[tuple[int, int, int, int]] = set()
+    for pair in np.flatnonzero(largest >= largest.max() * (1 - 2.0**-46)).tolist():
+        above, below = numerators[bound.sources[pair]], numerators[bound.targets[pair]]
+        ratios = floats[bound.sources[pair]] * inverse[bound.targets[pair]] * scale[pair]
+        chosen = np.flatnonzero(ratios >= largest.max() * (1 - 2.0**-46))
+        terms = int(bound.denominators[pair]), int(bound.numerators[pair])
+        found.update((a, b, *terms) for a, b in zip(above[chosen].tolist(), below[chosen].tolist(), strict=True))
+    return float_up(max(Fraction(a * top, b * bottom) for a, b, top, bottom in found))
+
+
+def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) -> float:
     floats = numerators.astype(np.float64)
     # Zeros get a factor that no ratio can reach; it keeps 0/0 out of the way.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
@@ -131,7 +161,7 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
 
 
 def _candidates(
-    numerators: Integers, inverse: Floats, bound: PairBound, growth: Floats
+    numerators: Integers, inverse: Floats, bound: ExponentBound, growth: Floats
 ) -> Iterator[tuple[float, int, int]]:
     """Yield, for each weight that may decide, the weight and the largest ratio a/b that occurs with it."""
     positive = np.flatnonzero(bound.weights > 0)
@@ -158,7 +188,7 @@ def _candidates(
         yield float(weights[key]), a, b
 
 
-def _growth(numerators: Integers, inverse: Floats, bound: PairBound, part: slice | NDArray[np.int64]) -> Floats:
+def _growth(numerators: Integers, inverse: Floats, bound: ExponentBound, part: slice | NDArray[np.int64]) -> Floats:
     """Return (N[s,o] - N[t,o]) / N[t,o] for some pairs, shape (pairs, m)."""
     sources, targets = bound.sources[part], bound.targets[part]
     growth: Floats = (numerators[sources] - numerators[targets]) * inverse[targets]
@@ -169,6 +199,17 @@ def _parts(pairs: int, observables: int) -> Iterator[slice]:
     size = max(1, _CHUNK // observables)
     for start in range(0, pairs, size):
         yield slice(start, min(start + size, pairs))
+
+
+def _slack(tops: NDArray[np.object_], bottoms: NDArray[np.object_]) -> Floats:
+    """Return A/B - 1, each rounded once."""
+    known: dict[tuple[int, int], float] = {}
+    slack = np.empty(len(tops))
+    for index, (a, b) in enumerate(zip(tops.tolist(), bottoms.tolist(), strict=True)):
+        if (a, b) not in known:
+            known[a, b] = (a - b) / b
+        slack[index] = known[a, b]
+    return slack
 
 
 def _require_channel(numerators: Integers, exponent: int, bound: PairBound) -> None:
@@ -187,9 +228,6 @@ def _sentence(numerators: Integers, bound: PairBound, worst: tuple[float, int, i
             f"secret {source} gives observable {observable} and secret {target} never does, "
             "so that seeing it tells them apart for certain"
         )
-    pair = (bound.sources == source) & (bound.targets == target)
-    weight = float(bound.weights[pair].min())
-    return (
-        f"p({observable} | {source}) exceeds exp({exact_text(bound.epsilon)} · {weight!r}) · "
-        f"p({observable} | {target}) by a factor of 1 + {excess:.3g}"
-    )
+    places = np.flatnonzero((bound.sources == source) & (bound.targets == target))
+    factor = bound.sentence(int(places[bound.exponents[places].argmin()]))
+    return f"p({observable} | {source}) exceeds {factor} · p({observable} | {target}) by a factor of 1 + {excess:.3g}"

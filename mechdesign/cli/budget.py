@@ -50,8 +50,8 @@ def budget(
         if path is not None:
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
+    from mechdesign.errors import BudgetWarning
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
-    from mechdesign.leakage.signals import BudgetWarning
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with warnings.catch_warnings(record=True) as caught:

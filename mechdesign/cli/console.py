@@ -97,7 +97,7 @@ def certificate_tables(
         name = names[index] if names else f"{checked.kind} privacy"
         if checked.radius and not names:
             name += f", radius {checked.radius}"
-        symbol = "≥" if checked.kind == "distortion" else "ε ≤"
+        symbol = "≥" if checked.at_least else f"{checked.symbol} ≤"
         realised = Text(number(checked.realised))
         requirements.add_row(
             Text(name),

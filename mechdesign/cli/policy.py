@@ -131,8 +131,8 @@ def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:
     console.print(shown)
     if found.isolated.size:
         console.print(
-            "\nAn optimal channel reveals secrets without an edge; [policy] isolated says what `mechdesign design` does "
-            "with them.",
+            "\nAn optimal channel reveals secrets without an edge; [policy] isolated says what `mechdesign design` "
+            "does with them.",
             soft_wrap=True,
         )
 

@@ -1,10 +1,12 @@
-"""Read columns and matrices of numbers from text files, with errors that name the line."""
+"""Read lines, columns and numbers from text files, with errors that name the line."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,32 +50,13 @@ def read_numbers(path: Path, name: str, delimiter: str = ",") -> Floats:
     return np.array([number(text, f"{path}, row {row}") for row, text in enumerate(texts, 1)])
 
 
-def read_matrix(path: Path, delimiter: str = ",") -> Floats:
-    """Return the matrix in a file: NumPy's .npy, or text with a row a line and no header (inf is allowed)."""
-    if path.suffix == ".npy":
-        return _read_npy(path)
-    result: list[list[float]] = []
-    for line, row in read_rows(path, delimiter):
-        if result and len(row) != len(result[0]):
-            raise InputError(
-                f"{path}, line {line}",
-                "has the wrong number of fields",
-                value=len(row),
-                bound=f"{len(result[0])} as in the first line",
-            )
-        result.append([number(text, f"{path}, line {line}") for text in row])
-    if not result:
-        raise InputError(str(path), "is empty", bound="at least one line of numbers")
-    return np.array(result)
-
-
-def number(text: str, path: str) -> float:
+def number(text: str, path: str, remedy: str = "") -> float:
     """Return the number in `text`; infinities and NaN pass."""
     try:
         # Python reads 1_0 as 10.
         return float("x" if "_" in text else text)
     except ValueError:
-        raise InputError(path, "is not a number", value=text, bound="a number") from None
+        raise InputError(path, "is not a number", value=text, bound="a number", remedy=remedy) from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -85,29 +68,29 @@ def read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that is not blank, and its fields."""
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
+    with _opened(path) as lines:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            for row in reader:
+                if row:
+                    yield reader.line_num, row
+        except csv.Error as error:
+            raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})") from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line."""
+    with _opened(path) as lines:
+        yield from enumerate(lines, 1)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
     try:
         # A byte order mark is not part of the first field.
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
-            try:
-                for row in reader:
-                    if row:
-                        yield reader.line_num, row
-            except csv.Error as error:
-                raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})") from error
+            yield lines
     except UnicodeDecodeError as error:
         raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})") from error
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def _read_npy(path: Path) -> Floats:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except (ValueError, EOFError) as error:
-        raise InputError(str(path), f"is not a NumPy file ({error})") from error
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(str(path), "does not hold a matrix of numbers", bound="an array of two axes")
-    return array.astype(np.float64)

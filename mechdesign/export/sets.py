@@ -15,21 +15,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import networkx as nx
-
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Stated
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of
-from mechdesign.export.formats import exact_csv
+from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["load", "load_problem", "save"]
+__all__ = ["encode", "load", "load_problem", "save"]
 
 
 def save(
@@ -45,6 +41,13 @@ def save(
     Everything is computed before the first file is touched. An older set in the directory is replaced, without its
     report when `report` is false. Raises `ExportError` when the files cannot be written.
     """
+    bundle.write(directory, encode(problem, channel, certificate, evidence, report))
+
+
+def encode(
+    problem: Problem, channel: Channel, certificate: Certificate, evidence: Evidence, report: bool = True
+) -> dict[str, bytes]:
+    """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
     files = {"channel.csv": exact_csv(channel).encode()}
     if report:
@@ -52,7 +55,7 @@ def save(
         from mechdesign.report.page import html
 
         files["report.html"] = html(problem, channel, certificate).encode()
-    bundle.write(directory, bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files))
+    return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files)
 
 
 def load_problem(directory: str | Path) -> Problem:
@@ -77,23 +80,10 @@ def _problem(found: bundle.Bundle) -> Problem:
         secrets = domain_of(found, "secrets", found.metadata.get("secrets"))
         described = found.metadata.get("observables")
         observables = secrets if described == "secrets" else domain_of(found, "observables", described)
-        requirements = [_requirement(stated, evidence.secrets) for stated in evidence.requirements]
+        requirements = load_requirements(evidence.requirements, evidence.secrets)
         title = str(found.metadata.get("title", ""))
         return Problem(
             evidence.prior, evidence.cost, requirements, evidence.objective, secrets, observables, title=title
         )
     except InputError as error:
         raise CertificateError(f"the files describe no problem: {error}") from error
-
-
-def _requirement(stated: Stated, secrets: int) -> Requirement:
-    if stated.kind == "distortion":
-        return DistortionPrivacy(stated.numbers["minimum"], stated.array)
-    epsilon = stated.numbers["epsilon"]
-    if stated.kind == "graph":
-        graph = nx.empty_graph(secrets)
-        graph.add_edges_from(stated.array.tolist())
-        return GraphPrivacy(epsilon, graph)
-    if stated.kind == "threshold":
-        return ThresholdPrivacy(epsilon, stated.array, stated.numbers["radius"])
-    return MetricPrivacy(epsilon, stated.array)

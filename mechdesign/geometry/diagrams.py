@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, QhullError, cKDTree
+
+from mechdesign.model.connectivity import connected
 
 __all__ = ["PlaneDiagram", "Rectangles", "all_pairs", "line_diagram", "nearest", "plane_diagram", "rectangles"]
 
@@ -147,9 +147,8 @@ def _distinct(sites: Floats, heights: Floats) -> Integers:
     """Return the indices of the sites left when of those at one place only the nearest to the flat are kept."""
     extent = float(np.sqrt((np.ptp(sites, axis=0) ** 2).sum() + heights.max()))
     pairs = cKDTree(sites).query_pairs(ROUNDING * extent, output_type="ndarray")
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(sites), len(sites)))
-    count, group = connected_components(links, directed=False)
-    least = np.full(count, np.inf)
+    group = connected(len(sites), pairs)
+    least = np.full(int(group.max()) + 1, np.inf)
     np.minimum.at(least, group, heights)
     lowest = np.flatnonzero(heights <= least[group] + ROUNDING * extent**2)
     return lowest[np.unique(group[lowest], return_index=True)[1]]

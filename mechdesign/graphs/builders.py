@@ -24,7 +24,7 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import as_integer, as_labels, renamed
 
 __all__ = [

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.graphs.check import check_graph
+from mechdesign.model.connectivity import connected, members
 from mechdesign.model.prior import Prior
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Integers, as_integer
 
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
@@ -93,8 +94,9 @@ def isolated(g: nx.Graph) -> Integers:
 def components(g: nx.Graph) -> list[Integers]:
     """Return the connected components of g, each sorted, in the order of their first nodes."""
     check_graph(g)
-    found = [np.array(sorted(component), dtype=np.int64) for component in nx.connected_components(g)]
-    return sorted(found, key=lambda nodes: int(nodes[0]))
+    nodes = np.array(sorted(g), dtype=np.int64)
+    pairs = np.searchsorted(nodes, np.array(list(g.edges), dtype=np.int64).reshape(-1, 2))
+    return [nodes[part] for part in members(connected(len(nodes), pairs))] if nodes.size else []
 
 
 def membership(parts: Sequence[Integers], n: int) -> Integers:

@@ -14,7 +14,7 @@ from mechdesign.geometry.hull import SensitivityHull, as_points, hull_of
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.graphs.constraint import components, membership
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import as_indices
 
 __all__ = ["component_hulls", "hull_level", "sensitivity_hull"]

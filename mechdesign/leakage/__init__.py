@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from mechdesign.data.budgets import read_budgets, write_budgets
+from mechdesign.errors import BudgetWarning, LeakageExceededError, StateError
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import Guarantees, guarantees, window, windows
@@ -23,7 +24,6 @@ from mechdesign.leakage.loss import LossFunction, Pieces
 from mechdesign.leakage.population import User, UsersLeakage, users
 from mechdesign.leakage.recursion import backward, forward, supremum, temporal
 from mechdesign.leakage.row_pair import fractional, row_pair_program
-from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
 
 if TYPE_CHECKING:
     from mechdesign.leakage import cao2019 as cao2019

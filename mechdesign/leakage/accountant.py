@@ -8,13 +8,12 @@ from os import PathLike
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.errors import InputError
+from mechdesign.errors import BudgetWarning, InputError, LeakageExceededError, StateError
 from mechdesign.leakage.accountant_file import read_state, write_state
 from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative, as_target
-from mechdesign.leakage.signals import BudgetWarning, LeakageExceededError, StateError
 
 __all__ = ["Accountant"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.atomic import write_file
+from mechdesign.errors import StateError
 from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.signals import StateError
 
 __all__ = ["read_state", "write_state"]
 

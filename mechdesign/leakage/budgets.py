@@ -7,12 +7,12 @@ import warnings
 
 import numpy as np
 
+from mechdesign.errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.recursion import temporal
-from mechdesign.leakage.signals import BudgetWarning
 from mechdesign.validation import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.privacy import check
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import EXPONENT
+from mechdesign.model.connectivity import connected
 
 __all__ = ["certified_numerators"]
 
@@ -30,7 +29,7 @@ _LARGEST_SHARE = 1e-6
 
 def certified_numerators(
     masses: Callable[[float], Floats],
-    bound: PairBound,
+    bound: ExponentBound,
     observables: int,
     filled: NDArray[np.bool_] | None = None,
 ) -> Integers:
@@ -72,15 +71,13 @@ def certified_numerators(
     raise CertificateError(f"the masses cannot be rounded to a channel: {violation.sentence}", violation.pair)
 
 
-def _numerators(rows: Floats, constant: int, bound: PairBound, filled: NDArray[np.bool_]) -> Integers:
+def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: NDArray[np.bool_]) -> Integers:
     """Round rows to integers that sum to 2**62, each at most 1 above and 2 below its share plus the constant.
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.
     """
-    n = len(rows)
-    links = coo_array((np.ones(len(bound)), (bound.sources, bound.targets)), shape=(n, n))
-    count, member = connected_components(links, directed=False)
-    used = np.zeros((count, rows.shape[1]), dtype=np.bool_)
+    member = connected(len(rows), np.column_stack((bound.sources, bound.targets)))
+    used = np.zeros((int(member.max()) + 1, rows.shape[1]), dtype=np.bool_)
     np.logical_or.at(used, member, (rows > 0) | filled[:, None])
     counts = used.sum(axis=1)
     added = used * np.where(counts > 1, constant, 0)[:, None]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.mechanisms.finite import FiniteMechanism, hops
 from mechdesign.model import distances
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats
 
 __all__ = ["Exponential"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.graphs.check import check_graph
@@ -18,7 +18,7 @@ from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["FiniteMechanism", "hops"]
@@ -48,7 +48,7 @@ class FiniteMechanism(Mechanism):
         return f"{type(self).__name__}(epsilon={exact_text(self.epsilon)}, {len(self.nodes)} secrets)"
 
     @property
-    def bound(self) -> PairBound:
+    def bound(self) -> ExponentBound:
         """The guarantee, as the verifier states it."""
         return PairBound.metric(self.epsilon, self.distance)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.finite import FiniteMechanism, hops
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, as_integer
 
 __all__ = ["Geometric"]
@@ -21,7 +21,7 @@ class Geometric(FiniteMechanism):
     remap of its answers it is optimal for every monotone cost; as it is, it is not.
 
     >>> Geometric(1, 3).probabilities().round(4).tolist()[0]
-    [0.7311, 0.1699, 0.0989]
+    [0.7311, 0.17, 0.0989]
     """
 
     def __init__(self, epsilon: Number, n: int) -> None:

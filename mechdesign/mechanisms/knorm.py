@@ -28,7 +28,7 @@ from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import as_generator, as_integer
 
 __all__ = ["HullChoice", "KNormMechanism"]

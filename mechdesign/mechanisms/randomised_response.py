@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.mechanisms.finite import FiniteMechanism, hops
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, as_integer
 
 __all__ = ["RandomisedResponse"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
 from mechdesign.mechanisms.exponential import Exponential
 from mechdesign.mechanisms.geometric import Geometric
 from mechdesign.mechanisms.knorm import HullChoice
@@ -17,9 +16,10 @@ from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.mechanisms.randomised_response import RandomisedResponse
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.kinds import Number
+from mechdesign.registry import Registry
+from mechdesign.requirements.numbers import Number
 
-__all__ = ["MechanismKind", "available", "find", "register"]
+__all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]
 
 Build = Callable[[Number, Domain | ArrayLike, nx.Graph, HullChoice], Mechanism]
 
@@ -37,36 +37,33 @@ class MechanismKind:
     coordinates: bool = False
 
 
-_KINDS: dict[str, MechanismKind] = {
-    kind.name: kind
-    for kind in (
-        MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise of the sensitivity hull", True),
-        MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True),
-        MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the hops"),
-        MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric noise on a path"),
-        MechanismKind(
-            "randomised-response",
-            lambda e, _, g, __: RandomisedResponse.of_graph(e, g),
-            "the truth or any other value of the component",
-        ),
-    )
-}
-
-
-def available() -> tuple[MechanismKind, ...]:
-    """Return every registered mechanism."""
-    return tuple(_KINDS.values())
-
-
-def find(name: str, path: str = "mechanism") -> MechanismKind:
-    """Return the mechanism of that name; raise `InputError` listing the names there are for any other."""
-    if name not in _KINDS:
-        raise InputError(path, "is not known", value=name, bound=f"one of {', '.join(_KINDS)}")
-    return _KINDS[name]
+MECHANISMS: Registry[MechanismKind] = Registry("mechanism")
+"""Every mechanism by its name."""
 
 
 def register(kind: MechanismKind) -> None:
     """Add a mechanism, for specifications and traces to name; raise `InputError` where the name is taken."""
-    if kind.name in _KINDS:
-        raise InputError("name", "is taken by another mechanism", value=kind.name)
-    _KINDS[kind.name] = kind
+    MECHANISMS.register(kind.name, kind)
+
+
+register(MechanismKind("planar-isotropic", PlanarIsotropic, "K-norm noise of the sensitivity hull", True))
+register(MechanismKind("laplace", Laplace, "independent Laplace noise on each coordinate", True))
+register(MechanismKind("exponential", lambda e, _, g, __: Exponential.of_graph(e, g), "exponential in the hops"))
+register(MechanismKind("geometric", lambda e, _, g, __: Geometric.of_graph(e, g), "truncated geometric on a path"))
+register(
+    MechanismKind(
+        "randomised-response",
+        lambda e, _, g, __: RandomisedResponse.of_graph(e, g),
+        "the truth or any other value of the component",
+    )
+)
+
+
+def available() -> tuple[MechanismKind, ...]:
+    """Return every registered mechanism."""
+    return tuple(MECHANISMS.values())
+
+
+def find(name: str) -> MechanismKind:
+    """Return the mechanism of that name; raise `UnknownNameError` listing the names there are for any other."""
+    return MECHANISMS[name]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Claim, PairBound
 from mechdesign.errors import InfeasibleError
+from mechdesign.model.connectivity import connected
 from mechdesign.validation import Floats, Integers, read_only
 
 __all__ = ["sharing", "spread", "tied"]
@@ -21,10 +20,7 @@ def tied(n: int, claims: Sequence[Claim], *, both_ways: bool = False) -> Integer
 
     With `both_ways`, the chain must lead there and back. Labels count from 0, in the order of their first secrets.
     """
-    pairs = _pairs(claims)
-    graph = sparse.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    labels = csgraph.connected_components(graph, connection="strong" if both_ways else "weak")[1]
-    return _in_order(labels)
+    return connected(n, _pairs(claims), strong=both_ways)
 
 
 def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
@@ -70,17 +66,11 @@ def sharing(cost: Floats, claims: Sequence[Claim]) -> Integers:
     labels = tied(n, claims)
     secrets, observables = np.nonzero(np.isfinite(cost))
     members = int(labels.max()) + 1
-    ends = (labels[secrets], members + observables)
-    graph = sparse.coo_array((np.ones(secrets.size), ends), shape=(members + m, members + m)).tocsr()
-    return _in_order(csgraph.connected_components(graph, directed=False)[1][labels])
+    # Secrets and answers are the nodes, secrets first: the labels of their sets begin with 0 and leave none out.
+    return connected(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 
 def _pairs(claims: Sequence[Claim]) -> Integers:
     """Return the bounded pairs (s, t) of all claims, shape (k, 2)."""
     found = [np.column_stack((claim.sources, claim.targets)) for claim in claims if isinstance(claim, PairBound)]
     return np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])
-
-
-def _in_order(labels: NDArray[np.integer]) -> Integers:
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from mechdesign.errors import InputError
+from mechdesign.model.connectivity import connected
 from mechdesign.model.prior import Prior
 from mechdesign.validation import (
     SUM_TOLERANCE,
@@ -123,9 +123,9 @@ class MarkovChain:
         By the elimination of Grassmann, Taksar and Heyman (1985), which subtracts nothing: each probability is accurate
         to a small relative error, even if the chain hardly ever moves.
         """
-        count, member = connected_components(self.matrix > 0, directed=True, connection="strong")
+        member = connected(self.size, np.argwhere(self.matrix > 0), strong=True)
         leaves = (self.matrix > 0) & (member[:, None] != member[None, :])
-        closed = np.setdiff1d(np.arange(count), member[leaves.any(axis=1)])
+        closed = np.setdiff1d(member, member[leaves.any(axis=1)])
         if closed.size > 1:
             first, second = (int(np.flatnonzero(member == index)[0]) for index in closed[:2])
             raise InputError(

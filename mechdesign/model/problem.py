@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
@@ -90,9 +91,10 @@ class Problem:
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))
-        for i, claim in enumerate(self.claims):
+        for place, claim in zip(self.places, self.claims, strict=True):
             if isinstance(claim, Floor):
-                _check_reachable(f"requirements[{i}].minimum", claim, probabilities, sharing(self.cost, self.claims))
+                told = sharing(self.cost, self.claims)
+                _check_reachable(f"requirements[{place}].minimum", claim, claim.prior_or(probabilities), told)
 
     def __repr__(self) -> str:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
@@ -100,9 +102,23 @@ class Problem:
         return f"Problem({n} secrets, {m} observables, {self.objective} cost; {kinds})"
 
     @functools.cached_property
+    def stated(self) -> tuple[Stated, ...]:
+        """What the requirements state, in order: one statement for each claim."""
+        return tuple(stated for _, stated in self._numbered)
+
+    @functools.cached_property
     def claims(self) -> tuple[Claim, ...]:
         """What the requirements claim of a channel, in order, in the words of the verifier."""
-        return tuple(requirement.claim() for requirement in self.requirements)
+        return tuple(stated.claim(self.prior.size) for stated in self.stated)
+
+    @functools.cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each claim the index of the requirement that makes it: most requirements make one."""
+        return tuple(place for place, _ in self._numbered)
+
+    @functools.cached_property
+    def _numbered(self) -> tuple[tuple[int, Stated], ...]:
+        return tuple((place, stated) for place, each in enumerate(self.requirements) for stated in each.stated())
 
 
 def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: ArrayLike | None = None) -> Fraction:

@@ -3,18 +3,60 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from fractions import Fraction
+from typing import ClassVar, Protocol
 
-from mechdesign.certify.claims import Claim, Stated
-from mechdesign.validation import Integers
+import numpy as np
 
-__all__ = ["Requirement"]
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["Measured", "Requirement", "Words", "restricted"]
+
+
+class Measured(Protocol):
+    """A recognised matrix of distances: its name, such as "Euclidean distance", and its unit; either may be empty."""
+
+    @property
+    def name(self) -> str:
+        """The name of the distance."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the distance."""
+
+    def with_unit(self, number: str) -> str:
+        """Write a number with the unit behind it."""
+
+
+class Words(Protocol):
+    """What a requirement is phrased with: the distances of the problem recognised, and numbers written for reading."""
+
+    def measure(self, matrix: Floats) -> Measured:
+        """Recognise a matrix between the secrets."""
+
+    def number(self, value: float, digits: int = 3) -> str:
+        """Write a number in few digits."""
+
+    def decimal(self, value: Fraction) -> str:
+        """Write an exact number in full."""
+
+    def factor(self, exponent: float) -> str:
+        """Write e to the power of `exponent`."""
 
 
 class Requirement(ABC):
-    """A requirement on a channel; it knows how many secrets it speaks of and what it claims, exactly."""
+    """A requirement on a channel: it knows what it claims, exactly, and how it is put in words."""
 
-    kind: ClassVar[str]
+    number: ClassVar[str] = "epsilon"
+    """What its number is called in specifications: "epsilon", "factor" or "minimum", say."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The name of the kind."""
 
     @property
     @abstractmethod
@@ -22,13 +64,68 @@ class Requirement(ABC):
         """Number of secrets."""
 
     @abstractmethod
-    def stated(self) -> Stated:
-        """Return the requirement in the words of the verifier: its exact numbers and its array."""
+    def stated(self) -> tuple[Stated, ...]:
+        """Return the requirement in the words of the verifier: one statement for each claim, always in one order."""
 
     @abstractmethod
-    def restrict(self, secrets: Integers) -> Self:
-        """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0."""
+    def restrict(self, secrets: Integers) -> Requirement:
+        """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0.
 
-    def claim(self) -> Claim:
-        """Return what the requirement claims of a channel: a bound on pairs, or a floor on the adversary's error."""
-        return self.stated().claim(self.size)
+        As many statements remain, in their order. Those of floors have the minimum 0, since what the secrets add to the
+        floor is not said for them alone.
+        """
+
+    @abstractmethod
+    def condition(self, secrets: Integers) -> Requirement:
+        """Return what the requirement says where only these secrets are possible, numbered anew from 0.
+
+        It differs from `restrict` in that floors keep their minimum, under the prior given that the secret is one of
+        these. Raises `InputError` for a prior of its own under which none of them is possible.
+        """
+
+    @abstractmethod
+    def title(self, words: Words) -> str:
+        """Name the requirement and what its number means, such as "metric privacy, ε per km (Euclidean distance)"."""
+
+    @abstractmethod
+    def promise(self, words: Words) -> str:
+        """Say what whoever sees an answer can do at most, after "Whoever sees an answer can"."""
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Return what the requirement claims of a channel: bounds on pairs, floors on the adversary's error."""
+        return tuple(stated.claim(self.size) for stated in self.stated())
+
+
+def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
+    """Return what a statement says of some secrets alone, given by ascending indices and numbered anew from 0.
+
+    Floors become 0 unless `floors` are to be kept; their own prior, if any, is that given that the secret is one of
+    these. Raises `InputError` for a floor that is kept where no such secret is possible.
+    """
+    arrays = dict(stated.arrays)
+    for name in ("edges", "pairs"):
+        if name in arrays:
+            kept = np.isin(arrays[name], secrets).all(axis=1)
+            for beside in arrays.keys() & {"weights", "numerators", "denominators"}:
+                arrays[beside] = arrays[beside][kept]
+            arrays[name] = np.searchsorted(secrets, arrays[name][kept])
+    if "distance" in arrays:
+        arrays["distance"] = arrays["distance"][np.ix_(secrets, secrets)]
+    if "error" in arrays:
+        arrays["error"] = arrays["error"][:, secrets]
+    if "prior" in arrays:
+        arrays["prior"] = _given(np.asarray(arrays["prior"], dtype=np.float64), secrets, floors)
+    numbers = dict(stated.numbers)
+    if not floors and "minimum" in numbers:
+        numbers["minimum"] = Fraction(0)
+    return Stated(stated.kind, numbers, arrays, stated.name, stated.part)
+
+
+def _given(prior: Floats, secrets: Integers, required: bool) -> Floats:
+    total = prior[secrets].sum()
+    if total > 0:
+        given: Floats = prior[secrets] / total
+        return given
+    if required:
+        raise InputError("prior", "is zero on every secret that is possible", bound="above 0 on at least one")
+    return np.full(secrets.size, 1 / secrets.size)

@@ -26,7 +26,8 @@ from mechdesign.model.forbidden import tied
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import GraphPrivacy, Number
+from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.numbers import Number
 from mechdesign.solvers import ProgressCallback
 from mechdesign.synthesis.design import Design, synthesise
 from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
@@ -263,4 +264,4 @@ def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
             raise InputError(
                 f"requirements[{index}]", "speaks of another number of secrets", value=requirement.size, bound=bound
             )
-    return tied(n, [requirement.claim() for requirement in requirements])
+    return tied(n, [claim for requirement in requirements for claim in requirement.claims()])

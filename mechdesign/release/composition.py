@@ -26,7 +26,7 @@ from mechdesign.graphs.hulls import hull_level
 from mechdesign.mechanisms.mechanism import Mechanism, graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 

@@ -28,14 +28,14 @@ from mechdesign.graphs.repairs import Method as RepairMethod
 from mechdesign.graphs.repairs import Repair, repair
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.registry import available, find
+from mechdesign.mechanisms.registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.policy.optimal import Within, design
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
 __all__ = ["OPTIMAL", "Planner", "RepairMethod", "check_mechanism"]
@@ -187,9 +187,9 @@ class Planner:
 
 def check_mechanism(name: str, path: str = "mechanism") -> None:
     """Raise `InputError` unless a trace may be released by the mechanism of that name."""
-    names = [OPTIMAL, *(kind.name for kind in available())]
-    if name not in names:
-        raise InputError(path, "is not known", value=name, bound=f"one of {', '.join(map(repr, names))}")
+    if name != OPTIMAL and name not in MECHANISMS:
+        names = ", ".join(map(repr, (OPTIMAL, *MECHANISMS)))
+        raise InputError(path, "is not known", value=name, bound=f"one of {names}")
 
 
 def _snapped(mechanism: Mechanism, domain: Domain) -> Channel:

@@ -122,10 +122,9 @@ class Stage:
             return None
         weights, costs = merged(self.prior, self.cost, self.members, self.surrogates)
         problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
-        stated = tuple(requirement.stated() for requirement in problem.requirements)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
         summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
-        certificate = certify(Evidence(*arrays, problem.objective, stated), summary.provenance())
+        certificate = certify(Evidence(*arrays, problem.objective, problem.stated), summary.provenance())
         certificate.require()
         return Design(problem, self.channel, certificate, None, summary)
 

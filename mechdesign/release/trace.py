@@ -21,7 +21,7 @@ from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, 
 from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.kinds import Number, positive
+from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["Trace"]

@@ -17,12 +17,12 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
 from mechdesign.report import dots, plot, policy
-from mechdesign.report.html import figure, page, safe, section, table
+from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
-from mechdesign.report.sentences import met, requirement_name, summary
+from mechdesign.report.sentences import claimants, met, requirement_name, summary
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
 
@@ -44,7 +44,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
         _provenance(channel, certificate),
         _use(problem),
     ]
-    return page(title, sections)
+    return document(title, sections)
 
 
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
@@ -52,7 +52,7 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
         raise InputError(
             "channel", "is of another problem", value=channel.numerators.shape, bound=f"of shape {problem.cost.shape}"
         )
-    kinds = tuple(requirement.kind for requirement in problem.requirements)
+    kinds = tuple(claim.kind for claim in problem.claims)
     found = tuple(checked.kind for checked in certificate.requirements)
     if kinds != found:
         raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
@@ -63,13 +63,13 @@ def _header(title: str, problem: Problem, certificate: Certificate) -> str:
         verdict = "<strong>Holds.</strong> Every requirement below was checked in exact arithmetic."
     else:
         pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
-        verdict = f"<strong>Does not hold.</strong> {safe(certificate.reason)}.{pair}"
+        verdict = f"<strong>Does not hold.</strong> {text(certificate.reason)}.{pair}"
     return "\n".join(
         [
             "<header>",
             f"<h1>{escape(title)}</h1>",
             f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
-            f"<p>{safe(summary(problem, certificate))}</p>",
+            f"<p>{text(summary(problem, certificate))}</p>",
             "</header>",
         ]
     )
@@ -79,17 +79,17 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
         return section("Requirements", "<p>Nothing was required.</p>")
     rows = []
-    for requirement, checked in zip(problem.requirements, certificate.requirements, strict=True):
-        least = checked.kind == "distortion"
+    for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
+        least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
-                safe(requirement_name(problem, requirement)),
-                f"{'at least' if least else 'ε at most'} {decimal(checked.nominal)}",
-                f"{'error' if least else 'ε ='} {_exact(checked.realised)}",
+                text(requirement_name(problem, requirement)),
+                f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
+                f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
-    asked = table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
+    verdicts = table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
     note = (
         "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
         "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
@@ -100,12 +100,12 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
         "Requirements against what was realised",
         "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
-    return section("Requirements", asked, note, picture)
+    return section("Requirements", verdicts, note, picture)
 
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     """Yield what policy graphs say, and their picture where secrets have places; nothing where there are none."""
-    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    graphs = [each for _, each in graph_requirements(problem.requirements)]
     if not graphs:
         return
     labels = tied(len(problem.prior), problem.claims)
@@ -215,7 +215,7 @@ def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
 def _provenance(channel: Channel, certificate: Certificate) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest()
     n, m = channel.numerators.shape
-    rows = [(safe(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
+    rows = [(text(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
     rows.append(("channel", f"{n} × {m} integers over 2<sup>62</sup>"))
     rows.append(("SHA-256 of the integers, row by row, 8 bytes each, low byte first", f"<code>{digest}</code>"))
     return section("Provenance", table((), rows))
@@ -247,11 +247,11 @@ def _use(problem: Problem) -> str:
 def _pair(problem: Problem, pair: tuple[int, int]) -> str:
     if problem.secrets is None:
         return f"{pair[0]} and {pair[1]}"
-    return " and ".join(safe(problem.secrets.labels[index]) for index in pair)
+    return " and ".join(text(problem.secrets.labels[index]) for index in pair)
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{_exact(value)} {safe(unit)}".rstrip()
+    return f"{_exact(value)} {text(unit)}".rstrip()
 
 
 def _exact(value: float) -> str:
@@ -260,4 +260,4 @@ def _exact(value: float) -> str:
 
 
 def _value(value: str | float | int) -> str:
-    return safe(short(value, 6) if isinstance(value, float) else str(value))
+    return text(short(value, 6) if isinstance(value, float) else str(value))

@@ -69,14 +69,14 @@ def reference_costs(problem: Problem) -> tuple[Reference, ...]:
 def combined_bound(problem: Problem) -> Floats | None:
     """Return the largest metric E (n, n) such that p(o|s) <= exp(E(s, t)) p(o|t) implies every bound on pairs.
 
-    It is the length of the shortest path where a pair (s, t) of weight w is an edge, in both directions, of length ε·w.
+    It is the length of the shortest path where a bounded pair is an edge, in both directions, of the length ln g.
     Infinite where nothing is required; None when no pair is bounded.
     """
     n = len(problem.prior)
     bounds = np.full((n, n), np.inf)
     for claim in problem.claims:
         if isinstance(claim, PairBound):
-            np.minimum.at(bounds, (claim.sources, claim.targets), float(claim.epsilon) * claim.weights)
+            np.minimum.at(bounds, (claim.sources, claim.targets), claim.exponents)
     bounds = np.minimum(bounds, bounds.T)
     np.fill_diagonal(bounds, 0.0)
     if not np.isfinite(bounds[~np.eye(n, dtype=np.bool_)]).any():
@@ -109,9 +109,9 @@ def _cost(problem: Problem, mechanism: Floats) -> float:
 
 def _missed_floor(problem: Problem, mechanism: Floats) -> str:
     """Say which floor on the adversary's error a mechanism does not keep; it may lie below by rounding only."""
-    joint = problem.prior[:, None] * mechanism
     for claim in problem.claims:
         if isinstance(claim, Floor):
+            joint = claim.prior_or(problem.prior)[:, None] * mechanism
             error = float((claim.error @ joint).min(axis=0).sum())
             if error < float(claim.minimum) * (1 - 1e-9):
                 return "misses the distortion floor"

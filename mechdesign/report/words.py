@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.certify.claims import Floor
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import DistortionPrivacy
 
 __all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain"]
 
@@ -89,12 +89,12 @@ def cost_measure(problem: Problem) -> Measure:
 def attack_measure(problem: Problem) -> Measure:
     """Return what an adversary wants small, estimates by secrets.
 
-    That is the error of the first distortion requirement; else the Euclidean distance of the secrets; else, where they
-    have no places, the Hamming distance.
+    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets; else, where
+    they have no places, the Hamming distance.
     """
-    for requirement in problem.requirements:
-        if isinstance(requirement, DistortionPrivacy):
-            return measure(requirement.distance, problem.secrets, problem.secrets)
+    for claim in problem.claims:
+        if isinstance(claim, Floor):
+            return measure(claim.error, problem.secrets, problem.secrets)
     if problem.secrets is not None and problem.secrets.points.shape[1]:
         return Measure(distances.euclidean(problem.secrets), "Euclidean distance", clip(problem.secrets.unit))
     return Measure(distances.hamming(len(problem.prior)), "Hamming distance")

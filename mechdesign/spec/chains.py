@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.data.text import read_matrix
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.tables import ChainTable, Raw
 from mechdesign.data.traces import Visits
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.spec.files import Checkins, Trajectories
 from mechdesign.spec.priors import PriorTable, read_visits
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
 _DATA = ("checkins", "plt")
-
-
-class ChainTable(Table, frozen=True):
-    """How states follow one another: a Markov chain, or the data to count its steps in.
-
-    Attributes:
-        path: a file with the matrix Pr(next state | state now), .csv without a header or .npy; rows are states now.
-        estimated: true: from the check-ins or trajectories that the prior comes from.
-        checkins: a file of check-ins.
-        plt: a folder of trajectories.
-        neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
-        smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
-        delimiter: the character between columns of `path`.
-    """
-
-    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
-
-    path: str | None = None
-    estimated: bool | None = None
-    checkins: Annotated[Raw, holds(Checkins)] | None = None
-    plt: Annotated[Raw, holds(Trajectories)] | None = None
-    neighbours: int | None = None
-    smoothing: float | None = None
-    delimiter: str = ","
 
 
 def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> tuple[MarkovChain, tuple[str, ...]]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy
+from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec.tables import named
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def design_problem(
     from mechdesign.synthesis.design import synthesise
 
     with _named_as_specified(solver_keys(given)):
-        if any(isinstance(requirement, GraphPrivacy) for requirement in problem.requirements):
+        if graph_requirements(problem.requirements):
             return _design_policy(problem, policy, settings)
         return synthesise(problem, settings)
 
@@ -116,7 +115,7 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
     from mechdesign.graphs.repairs import repair
 
     assert problem.secrets is not None
-    graphs = [each for each in problem.requirements if isinstance(each, GraphPrivacy)]
+    graphs = [each for _, each in graph_requirements(problem.requirements)]
     epsilon = graphs[0].epsilon
     # What has another ε is a requirement of its own.
     one = [each for each in graphs if each.epsilon == epsilon]
@@ -126,7 +125,7 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
     support = policy.possible(problem.prior)
     if support is not None:
         graph = constrain(graph, support)
-        others = tuple(_of_possible(each, np.array(support)) for each in others)
+        others = tuple(each.condition(np.array(support)) for each in others)
     added = 0
     if policy.isolated == "repair" and len(graph) > 1:
         with named({"points": "domain", "method": "policy.repair"}):
@@ -134,13 +133,6 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
                 made = repair(problem.secrets, graph, policy.repair, policy.hull)
                 graph, added = made.graph, len(made.added)
     return _Asked(problem.secrets, graph, epsilon, others, places, added)
-
-
-def _of_possible(requirement: Requirement, support: NDArray[np.int64]) -> Requirement:
-    """Return what is required where only the secrets in `support` are possible: a floor keeps its height."""
-    if isinstance(requirement, DistortionPrivacy):
-        return DistortionPrivacy(requirement.minimum, requirement.distance[:, support])
-    return requirement.restrict(support)
 
 
 @contextmanager

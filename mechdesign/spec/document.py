@@ -6,18 +6,27 @@ from typing import Annotated
 
 import msgspec
 
+from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.spec.domains import DomainTable
 from mechdesign.spec.measures import CostTable
 from mechdesign.spec.policy import PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
-from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, MetricTable, ThresholdTable
-from mechdesign.spec.tables import Raw, Table, holds
 from mechdesign.synthesis.settings import Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
 
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
+
+_LISTS = msgspec.Meta(
+    extra_json_schema={
+        "properties": {
+            "mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists go together"}
+        },
+        "additionalProperties": {"type": "array", "minItems": 1},
+    },
+    extra={"tables": ()},
+)
 
 
 class SolverTable(Table, frozen=True):
@@ -54,15 +63,18 @@ class Document(Table, frozen=True):
         policy: how a policy graph is kept.
         release: how a trace is released.
         solver: how programs are solved.
+        sweep: lists of values for keys, for `mechdesign sweep`: the path of each, such as "privacy.0.epsilon", with its
+            values; and the mode, "product" (each value with each) or "zip" (the first ones together, and so on).
     """
 
     domain: Annotated[Raw, holds(DomainTable)]
     prior: Annotated[Raw, holds(PriorTable)]
     cost: Annotated[Raw, holds(CostTable)]
-    privacy: list[Annotated[Raw, holds(MetricTable, ThresholdTable, GraphPrivacyTable, DistortionTable)]]
+    privacy: list[Raw]
     version: int = VERSION
     title: str = ""
     observables: Annotated[Raw, holds(DomainTable)] | None = None
     policy: Annotated[Raw, holds(PolicyTable)] = msgspec.field(default_factory=dict)
     release: Annotated[Raw, holds(ReleaseTable)] = msgspec.field(default_factory=dict)
     solver: Annotated[Raw, holds(SolverTable)] = msgspec.field(default_factory=dict)
+    sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)

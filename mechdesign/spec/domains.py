@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.model.domain import Domain
-from mechdesign.spec.files import PlacesFile
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""

@@ -12,14 +12,15 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.data.states import index_of
+from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
 from mechdesign.data.text import read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
+from mechdesign.graphs.constraint import components
 from mechdesign.model.domain import Domain
+from mechdesign.requirements.graph import GraphPrivacyTable
 from mechdesign.spec.chains import neighbours, possible_steps
-from mechdesign.spec.files import CategoriesFile, EdgesFile
-from mechdesign.spec.privacy import GraphPrivacyTable, GraphTable
-from mechdesign.spec.tables import Raw, at, convert, in_file, one_of
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class Graphs:
         with at(path, {"k": "", "domain": ""}):
             found = graphs.blocks(self.secrets, size)
         regions = np.zeros(self.secrets.size, dtype=np.int64)
-        for number, block in enumerate(nx.connected_components(found)):
-            regions[list(block)] = number
+        for number, block in enumerate(components(found)):
+            regions[block] = number
         return list(regions.tolist())
 
     def _transitions(self, table: GraphPrivacyTable, path: str) -> nx.Graph:

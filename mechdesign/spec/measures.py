@@ -9,23 +9,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.data.text import read_matrix
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
-from mechdesign.spec.files import MatrixFile
+from mechdesign.requirements.graph import GraphPrivacyTable
+from mechdesign.requirements.kind import MeasuredTable, Reading
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
-from mechdesign.spec.privacy import DistortionTable, GraphPrivacyTable, GraphTable, MetricTable, ThresholdTable
-from mechdesign.spec.tables import Distance, Raw, Table, at, choice, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, choice, convert, in_file, one_of
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
         "haversine": distances.haversine,
     }
 )
+
+_MEASURES = ("distance", "matrix", "graph")
 
 
 class CostTable(Table, frozen=True):
@@ -84,7 +87,7 @@ class Measures:
                 raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
         form = one_of(table, path)
         if self.observables is self.secrets:
-            cost = self._between_secrets(table, path)
+            cost = self.between_secrets(table, path)
         elif form == "distance":
             cost = self._named(table.distance or "", f"{path}.distance", self.observables)
         elif form == "matrix":
@@ -101,55 +104,35 @@ class Measures:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         if not isinstance(raw.get("kind"), str):
             problem = "is not a kind" if "kind" in raw else "is missing"
-            raise SpecificationError(
-                f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(_REQUIREMENTS)}"
-            )
-        build = _REQUIREMENTS[choice(raw["kind"], _REQUIREMENTS, f"{path}.kind")]
-        return build(self, raw, path)
+            raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
+        kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
+        table = convert(raw, kind.table, path)
+        with at(path):
+            return kind.from_table(table, _Reading(self, path))
 
     @functools.cached_property
     def graphs(self) -> Graphs:
         """What builds graphs on the secrets."""
         return Graphs(self.secrets, self.folder, self.prior)
 
-    def _metric(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, MetricTable, path)
-        with at(path):
-            return MetricPrivacy(table.epsilon, self._between_secrets(table, path))
-
-    def _threshold(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, ThresholdTable, path)
-        with at(path):
-            return ThresholdPrivacy(table.epsilon, self._between_secrets(table, path), table.radius)
-
-    def _graph_privacy(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, GraphPrivacyTable, path)
+    def policy_graph(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        """Return the policy graph that a ``[[privacy]]`` table describes."""
         form = one_of(table, path)
         if form == "radius":
-            graph = self._within(table, table.radius or Fraction(0), path)
-        else:
-            for key in ("distance", "matrix"):
-                if getattr(table, key) is not None:
-                    raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
-            graph = self.graphs.policy(table, form, path)
-        with at(path):
-            return GraphPrivacy(table.epsilon, graph)
+            return self._within(table, table.radius or Fraction(0), path)
+        for key in ("distance", "matrix"):
+            if getattr(table, key) is not None:
+                raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
+        return self.graphs.policy(table, form, path)
 
-    def _distortion(self, raw: Raw, path: str) -> Requirement:
-        table = convert(raw, DistortionTable, path)
-        if table.matrix is not None and one_of(table, path) == "matrix":
-            error = self._matrix(table.matrix, f"{path}.matrix", (None, self.secrets.size))
-        else:
-            error = self._between_secrets(table, path)
-        with at(path):
-            return DistortionPrivacy(table.minimum, error)
-
-    def _between_secrets(self, table: CostTable | MetricTable | ThresholdTable | DistortionTable, path: str) -> Floats:
-        form = one_of(table, path)
+    def between_secrets(self, table: MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
+        """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
+        form = one_of(cast(Table, table), path, _MEASURES)
         if form == "distance":
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":
-            return self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
+            rows = None if any_rows else self.secrets.size
+            return self._matrix(table.matrix or {}, f"{path}.matrix", (rows, self.secrets.size))
         return distances.shortest_path(self.graphs.steps(table.graph, f"{path}.graph"))
 
     def _named(self, name: str, path: str, other: Domain | None = None) -> Floats:
@@ -206,11 +189,22 @@ class Measures:
         return graph
 
 
-_REQUIREMENTS: Mapping[str, Callable[[Measures, Raw, str], Requirement]] = MappingProxyType(
-    {
-        "metric": Measures._metric,
-        "threshold": Measures._threshold,
-        "graph": Measures._graph_privacy,
-        "distortion": Measures._distortion,
-    }
-)
+@dataclass(frozen=True)
+class _Reading(Reading):
+    """What a kind of requirement reads its table with; `path` is where the table stands."""
+
+    _measures: Measures
+    _path: str
+
+    @property
+    def secrets(self) -> Domain:
+        return self._measures.secrets
+
+    def secret(self, name: int | str, key: str) -> int:
+        return self._measures.graphs.secret(name, f"{self._path}.{key}")
+
+    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
+        return self._measures.between_secrets(table, self._path, any_rows=any_rows)
+
+    def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
+        return self._measures.policy_graph(table, self._path)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
+from mechdesign.data.tables import ChainTable, Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.constraint import delta_set
@@ -20,11 +21,11 @@ from mechdesign.model.markov import MarkovChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
 from mechdesign.release.planner import OPTIMAL
-from mechdesign.requirements.kinds import GraphPrivacy
-from mechdesign.spec.chains import ChainTable, build_chain
+from mechdesign.requirements.graph import graph_requirements
+from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import PriorTable, build_prior
-from mechdesign.spec.tables import Raw, Table, choice, convert, holds
+from mechdesign.spec.tables import choice, convert
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 
@@ -142,7 +143,7 @@ def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) 
 
     Raises `SpecificationError` where there is no graph, or where they differ in ε.
     """
-    found = [(place, each) for place, each in enumerate(requirements) if isinstance(each, GraphPrivacy)]
+    found = graph_requirements(requirements)
     if not found:
         raise SpecificationError(
             "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph" and blocks = 3, say'
@@ -181,4 +182,4 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
 
 def _mechanism(name: str) -> str:
     """Return the name of a mechanism that a trace can be released by."""
-    return choice(name, (OPTIMAL, *(kind.name for kind in mechanisms.available())), "release.mechanism")
+    return choice(name, (OPTIMAL, *mechanisms.MECHANISMS), "release.mechanism")

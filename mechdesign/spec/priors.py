@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
+from mechdesign.data.tables import Checkins, CountsFile, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.spec.files import Checkins, CountsFile, Trajectories
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
 _MOST_PEOPLE = 10**12
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.schedule import Schedule
+from mechdesign.data.tables import BudgetsFile, Raw
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.files import BudgetsFile
-from mechdesign.spec.tables import Raw, convert
+from mechdesign.spec.tables import convert
 
 __all__ = ["read_schedule", "scheduled"]
 

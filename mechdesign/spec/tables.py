@@ -14,34 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, SpecificationError
-
-Raw = dict[str, Any]
-Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
-
-
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of a specification.
-
-    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
-    beside another one, and then are none: key to other key.
-    """
-
-    alternatives: ClassVar[tuple[str, ...]] = ()
-    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
-
-def holds(*kinds: type[Table]) -> msgspec.Meta:
-    """Say for the JSON schema which tables may stand at a key."""
-    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
-    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
-
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 

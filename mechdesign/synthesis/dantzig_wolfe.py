@@ -20,8 +20,8 @@ from mechdesign.certify.privacy import check
 from mechdesign.errors import InputError, SolverError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.synthesis.assemble import Assembled, Gathered
 from mechdesign.synthesis.column_generation import Decomposed, decompose
+from mechdesign.synthesis.joined import Assembled, Gathered
 from mechdesign.synthesis.parts import Known, Part
 from mechdesign.synthesis.plan import EXACT, takes_blocks
 from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
@@ -57,6 +57,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> 
     """
     _check_choices(problem, settings)
     floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
+    _check_priors(problem, parts, floors)
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -105,6 +106,19 @@ def _check_choices(problem: Problem, settings: SolveSettings) -> None:
         raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
 
 
+def _check_priors(problem: Problem, parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
+    """Raise InputError where an adversary believes in secrets that can never be, all in a part of their own."""
+    for index, floor in floors.items():
+        for part in parts:
+            if floor.prior is not None and not part.mass and floor.prior[part.secrets].any():
+                raise InputError(
+                    f"requirements[{problem.places[index]}].prior",
+                    f"is positive on secrets whose answers are their own, such as {part.secrets[0]}, and whose "
+                    "probability is 0",
+                    remedy="give these secrets some probability in the prior of the problem",
+                )
+
+
 def _round(
     problem: Problem,
     kinds: Sequence[Kind],
@@ -134,7 +148,8 @@ def _round(
 
 
 def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
-    return distortion(numerators, EXPONENT, problem.prior[part.secrets], floor.error[:, part.secrets])
+    prior = floor.prior_or(problem.prior)
+    return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
 def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
@@ -203,5 +218,5 @@ def _attacks(
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
     rest = np.flatnonzero(sums == 0)
-    best = int((floor.error[:, secrets] @ problem.prior[secrets]).argmin())
+    best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
     yield np.full(rest.size, best), rest, np.full(rest.size, price)

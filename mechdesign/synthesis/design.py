@@ -138,7 +138,7 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
     def solve(part: Problem, name: str) -> Design:
         nonlocal stopped
         elapsed = time.perf_counter() - clock
-        asked = settings.after(elapsed).within(name, elapsed)
+        asked = settings.after(elapsed).for_part(name, elapsed)
         try:
             made = _whole(part, asked.hurried() if stopped else asked)
         except KeyboardInterrupt:

@@ -43,7 +43,8 @@ def problem_multipliers(
     if form.ties:
         reduced = (problem.prior if weights is None else weights)[:, None] * problem.cost
         for floor, grid in zip(form.floors, floors, strict=True):
-            reduced = reduced - problem.prior[:, None] * (floor.claim.error.T @ grid)
+            prior = floor.claim.prior_or(problem.prior)
+            reduced = reduced - prior[:, None] * (floor.claim.error.T @ grid)
         np.add.at(reduced, (first, o), values)
         np.add.at(reduced, (second, o), -values * np.exp(form.exponents[s, t]))
         moved = _move(reduced, form.ties)

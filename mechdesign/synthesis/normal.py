@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
 
 __all__ = ["FloorRows", "NormalForm", "normalise"]
@@ -22,8 +24,8 @@ Integers = NDArray[np.int64]
 class FloorRows:
     """A distortion floor over merged secrets: Σ_o min_ŝ Σ_g error[ŝ, g] p(o|g) >= minimum.
 
-    `error` (estimates, groups) holds Σ π_s a(ŝ, s) over the secrets s of each group; `claim` is the exact floor and
-    `requirement` its index among the requirements of the problem.
+    `error` (estimates, groups) holds Σ π_s a(ŝ, s) over the secrets s of each group, π the floor's own prior where it
+    has one; `claim` is the exact floor and `requirement` its index among the claims of the problem.
     """
 
     requirement: int
@@ -42,11 +44,11 @@ class NormalForm:
 
     A bound with exponent 0 between two secrets forces equal rows (both sum to 1), in whichever direction it stands, and
     secrets with bounds of hardly more may be given equal rows at little cost (see `normalise`); `group` (n,) maps each
-    secret to its group. `exponents` (k, k) is the least ε·d over all requirements and members, infinite where nothing
-    is required and on the diagonal; `owner`, `source` and `target` (k, k) say which requirement and which pair of
-    secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree inwards, the bounds
-    (secret, parent, requirement, forward) of exponent 0, or hardly more, that hold the group together, `forward` when
-    the bound is one of p(o|secret) by p(o|parent).
+    secret to its group. `exponents` (k, k) is the least ln g over all bounds p(o|s) <= g p(o|t) of members, infinite
+    where nothing is required and on the diagonal; `owner`, `source` and `target` (k, k) say which claim and which pair
+    of secrets that exponent comes from. `ties` lists, from the leaves of each group's spanning tree inwards, the bounds
+    (secret, parent, claim, forward) of exponent 0, or hardly more, that hold the group together, `forward` when the
+    bound is one of p(o|secret) by p(o|parent).
     """
 
     problem: Problem
@@ -68,6 +70,20 @@ class NormalForm:
         """Number of observables."""
         return int(self.problem.cost.shape[1])
 
+    @functools.cached_property
+    def components(self) -> Integers:
+        """A label for each group (k,), equal where a chain of bounds joins them."""
+        return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))
+
+    @functools.cached_property
+    def implied(self) -> Floats:
+        """The exponents (k, k) that chains of bounds imply: shortest paths, 0 on the diagonal."""
+        sources, targets = np.nonzero(np.isfinite(self.exponents))
+        # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+        graph = sparse.csr_array((self.exponents[sources, targets], (sources, targets)), shape=self.exponents.shape)
+        paths: Floats = csgraph.shortest_path(graph)
+        return paths
+
     def gather(self, per_secret: Floats) -> Floats:
         """Sum an array (n, …) over the members of each group, giving (k, …)."""
         summed = np.zeros((self.groups, *per_secret.shape[1:]))
@@ -83,13 +99,12 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     """
     n = problem.prior.size
     bounds = [(i, claim) for i, claim in enumerate(problem.claims) if isinstance(claim, PairBound)]
-    ties = _ties(n, bounds, alike)
-    group = _groups(n, ties)
+    group, ties = _tied(n, bounds, alike)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
     owner, source, target = (np.full((groups, groups), -1) for _ in range(3))
     for i, bound in bounds:
-        values = float(bound.epsilon) * bound.weights
+        values = bound.exponents
         order = np.argsort(-values, kind="stable")  # the last write wins, so the least exponent comes last
         s, t, values = bound.sources[order], bound.targets[order], values[order]
         best = np.full((groups, groups), np.inf)
@@ -105,35 +120,29 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     for i, claim in enumerate(problem.claims):
         if isinstance(claim, Floor) and claim.minimum > 0:
             error = np.zeros((claim.error.shape[0], groups))
-            np.add.at(error.T, group, (claim.error * problem.prior).T)
+            np.add.at(error.T, group, (claim.error * claim.prior_or(problem.prior)).T)
             floors.append(FloorRows(i, claim, error))
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 
-def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tuple[int, int, int, bool], ...]:
+def _tied(
+    n: int, bounds: list[tuple[int, PairBound]], alike: float
+) -> tuple[Integers, tuple[tuple[int, int, int, bool], ...]]:
+    """Return the group of each secret, and the ties that hold the groups together, as `NormalForm` has them."""
     edges: dict[tuple[int, int], tuple[int, bool]] = {}
     for i, bound in bounds:
-        tight = np.flatnonzero(float(bound.epsilon) * bound.weights <= alike)
+        tight = np.flatnonzero(bound.exponents <= alike)
         for s, t in zip(bound.sources[tight].tolist(), bound.targets[tight].tolist(), strict=True):
             if s != t:
                 edges.setdefault((s, t), (i, True))
                 edges.setdefault((t, s), (i, False))
     if not edges:
-        return ()
+        return np.arange(n), ()
     pairs = np.array(list(edges))
     graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    _, labels = csgraph.connected_components(graph, directed=False)
+    labels = connected(n, pairs)
     ties: list[tuple[int, int, int, bool]] = []
     for root in np.unique(labels, return_index=True)[1]:
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)
         ties.extend((s, p, *edges[s, p]) for s, p in ((int(s), int(parents[s])) for s in order[:0:-1]))
-    return tuple(ties)
-
-
-def _groups(n: int, ties: tuple[tuple[int, int, int, bool], ...]) -> Integers:
-    graph = sparse.coo_array(
-        (np.ones(len(ties)), ([tie[0] for tie in ties], [tie[1] for tie in ties])), shape=(n, n)
-    ).tocsr()
-    labels = csgraph.connected_components(graph, directed=False)[1]
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+    return labels, tuple(ties)

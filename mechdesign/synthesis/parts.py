@@ -111,11 +111,11 @@ def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     numbers = [problem.prior, problem.cost.ravel()]
     for claim in problem.claims:
         if isinstance(claim, PairBound):
-            arrays = (claim.sources, claim.targets, claim.weights)
-            bounds += [claim.epsilon, *(array.tobytes() for array in arrays)]
+            arrays = (claim.sources, claim.targets, *claim.terms)
+            bounds += [claim.number, claim.nominal, *(array.tobytes() for array in arrays)]
         else:
-            bounds += [claim.minimum > 0, claim.error.shape]
-            numbers.append(claim.error.ravel())
+            bounds += [claim.minimum > 0, claim.error.shape, claim.prior is None]
+            numbers += [claim.error.ravel(), claim.prior_or(problem.prior)]
     return tuple(bounds), np.concatenate(numbers)
 
 

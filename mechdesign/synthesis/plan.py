@@ -32,13 +32,15 @@ _SMALL = 12_000
 class Plan:
     """How a normal form will be solved: rows, solver, and the reason in words.
 
-    `chosen` by us alone, or with what the caller asked for; `magnification` is that of the objective.
+    `chosen` by us alone, or with what the caller asked for; `small` where an exact solver takes well under a second;
+    `magnification` is that of the objective.
     """
 
     rows: Rows
     solver: str
     reason: str
     chosen: bool
+    small: bool
     magnification: float = 1.0
 
 
@@ -61,7 +63,8 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     else:
         taken = rows if rows != "auto" else "reduced" if size <= _SMALL else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
-    return Plan(taken, solver, f"{size} privacy rows over {shape}: {taken} rows, {solver}", chosen)
+    reason = f"{size} privacy rows over {shape}: {taken} rows, {solver}"
+    return Plan(taken, solver, reason, chosen, small=size + floors <= _SMALL)
 
 
 def check_choice(solver: str, rows: Rows) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import solvers
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import SolverError
 from mechdesign.model.problem import Problem, largest_distortion
-from mechdesign.requirements.kinds import DistortionPrivacy
+from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.solvers import Options, Status
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
@@ -49,22 +51,30 @@ class Answer:
 def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
     """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
 
-    `floors` are indices among the requirements. An estimate that is never better than another one about these secrets
-    is left out. The floors of the part are the largest possible, which only serves as a scale; one about which the
-    adversary cannot err at all is left out.
+    `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
+    out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
+    cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
     """
     alone = restricted(problem, part, part.observables)
-    requirements = list(alone.requirements)
+    statements = list(alone.stated)
     estimates: dict[int, Integers] = {}
     for index in floors:
-        requirement = requirements[index]
-        assert isinstance(requirement, DistortionPrivacy)
-        kept, _ = undominated(requirement.distance.T)
-        errors = requirement.distance[kept]
-        largest = largest_distortion(alone.prior, errors)
+        floor = problem.claims[index]
+        assert isinstance(floor, Floor)
+        errors = floor.error[:, part.secrets]
+        kept, _ = undominated(errors.T)
+        if floor.prior is None:
+            prior, errors = alone.prior, errors[kept]
+        elif (total := floor.prior[part.secrets].sum()) > 0:
+            prior, errors = floor.prior[part.secrets] / total, errors[kept] * (total / part.mass)
+        else:
+            continue
+        largest = largest_distortion(prior, errors)
         if largest:
-            requirements[index] = DistortionPrivacy(largest, errors)
+            own = None if floor.prior is None else prior
+            statements[index] = Stated.floor("priced", largest, errors, own)
             estimates[index] = kept
+    requirements = [ClaimedPrivacy([stated], part.secrets.size) for stated in statements]
     return Problem(alone.prior, alone.cost, requirements), estimates
 
 

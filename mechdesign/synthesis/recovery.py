@@ -88,7 +88,8 @@ def _rounded(form: NormalForm, candidate: Candidate) -> Rounded:
         return all(check(numerators, EXPONENT, bound) is None for bound in bounds)
 
     def distortions(numerators: Integers) -> tuple[Fraction, ...]:
-        return tuple(distortion(numerators, EXPONENT, problem.prior, floor.claim.error) for floor in form.floors)
+        floors = [floor.claim for floor in form.floors]
+        return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
     matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
     if candidate.matrix is not None:

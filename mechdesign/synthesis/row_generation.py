@@ -77,7 +77,9 @@ def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
     triples = all_triples(near, form.observables)
     outer, _, _ = run.solve(form, triples)
     inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
-    return replace(inner.noted(rounds=2, dilation=factor), multipliers=outer.multipliers)
+    # The gap is that of the rows, and none that better multipliers could close.
+    proof = outer.multipliers and replace(outer.multipliers, potentials=None)
+    return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
 
 
 def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], run: _Run) -> Candidate:

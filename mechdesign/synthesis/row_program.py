@@ -79,7 +79,7 @@ class RowInverse:
             program_columns=self.program.columns,
             iterations=solution.iterations,
             primal_residual=solution.residuals.primal,
-            dual_residual=solution.residuals.dual,
+            dual_residual=solution.residuals.dual / self.magnification,
         )
         return Candidate(
             self.channel(solution.x) if np.isfinite(solution.x).all() else None,

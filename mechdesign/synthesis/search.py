@@ -50,7 +50,8 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
     """Yield answers to a normal form, as planned first, then by other ways.
 
     The caller takes the next one when the certificate of the last is not good enough. After an exact solver that saw
-    all its rows comes the same program with its objective magnified, for better multipliers. Where secrets are nearly
+    all its rows comes the same program with its objective magnified, for better multipliers, and, where we chose it and
+    they are few, a program with the rows of all pairs. Where secrets are nearly
     alike, by bounds with exponents below 1e-6, making them alike comes next. Where we chose the solver, the block
     method follows the simplex method, and lazy rows on HiGHS follow the block method where they take seconds, or where
     it stalled far from the optimum and they take minutes; the summary says so.
@@ -70,7 +71,7 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
         if found.status in _STOPPED or (settings.time_limit is not None and settings.time_limit <= elapsed):
             return
         settings.tell(f"{tried[-1]}; {_name(second)} takes over", elapsed)
-        again = other is form and second.solver == chosen.solver
+        again = other is form and (second.solver, second.rows) == (chosen.solver, chosen.rows)
         found = _solve(other, second, settings.after(elapsed), start if again else None)
         reason = f"{second.reason}, after {'; '.join(tried)}"
         tried = (*tried, f"{_name(second)}: {found.summary.message}")
@@ -82,7 +83,9 @@ def _solve(form: NormalForm, chosen: Plan, settings: SolveSettings, start: objec
 
 
 def _name(chosen: Plan) -> str:
-    return chosen.solver if chosen.magnification == 1 else f"{chosen.solver} with a magnified objective"
+    if chosen.magnification == 1:
+        return chosen.solver
+    return f"{chosen.solver} with a magnified objective and {chosen.rows} rows"
 
 
 def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[NormalForm, Plan]]:
@@ -91,6 +94,10 @@ def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[
     blocks = takes_blocks(chosen.solver)
     if solvers.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
         yield form, replace(chosen, magnification=_MAGNIFICATION)
+        everything = plan(form, chosen.solver, "all")
+        # Chains of many steep bounds imply a bound only up to the rounding of each.
+        if chosen.chosen and everything.small:
+            yield form, replace(everything, chosen=True, magnification=_MAGNIFICATION)
     alike = (chosen.chosen or blocks) and near_alike
     merged = normalise(form.problem, _ALIKE) if alike else form
     if alike:

@@ -97,7 +97,7 @@ class SolveSettings:
         """Return the settings that take whatever comes first."""
         return replace(self, time_limit=_HARDLY_ANY)
 
-    def within(self, name: str, elapsed: float) -> SolveSettings:
+    def for_part(self, name: str, elapsed: float) -> SolveSettings:
         """Return settings whose progress is that of a part called `name`, begun `elapsed` seconds after the whole."""
         tell = self.progress
         if tell is None:

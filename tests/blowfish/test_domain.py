@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mechdesign.blowfish import Domain
 from mechdesign.errors import InputError
@@ -150,3 +152,44 @@ def test_wrong_names_and_numbers() -> None:
             PEOPLE.value(index)
     with pytest.raises(InputError, match="too many"):
         Domain({"x": range(2**20), "y": range(2**20)}).counts([0])
+
+
+class TestArrays:
+    """Records as the rows of an array, exact or rounded to the nearest value."""
+
+    box = Domain({"x": range(0, 10, 2), "y": [0.5, 1.0, 4.0]})
+
+    def test_rows_are_records(self):
+        records = np.array([[0, 0.5], [8, 4.0], [2, 1.0]])
+        assert self.box.indices(records).tolist() == [0, 14, 4]
+        assert self.box.nearest(records).tolist() == [0, 14, 4]
+
+    @given(
+        st.lists(
+            st.tuples(st.floats(-1, 9, allow_nan=False), st.floats(0.25, 5.5, allow_nan=False)), min_size=1, max_size=20
+        )
+    )
+    def test_the_nearest_value_is_nearest(self, points):
+        for index, (x, y) in zip(self.box.nearest(np.array(points)).tolist(), points, strict=True):
+            a, b = self.box.value(index)
+            assert abs(x - a) == min(abs(x - value) for value in range(0, 10, 2))
+            assert abs(y - b) == min(abs(y - value) for value in (0.5, 1.0, 4.0))
+
+    @pytest.mark.parametrize(
+        ("points", "words"),
+        [
+            ([[0, 0.5], [9.1, 1.0]], r"points\['x'\], row 1: is outside the domain; found 9.1"),
+            ([[0, 0.2]], r"points\['y'\], row 0: is outside the domain; found 0.2"),
+            ([[0, np.nan]], r"points\['y'\], row 0"),
+            ([[0, 1, 2]], "wrong number of columns"),
+            (np.zeros((0, 2)), "holds no record"),
+        ],
+    )
+    def test_points_outside_are_named(self, points, words):
+        with pytest.raises(InputError, match=words):
+            self.box.nearest(np.array(points))
+
+    def test_a_single_value(self):
+        assert Domain({"x": [3.5]}).nearest(np.array([[3.5]])).tolist() == [0]
+        with pytest.raises(InputError, match="not a numeric attribute"):
+            Domain({"x": ["a"]}).nearest(np.array([[3.5]]))

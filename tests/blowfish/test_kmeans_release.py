@@ -189,3 +189,13 @@ def test_wrong_input(arguments: dict[str, Any], message: str) -> None:
     given = {"points": [1, 2, 3], "k": 2, "policy": Policy.line(LINE), "epsilon": 1, "iterations": 2, **arguments}
     with pytest.raises(InputError, match=message):
         md.blowfish.kmeans(**given)
+
+
+def test_points_may_be_an_array_of_reals():
+    domain = md.blowfish.Domain({"x": range(50), "y": range(50)})
+    points = np.random.default_rng(0).uniform(0, 49, (500, 2))
+    policy = md.blowfish.Policy.full(domain)
+    made = md.blowfish.kmeans(points, 3, policy, 1.0, 5, rng=1)
+    rounded = md.blowfish.kmeans(np.rint(points).astype(int), 3, policy, 1.0, 5, rng=1)
+    np.testing.assert_array_equal(made.centroids, rounded.centroids)
+    assert repr(made).startswith("ClusteringRelease(k-means")

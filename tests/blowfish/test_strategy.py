@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechdesign.blowfish import Domain, Policy, strategy
-from mechdesign.blowfish.release import load
+from mechdesign.blowfish.loading import load
 from mechdesign.blowfish.strategy_release import half_widths
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.certify.claims import Stated
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.stated import Stated
 
 ONE = 2**62
 

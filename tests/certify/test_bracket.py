@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from mechdesign.certify.bracket import _sums, lower_bound
-from mechdesign.certify.claims import Floor, PairBound, Stated
+from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.costs import expected_cost, worst_cost
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exponential import exp_upper
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import CertificateError
 
 ONE = 2**62

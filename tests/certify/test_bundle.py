@@ -43,7 +43,8 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 
 def arrays_of(evidence: Evidence) -> list[np.ndarray]:
-    found = [evidence.numerators, evidence.prior, evidence.cost, *(stated.array for stated in evidence.requirements)]
+    held = (array for stated in evidence.requirements for array in stated.arrays.values())
+    found = [evidence.numerators, evidence.prior, evidence.cost, *held]
     assert evidence.multipliers is not None
     for entry in evidence.multipliers.requirements:
         names = ["observables", "values"]

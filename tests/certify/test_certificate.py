@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mechdesign.certify.certificate import Certificate, certify
-from mechdesign.certify.claims import Stated
 from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
 from mechdesign.certify.exact import exact
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import CertificateError
 
 ONE = 2**62

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.claims import Floor, PairBound, Stated
+from mechdesign.certify.claims import ExponentBound, Floor, PairBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
 
 E = Fraction(3, 5)
@@ -68,22 +69,22 @@ def test_arrays_are_read_only_and_not_shared() -> None:
     distance = np.ones((2, 2))
     stated = Stated.metric(E, distance)
     distance[0, 1] = 7
-    assert stated.array[0, 1] == 1
+    assert stated.arrays["distance"][0, 1] == 1
     with pytest.raises(ValueError, match="read-only"):
-        stated.array[0, 1] = 7
+        stated.arrays["distance"][0, 1] = 7
 
 
 @pytest.mark.parametrize(
     ("make", "path"),
     [
-        (lambda: PairBound("metric", Fraction(0), [0], [1], [1.0]), "epsilon"),
-        (lambda: PairBound("metric", E, [0, 1], [1], [1.0]), "pairs"),
-        (lambda: PairBound("metric", E, [-1], [1], [1.0]), r"sources\[0\]"),
-        (lambda: PairBound("metric", E, [0.5], [1], [1.0]), "sources"),
-        (lambda: PairBound("metric", E, [0], [1], [-1.0]), r"weights\[0\]"),
-        (lambda: PairBound("metric", E, [0], [1], [math.nan]), r"weights\[0\]"),
-        (lambda: PairBound("metric", E, [0], [1], [math.inf]), r"weights\[0\]"),
-        (lambda: PairBound("metric", E, [[0]], [[1]], [[1.0]]), "sources"),
+        (lambda: ExponentBound("metric", Fraction(0), [0], [1], [1.0]), "epsilon"),
+        (lambda: ExponentBound("metric", E, [0, 1], [1], [1.0]), "pairs"),
+        (lambda: ExponentBound("metric", E, [-1], [1], [1.0]), r"sources\[0\]"),
+        (lambda: ExponentBound("metric", E, [0.5], [1], [1.0]), "sources"),
+        (lambda: ExponentBound("metric", E, [0], [1], [-1.0]), r"weights\[0\]"),
+        (lambda: ExponentBound("metric", E, [0], [1], [math.nan]), r"weights\[0\]"),
+        (lambda: ExponentBound("metric", E, [0], [1], [math.inf]), r"weights\[0\]"),
+        (lambda: ExponentBound("metric", E, [[0]], [[1]], [[1.0]]), "sources"),
         (lambda: PairBound.metric(E, [[0, 1]]), "distance"),
         (lambda: PairBound.metric(E, [[0, math.nan], [1, 0]]), r"distance\[0,1\]"),
         (lambda: PairBound.metric(E, [[0, -1], [1, 0]]), r"distance\[0,1\]"),
@@ -94,8 +95,8 @@ def test_arrays_are_read_only_and_not_shared() -> None:
         (lambda: Floor(Fraction(-1), [[1.0]]), "minimum"),
         (lambda: Floor(Fraction(1), np.zeros((0, 2))), "error"),
         (lambda: Floor(Fraction(1), [[math.inf]]), r"error\[0,0\]"),
-        (lambda: Stated("euclid", {"epsilon": E}, np.zeros((2, 2))), "kind"),
-        (lambda: Stated("metric", {"epsilon": E, "radius": E}, np.zeros((2, 2))), "numbers"),
+        (lambda: Stated("euclid", {"epsilon": E}, {"distance": np.zeros((2, 2))}), "kind"),
+        (lambda: Stated("metric", {"epsilon": E, "radius": E}, {"distance": np.zeros((2, 2))}), "numbers"),
         (lambda: Stated.metric(Fraction(0), np.zeros((2, 2))), "epsilon"),
         (lambda: Stated.threshold(E, np.zeros((2, 2)), Fraction(-1)), "radius"),
         (lambda: Stated.metric(E, np.zeros((2, 2))).claim(3), "distance"),

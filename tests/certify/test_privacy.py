@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import privacy
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact
 from mechdesign.certify.privacy import check, realised
 from mechdesign.errors import InputError
@@ -34,7 +34,7 @@ def largest_allowed(epsilon: Fraction, weight: float, below: int) -> int:
 
 
 def one_pair(epsilon: Fraction, weight: float) -> PairBound:
-    return PairBound("metric", epsilon, [0], [1], [weight])
+    return ExponentBound("metric", epsilon, [0], [1], [weight])
 
 
 def column(above: int, below: int) -> np.ndarray:
@@ -177,7 +177,7 @@ def test_a_single_unit_in_a_large_channel_is_found(seed: int) -> None:
 
 
 def test_weight_zero_means_equal() -> None:
-    bound = PairBound("metric", Fraction(1), [0, 1], [1, 0], [0.0, 0.0])
+    bound = ExponentBound("metric", Fraction(1), [0, 1], [1, 0], [0.0, 0.0])
     assert check(column(7, 7), 62, bound) is None
     assert realised(column(7, 7), 62, bound) == 0
     for channel in (column(ONE, ONE - 1), column(ONE - 1, ONE), column(0, 1)):
@@ -186,7 +186,7 @@ def test_weight_zero_means_equal() -> None:
 
 
 def test_a_huge_bound_still_asks_zero_to_go_with_zero() -> None:
-    bound = PairBound("metric", Fraction(10**4), [0, 1], [1, 0], [1e300, 1e300])
+    bound = ExponentBound("metric", Fraction(10**4), [0, 1], [1, 0], [1e300, 1e300])
     assert check(column(ONE, 1), 62, bound) is None
     violation = check(column(ONE, 0), 62, bound)
     assert violation is not None
@@ -201,7 +201,7 @@ def test_sentence_names_pair_and_bound() -> None:
 
 
 def test_no_pairs_ask_nothing() -> None:
-    bound = PairBound("graph", Fraction(1), [], [], [])
+    bound = ExponentBound("graph", Fraction(1), [], [], [])
     assert check(column(1, 0), 62, bound) is None
     assert realised(column(1, 0), 62, bound) == 0
 

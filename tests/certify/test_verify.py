@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,10 +15,10 @@ from certify_examples import line
 
 import mechdesign.certify
 from mechdesign.certify import _archive, bundle
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, read
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import Stated
 from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.stated import Stated
 from mechdesign.certify.verify import verify
 from mechdesign.errors import CertificateError
 
@@ -262,9 +263,9 @@ def test_what_is_not_proved_may_differ(tmp_path: Path) -> None:
     assert verify(tmp_path).provenance == {"solver": "another"}
 
 
-def test_the_kernel_imports_nothing_but_numpy_and_errors() -> None:
+def test_the_kernel_imports_nothing_but_numpy_errors_and_checks() -> None:
     folder = Path(mechdesign.certify.__file__).parent
-    allowed = {"numpy", "mechdesign.certify", "mechdesign.errors"}
+    allowed = {"numpy", "mechdesign.certify", "mechdesign.errors", "mechdesign.validation", "mechdesign.atomic"}
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
@@ -285,3 +286,51 @@ def test_labels_must_be_as_many_as_the_secrets_and_different(tmp_path: Path, lab
     put(tmp_path, encode(evidence, certify(evidence), arrays={"secrets": np.array(labels)}))
     with pytest.raises(CertificateError, match="4 different labels"):
         verify(tmp_path)
+
+
+OLD = Path(__file__).parents[1] / "reference" / "bundle-1"
+"""A set with every kind of requirement, written before claims could stand in the open."""
+
+
+def test_a_set_written_before_still_verifies_and_is_written_again_byte_for_byte() -> None:
+    found = verify(OLD)
+    assert [checked.kind for checked in found.requirements] == ["metric", "threshold", "graph", "distortion"]
+    assert [checked.number for checked in found.requirements] == ["epsilon", "epsilon", "epsilon", "minimum"]
+    old = read(OLD)
+    csv = {"channel.csv": (OLD / "channel.csv").read_bytes()}
+    again = encode(old.evidence, old.certificate, metadata=old.metadata, arrays=old.arrays, files=csv)
+    document, before = (
+        json.loads(text) for text in (again["certificate.json"], (OLD / "certificate.json").read_text())
+    )
+    for name in ("schema", "objective", "requirements", "certificate", "metadata", "arrays"):
+        assert document[name] == before[name]
+
+
+ALONE = """
+import runpy, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "numpy", "mechdesign"}:
+            raise ImportError(f"{name} is not installed")
+sys.meta_path.insert(0, Blocked())
+runpy.run_module("mechdesign.certify", run_name="__main__", alter_sys=True)
+"""
+
+
+def kernel(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the verifier in a process in which only Python, NumPy and this package can be imported."""
+    command = [sys.executable, "-c", ALONE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60)
+
+
+def test_the_kernel_alone_verifies_with_nothing_but_numpy_installed(tmp_path: Path) -> None:
+    done = kernel(str(OLD))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{OLD} verifies.\nmetric privacy, epsilon 0.7: realised ")
+    assert "threshold privacy, epsilon 1.5, radius 2: realised" in done.stdout
+    put(tmp_path, repair(FILES, lambda d: d["requirements"][0].update(epsilon="0.5")))
+    done = kernel(str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "does not verify: requirements[0] (metric privacy, epsilon 0.5) does not hold" in done.stderr
+    assert "worst pair of secrets: " in done.stderr
+    assert kernel().returncode == 2

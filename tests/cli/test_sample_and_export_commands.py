@@ -40,15 +40,18 @@ def test_samples_need_a_size(made):
     assert run("sample", made).exit_code == 2
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "parquet", "mps"])
+@pytest.mark.parametrize("form", ["csv", "json", "npz", "parquet", "mps"])
 def test_export_to_a_file_and_to_standard_output(made, form):
     printed = run("export", made, "--format", form)
     assert printed.exit_code == 0, printed.stderr
     assert run("export", made, "--format", form, "-o", f"f.{form}").exit_code == 0
     assert Path(f"f.{form}").read_bytes() == printed.stdout_bytes
+    assert run("export", made, "-o", f"g.{form}").exit_code == 0
+    assert Path(f"g.{form}").read_bytes() == printed.stdout_bytes
     start = {
         "csv": b"secret,home,work,pub,gym\n",
         "json": b'{\n "title": "A line"',
+        "npz": b"PK",
         "parquet": b"PAR1",
         "mps": b"NAME A_line",
     }
@@ -72,7 +75,10 @@ def test_the_exported_program_has_the_optimum_that_was_certified(made):
 
 
 def test_exports_that_cannot_be(made, tmp_path):
-    assert run("export", made, "--format", "xml").exit_code == 2
+    unknown = run("export", made, "--format", "xml")
+    assert unknown.exit_code == 2
+    assert "is not known; found 'xml'; must be one of csv, json, npz, parquet, mps" in unknown.stderr
+    assert run("export", made, "-o", "f.xml").exit_code == 2
     assert run("export", made).exit_code == 2
     assert run("export", made, "--format", "csv", "--all-rows").exit_code == 2
     assert run("export", made, "--format", "csv", "-o", tmp_path).exit_code == 2

@@ -13,9 +13,10 @@ import pytest
 import mechdesign as md
 from mechdesign.atomic import write_file
 from mechdesign.certify import bundle
-from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
-from mechdesign.export import formats, sets
+from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
+from mechdesign.export import sets, table
 from mechdesign.export.files import check_target
+from mechdesign.formats import FORMATS, Exported, format_of
 from mechdesign.model.channel import EXPONENT
 
 
@@ -65,8 +66,9 @@ def test_everything_comes_back(design, folder):
     assert [requirement.kind for requirement in problem.requirements] == ["metric", "threshold", "graph", "distortion"]
     assert problem.requirements[0].epsilon == Fraction(1, 30)
     for found, requirement in zip(problem.requirements, given.requirements, strict=True):
-        assert found.stated().numbers == requirement.stated().numbers
-        assert (found.stated().array == requirement.stated().array).all()
+        (again,), (before,) = found.stated(), requirement.stated()
+        assert again.numbers == before.numbers
+        assert all((again.arrays[name] == array).all() for name, array in before.arrays.items())
     assert (channel.numerators == design.channel.numerators).all()
     assert (channel.secrets, channel.observables) == (given.secrets.labels, given.observables.labels)
     assert certificate.differences(design.certificate) == ()
@@ -158,6 +160,11 @@ def test_descriptions_that_fit_no_domain_are_refused(design, tmp_path, metadata,
 # --- formats -------------------------------------------------------------------------------------------------------
 
 
+def written(name, design, **options):
+    exported = Exported(design.problem, design.channel, design.certificate)
+    return b"".join(FORMATS[name].parts(exported, options))
+
+
 def test_exact_csv(design, folder):
     rows = list(csv.reader(io.StringIO((folder / "channel.csv").read_text(encoding="utf-8"))))
     assert rows[0] == ["secret", "down", 'a "quoted", one', "ü"]
@@ -169,18 +176,18 @@ def test_exact_csv(design, folder):
 
 def test_exact_decimals_of_extreme_numbers():
     numerators = [[0, 1 << EXPONENT], [1, (1 << EXPONENT) - 1]]
-    rows = list(csv.reader(io.StringIO(formats.exact_csv(md.Channel(np.array(numerators))))))
+    rows = list(csv.reader(io.StringIO(table.exact_csv(md.Channel(np.array(numerators))))))
     assert rows[1] == ["0", "0", "1"]
     assert [[int(Fraction(text) * 2**62) for text in row[1:]] for row in rows[1:]] == numerators
 
 
 def test_csv_of_floats(design):
-    rows = list(csv.reader(io.StringIO(formats.to_csv(design.channel))))
+    rows = list(csv.reader(io.StringIO(table.to_csv(design.channel))))
     assert [[float(text) for text in row[1:]] for row in rows[1:]] == design.channel.matrix.tolist()
 
 
 def test_json(design):
-    found = json.loads(formats.to_json(design.problem, design.channel, design.certificate))
+    found = json.loads(written("json", design))
     assert [[int(text) for text in row] for row in found["numerators"]] == design.channel.numerators.tolist()
     assert found["matrix"] == design.channel.matrix.tolist()
     assert found["exponent"] == 62
@@ -191,11 +198,34 @@ def test_json(design):
     assert found["prior"] == design.problem.prior.tolist()
 
 
+def test_npz(design):
+    with np.load(io.BytesIO(written("npz", design)), allow_pickle=False) as found:
+        assert found["numerators"].tolist() == design.channel.numerators.tolist()
+        assert found["exponent"] == 62
+        assert found["observables"].tolist() == ["down", 'a "quoted", one', "ü"]
+        assert found["prior"].tolist() == design.problem.prior.tolist()
+
+
+def test_a_format_is_found_by_its_name_and_by_the_ending_of_a_file():
+    assert format_of("city.PARQUET") is FORMATS["parquet"]
+    with pytest.raises(InputError, match=r"has no known ending; found 'city.xml'.* \.csv, "):
+        format_of("city.xml")
+    with pytest.raises(UnknownNameError, match=r"format: is not known; found 'parket'.*Did you mean parquet"):
+        FORMATS["parket"]
+
+
+def test_options_of_another_format_are_refused(design):
+    with pytest.raises(InputError, match=r"options\.all_rows: is not an option of csv; must be left out"):
+        written("csv", design, all_rows=True)
+    with pytest.raises(InputError, match="must be one of all_rows"):
+        written("mps", design, rows=True)
+
+
 def test_parquet(design):
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(io.BytesIO(formats.to_parquet(design.channel)))
-    assert table.schema.metadata[b"denominator"] == str(2**62).encode()
-    found = table.to_pydict()
+    read = parquet.read_table(io.BytesIO(written("parquet", design)))
+    assert read.schema.metadata[b"denominator"] == str(2**62).encode()
+    found = read.to_pydict()
     assert found["numerator"] == design.channel.numerators.ravel().tolist()
     assert found["probability"] == design.channel.matrix.ravel().tolist()
     assert found["secret"][:4] == ["0", "0", "0", "1"]
@@ -206,7 +236,7 @@ def test_parquet(design):
 def test_parquet_names_the_extra(design, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'mechdesign\[parquet\]'"):
-        formats.to_parquet(design.channel)
+        written("parquet", design)
 
 
 # --- files and folders ---------------------------------------------------------------------------------------------

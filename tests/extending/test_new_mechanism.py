@@ -11,7 +11,7 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.mechanisms import FiniteMechanism, MechanismKind, register
 from mechdesign.mechanisms.finite import hops
-from mechdesign.mechanisms.registry import _KINDS
+from mechdesign.mechanisms.registry import MECHANISMS
 
 
 # [mechanism]
@@ -65,7 +65,7 @@ transition = { neighbours = 8 }
 def registered():
     register(KIND)
     yield
-    del _KINDS[KIND.name]
+    MECHANISMS.unregister(KIND.name)
 
 
 def test_it_keeps_its_guarantee():

@@ -83,7 +83,7 @@ def test_threshold_is_the_threshold_requirement(r: float | str) -> None:
     distance = md.distances.euclidean(domain)
     within = pairs_where(domain.size, lambda i, j: distance[i, j] <= float(r))
     assert edges(policy.threshold(domain, r)) == within
-    claim = md.ThresholdPrivacy(1, distance, r).claim()
+    claim = md.ThresholdPrivacy(1, distance, r).claims()[0]
     assert edges(policy.threshold(domain.points, r)) == {
         (s, t) for s, t in zip(claim.sources.tolist(), claim.targets.tolist(), strict=True) if s < t
     }

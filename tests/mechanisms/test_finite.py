@@ -124,7 +124,7 @@ def test_columns_of_a_domain():
         (lambda: md.mechanisms.Geometric.of_graph(1, nx.cycle_graph(4)), "graph"),
         (lambda: md.mechanisms.Geometric.of_graph(1, nx.star_graph(3)), "graph"),
         (lambda: md.mechanisms.find("gaussian"), "mechanism"),
-        (lambda: md.mechanisms.register(md.mechanisms.find("laplace")), "name"),
+        (lambda: md.mechanisms.register(md.mechanisms.find("laplace")), "mechanism"),
     ],
 )
 def test_wrong_input_names_the_argument(call, path):
@@ -145,7 +145,7 @@ class TestWithinTheComponent:
         labels = np.zeros(18, dtype=int)
         labels[md.graphs.components(self.graph)[1]] = 1
         assert not channel.numerators[labels[:, None] != labels].any()
-        assert check(channel.numerators, 62, md.GraphPrivacy(1, self.graph).claim()) is None
+        assert check(channel.numerators, 62, md.GraphPrivacy(1, self.graph).claims()[0]) is None
 
     def test_the_error_of_a_block(self):
         """The figure for a 3 × 3 clique at ε = 1: 1.340 km, against 4.59 of the noise as drawn and 1.0495 at best."""

@@ -21,7 +21,7 @@ from mechdesign.errors import CertificateError, InputError
 from mechdesign.geometry.diagrams import nearest
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.knorm import KNormMechanism
-from mechdesign.requirements.kinds import Number
+from mechdesign.requirements.numbers import Number
 
 Floats = NDArray[np.float64]
 Kinds = type[md.policy.Laplace] | type[md.policy.PlanarIsotropic]

@@ -81,7 +81,7 @@ def test_the_largest_floor_is_one_that_tells_the_set():
 
 
 def test_labels_count_from_the_first_secret():
-    claim = md.GraphPrivacy(1, nx.Graph([(4, 1), (2, 0), (3, 3)])).claim()
+    claim = md.GraphPrivacy(1, nx.Graph([(4, 1), (2, 0), (3, 3)])).claims()[0]
     assert tied(5, [claim]).tolist() == [0, 1, 0, 2, 1]
     assert tied(3, []).tolist() == [0, 1, 2]
 
@@ -99,7 +99,7 @@ def test_restricted_requirements_say_the_same_of_the_secrets_kept(chosen):
         part = requirement.restrict(chosen)
         assert part.size == len(chosen)
         assert part.epsilon == requirement.epsilon
-        whole, kept = requirement.claim(), part.claim()
+        whole, kept = requirement.claims()[0], part.claims()[0]
         pairs = dict(zip(zip(whole.sources, whole.targets, strict=True), whole.weights, strict=True))
         expected = {pair: weight for pair, weight in pairs.items() if set(pair) <= set(chosen.tolist())}
         ends = zip(chosen[kept.sources], chosen[kept.targets], strict=True)

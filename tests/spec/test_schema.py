@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from mechdesign.data.tables import Distance
 from mechdesign.errors import SpecificationError
 from mechdesign.spec import examples, parse
 from mechdesign.spec.blowfish.specification import ReleaseDocument
@@ -14,7 +15,6 @@ from mechdesign.spec.blowfish.specification import parse as parse_release
 from mechdesign.spec.document import Document
 from mechdesign.spec.grammar import schema
 from mechdesign.spec.measures import DISTANCES
-from mechdesign.spec.tables import Distance
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -14,12 +14,12 @@ import mechdesign as md
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
 from mechdesign.export.sets import load_problem
+from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers import Status
-from mechdesign.synthesis import assemble
 from mechdesign.synthesis import design as road
-from mechdesign.synthesis.mps import mps
+from mechdesign.synthesis import restriction
 from mechdesign.synthesis.parts import split, undominated
 
 INF = math.inf
@@ -149,7 +149,7 @@ def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypa
     # The nearest column of the next block, and none of the far end.
     assert 3 in proved.observables[mine] % 12
     assert 11 not in proved.observables[mine] % 12
-    monkeypatch.setattr(assemble, "_copies", lambda *found: [np.array([column]) for column in found[2].tolist()])
+    monkeypatch.setattr(restriction, "_copies", lambda *found: [np.array([column]) for column in found[2].tolist()])
     assert md.design(problem).certificate.relative_gap > 0.05
 
 

@@ -1,0 +1,37 @@
+"""``python -m mechdesign.certify DIR``: verify an exported set with nothing but Python and NumPy installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from mechdesign.certify.verify import verify
+from mechdesign.errors import CertificateError
+
+__all__ = ["main"]
+
+_USAGE = "usage: python -m mechdesign.certify DIR"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Verify the set in the folder named; return 0 if it holds, 1 with the reason if not, 2 for wrong usage."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(_USAGE, file=sys.stdout if list(arguments) in (["-h"], ["--help"]) else sys.stderr)
+        return 0 if list(arguments) in (["-h"], ["--help"]) else 2
+    (folder,) = arguments
+    try:
+        found = verify(folder)
+    except CertificateError as error:
+        pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
+        print(f"{folder} does not verify: {error.reason}{pair}", file=sys.stderr)
+        return 1
+    print(f"{folder} verifies.")
+    for checked in found.requirements:
+        radius = f", radius {checked.radius}" if checked.radius else ""
+        print(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
+    print(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,246 @@
+"""Requirements as they are stated and stored: exact numbers and arrays, from which follows what is to be proved.
+
+| kind | numbers | arrays |
+|---|---|---|
+| metric | epsilon | distance, (n, n) float64 |
+| threshold | epsilon, radius | distance, (n, n) float64 |
+| graph | epsilon | edges, (k, 2) int64 |
+| distortion | minimum | error, (estimates, n) float64 |
+| pairs | epsilon | pairs, (k, 2) int64; weights, (k,) float64 |
+| ratios | factor | pairs, (k, 2) int64; numerators and denominators, (k,) int64 |
+| floor | minimum | error, (estimates, n) float64; prior, (n,) float64, where it is not that of the problem |
+
+The last three are claims in the open: whatever a requirement is called elsewhere, and whoever invented it, what has to
+be proved of a channel stands here in full (`ExponentBound`, `RatioBound`, `Floor`). Such a statement carries the `name`
+by which its requirement calls itself, and, where a requirement states several, its `part`, counted from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
+from mechdesign.validation import Integers, as_distribution, as_nonnegative, as_whole_numbers, require_below
+
+__all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
+
+Array = NDArray[np.float64] | NDArray[np.int64]
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A requirement as stated and stored: its kind, its exact numbers and its arrays, as in the table above.
+
+    Raises `InputError` when the kind is unknown, when numbers or arrays are missing, too many or out of range, and when
+    a name is given to a kind that has its own, or that of such a kind is taken.
+    """
+
+    kind: str
+    numbers: Mapping[str, Fraction]
+    arrays: Mapping[str, Array]
+    name: str = ""
+    part: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in FORMS:
+            raise InputError("kind", "is unknown", value=self.kind, bound="one of " + ", ".join(FORMS))
+        form = FORMS[self.kind]
+        if set(self.numbers) != set(form.numbers):
+            bound = ", ".join(form.numbers)
+            raise InputError("numbers", "are not those of the kind", value=sorted(self.numbers), bound=bound)
+        if not set(form.arrays) <= set(self.arrays) <= {*form.arrays, *form.optional}:
+            bound = ", ".join(form.arrays)
+            raise InputError("arrays", "are not those of the kind", value=sorted(self.arrays), bound=bound)
+        self._check_name(form)
+        numbers = {name: exact(self.numbers[name], name) for name in form.numbers}
+        for name, number in numbers.items():
+            if number < 0 or (not number and name in ("epsilon", "factor")):
+                positive = name in ("epsilon", "factor")
+                problem, bound = ("is not positive", "above 0") if positive else ("is negative", "at least 0")
+                raise InputError(name, problem, value=str(number), bound=bound)
+        object.__setattr__(self, "numbers", MappingProxyType(numbers))
+        checked = {name: ARRAYS[name].checked(values, name) for name, values in self.arrays.items()}
+        object.__setattr__(self, "arrays", MappingProxyType(checked))
+        if form.named:
+            # What holds for no number of secrets, such as a factor below 1, is found at once.
+            form.claim(self, 0)
+
+    @staticmethod
+    def metric(epsilon: Fraction, distance: ArrayLike) -> Stated:
+        """State p(o|s) <= exp(ε·d(s,t)) p(o|t)."""
+        return Stated("metric", {"epsilon": epsilon}, {"distance": np.asarray(distance)})
+
+    @staticmethod
+    def threshold(epsilon: Fraction, distance: ArrayLike, radius: Fraction) -> Stated:
+        """State p(o|s) <= exp(ε) p(o|t) wherever d(s,t) <= radius."""
+        return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": np.asarray(distance)})
+
+    @staticmethod
+    def graph(epsilon: Fraction, edges: ArrayLike) -> Stated:
+        """State p(o|s) <= exp(ε) p(o|t) in both directions of every edge."""
+        return Stated("graph", {"epsilon": epsilon}, {"edges": np.asarray(edges)})
+
+    @staticmethod
+    def distortion(minimum: Fraction, error: ArrayLike) -> Stated:
+        """State that no attack has an expected error below `minimum`."""
+        return Stated("distortion", {"minimum": minimum}, {"error": np.asarray(error)})
+
+    @staticmethod
+    def pairs(name: str, epsilon: Fraction, ordered: ArrayLike, weights: ArrayLike, part: int = 0) -> Stated:
+        """State p(o|s) <= exp(ε·w) p(o|t) for the `ordered` pairs (s, t), shape (k, 2), of `weights` w (k,)."""
+        arrays = {"pairs": np.asarray(ordered), "weights": np.asarray(weights)}
+        return Stated("pairs", {"epsilon": epsilon}, arrays, name, part)
+
+    @staticmethod
+    def ratios(
+        name: str,
+        factor: Fraction,
+        ordered: ArrayLike,
+        numerators: ArrayLike | None = None,
+        denominators: ArrayLike | None = None,
+        part: int = 0,
+    ) -> Stated:
+        """State B·p(o|s) <= factor·A·p(o|t) for the `ordered` pairs (s, t), shape (k, 2).
+
+        `numerators` A and `denominators` B are int64 (k,), all 1 unless given.
+        """
+        array = np.asarray(ordered)
+        ones = np.ones(len(array), dtype=np.int64)
+        tops = ones if numerators is None else np.asarray(numerators)
+        bottoms = ones if denominators is None else np.asarray(denominators)
+        arrays = {"pairs": array, "numerators": tops, "denominators": bottoms}
+        return Stated("ratios", {"factor": factor}, arrays, name, part)
+
+    @staticmethod
+    def floor(name: str, minimum: Fraction, error: ArrayLike, prior: ArrayLike | None = None, part: int = 0) -> Stated:
+        """State that no attack of an adversary who believes `prior` (n,) expects an error below `minimum`."""
+        arrays = {"error": np.asarray(error)}
+        if prior is not None:
+            arrays["prior"] = np.asarray(prior)
+        return Stated("floor", {"minimum": minimum}, arrays, name, part)
+
+    def claim(self, n: int) -> Claim:
+        """Return what is to be proved for `n` secrets; raise `InputError` when an array is made for another number."""
+        for name, array in self.arrays.items():
+            if name in ("edges", "pairs"):
+                require_below(np.asarray(array), n, name)
+            elif name in ("distance", "error", "prior") and array.shape[-1] != n:
+                found = array.shape[-1]
+                raise InputError(name, f"is made for {found} secrets", value=array.shape, bound=f"{n}")
+        return FORMS[self.kind].claim(self, n)
+
+    def _check_name(self, form: Form) -> None:
+        if not form.named:
+            if self.name or self.part:
+                raise InputError("name", f"is given to {self.kind} privacy, which has its own", value=self.name)
+            return
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            bound = "lower-case letters, digits, - and _, after a letter"
+            raise InputError("name", "is not the name of a kind", value=self.name, bound=bound)
+        if self.name in FORMS:
+            raise InputError("name", "belongs to a kind of its own", value=self.name, bound="another name")
+        if type(self.part) is not int or self.part < 0:
+            raise InputError("part", "is not a part", value=self.part, bound="a whole number >= 0")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What an array of a statement looks like: its type and number of axes in files, and the check of its entries."""
+
+    dtype: str
+    axes: int
+    checked: Callable[[Any, str], Array]
+
+
+ARRAYS: Mapping[str, _Shape] = MappingProxyType(
+    {
+        "distance": _Shape("<f8", 2, lambda values, _: square(values)),
+        "edges": _Shape("<i8", 2, pairs),
+        "error": _Shape("<f8", 2, lambda values, path: as_nonnegative(values, path, 2)),
+        "pairs": _Shape("<i8", 2, pairs),
+        "weights": _Shape("<f8", 1, lambda values, path: as_nonnegative(values, path, 1)),
+        "numerators": _Shape("<i8", 1, lambda values, path: as_whole_numbers(values, path, 1, minimum=1)),
+        "denominators": _Shape("<i8", 1, lambda values, path: as_whole_numbers(values, path, 1, minimum=1)),
+        "prior": _Shape("<f8", 1, as_distribution),
+    }
+)
+"""The arrays that statements are made of, by name."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of statement: its numbers, its arrays, those it may do without, and the claim that it comes to.
+
+    A `named` one is a claim in the open, which bears the name of a requirement that is known elsewhere.
+    """
+
+    numbers: tuple[str, ...]
+    arrays: tuple[str, ...]
+    claim: Callable[[Stated, int], Claim]
+    optional: tuple[str, ...] = ()
+    named: bool = False
+
+
+def _metric(stated: Stated, n: int) -> Claim:
+    return PairBound.metric(stated.numbers["epsilon"], stated.arrays["distance"])
+
+
+def _threshold(stated: Stated, n: int) -> Claim:
+    return PairBound.threshold(stated.numbers["epsilon"], stated.arrays["distance"], stated.numbers["radius"])
+
+
+def _graph(stated: Stated, n: int) -> Claim:
+    return PairBound.graph(stated.numbers["epsilon"], n, stated.arrays["edges"])
+
+
+def _distortion(stated: Stated, n: int) -> Claim:
+    return Floor(stated.numbers["minimum"], np.asarray(stated.arrays["error"], dtype=np.float64))
+
+
+def _pairs(stated: Stated, n: int) -> Claim:
+    sources, targets = _ends(stated)
+    weights = np.asarray(stated.arrays["weights"], dtype=np.float64)
+    return ExponentBound(stated.name, stated.numbers["epsilon"], sources, targets, weights)
+
+
+def _ratios(stated: Stated, n: int) -> Claim:
+    terms = (np.asarray(stated.arrays[name], dtype=np.int64) for name in ("numerators", "denominators"))
+    return RatioBound(stated.name, stated.numbers["factor"], *_ends(stated), *terms)
+
+
+def _floor(stated: Stated, n: int) -> Claim:
+    error = np.asarray(stated.arrays["error"], dtype=np.float64)
+    prior = stated.arrays.get("prior")
+    return Floor(
+        stated.numbers["minimum"], error, stated.name, None if prior is None else np.asarray(prior, dtype=np.float64)
+    )
+
+
+def _ends(stated: Stated) -> tuple[Integers, Integers]:
+    array = np.asarray(stated.arrays["pairs"], dtype=np.int64)
+    return array[:, 0], array[:, 1]
+
+
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        "metric": Form(("epsilon",), ("distance",), _metric),
+        "threshold": Form(("epsilon", "radius"), ("distance",), _threshold),
+        "graph": Form(("epsilon",), ("edges",), _graph),
+        "distortion": Form(("minimum",), ("error",), _distortion),
+        "pairs": Form(("epsilon",), ("pairs", "weights"), _pairs, named=True),
+        "ratios": Form(("factor",), ("pairs", "numerators", "denominators"), _ratios, named=True),
+        "floor": Form(("minimum",), ("error",), _floor, optional=("prior",), named=True),
+    }
+)
+"""The kinds of statement that the verifier knows; those that are not `named` are stored as they always were."""

@@ -1,0 +1,220 @@
+"""Tables of a specification that name data: files, graphs and chains; and what every table is.
+
+Paths are relative to the folder of the specification. The docstrings are the reference of the grammar: the JSON schema
+takes its descriptions from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+__all__ = [
+    "BudgetsFile",
+    "CategoriesFile",
+    "ChainTable",
+    "Checkins",
+    "CountsFile",
+    "Distance",
+    "EdgesFile",
+    "GraphTable",
+    "MatrixFile",
+    "PlacesFile",
+    "Raw",
+    "Table",
+    "Trajectories",
+    "holds",
+]
+
+Raw = dict[str, Any]
+Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a specification.
+
+    It has exactly one of the keys `alternatives`, where it names any; `beside` lists those of them that may stand
+    beside another one, and then are none: key to other key.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+
+def holds(*kinds: type[Table]) -> msgspec.Meta:
+    """Say for the JSON schema which tables may stand at a key."""
+    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
+    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
+
+
+class PlacesFile(Table, frozen=True):
+    """A file with a header and a place a line.
+
+    Attributes:
+        path: the file.
+        x: the column with the first coordinate, beside `y`.
+        y: the column with the second coordinate.
+        latitude: the column with the latitude in degrees, beside `longitude`, instead of `x` and `y`.
+        longitude: the column with the longitude in degrees.
+        label: the column with the names of the places; they are numbered where there is none.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    x: str | None = None
+    y: str | None = None
+    latitude: str | None = None
+    longitude: str | None = None
+    label: str | None = None
+    delimiter: str = ","
+
+
+class CountsFile(Table, frozen=True):
+    """A file with a header and a line for each secret, in order.
+
+    Attributes:
+        path: the file.
+        column: the column with the counts.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    column: str
+    delimiter: str = ","
+
+
+class Checkins(Table, frozen=True):
+    """A file with a header and a check-in a line, in order of time.
+
+    Attributes:
+        path: the file.
+        user: the column that says who it was.
+        latitude: the column with the latitude in degrees.
+        longitude: the column with the longitude in degrees.
+        time: the column with the time, by which lines are sorted.
+        trace: the column that tells the traces of a user apart.
+        delimiter: the character between columns.
+        only: the one user to take; everybody unless given.
+    """
+
+    path: str
+    user: str = "user"
+    latitude: str = "latitude"
+    longitude: str = "longitude"
+    time: str | None = None
+    trace: str | None = None
+    delimiter: str = ","
+    only: int | str | None = None
+
+
+class Trajectories(Table, frozen=True):
+    """A folder of GeoLife trajectories (.plt).
+
+    Attributes:
+        path: the folder.
+        only: the one user to take; everybody unless given.
+    """
+
+    path: str
+    only: int | str | None = None
+
+
+class MatrixFile(Table, frozen=True):
+    """A file of numbers.
+
+    Attributes:
+        path: the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    delimiter: str = ","
+
+
+class EdgesFile(Table, frozen=True):
+    """A file with a header and an edge a line.
+
+    Attributes:
+        path: the file.
+        source: the column with one end of each edge, an index or a label.
+        target: the column with the other end.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    source: str = "source"
+    target: str = "target"
+    delimiter: str = ","
+
+
+class CategoriesFile(Table, frozen=True):
+    """A file with a header and a line for each secret, in order.
+
+    Attributes:
+        path: the file.
+        column: the column with the categories; secrets of the same category are joined, those without one are not.
+        region: what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    column: str
+    region: str | int | tuple[int, int] | None = None
+    delimiter: str = ","
+
+
+class BudgetsFile(Table, frozen=True):
+    """The ε of successive releases; the specification then describes one problem for each distinct ε.
+
+    The leakage for which budgets were found is that of releases in which ε bounds every pair of secrets: a distance of
+    at most 1 (``distance = "hamming"``), a radius that covers all pairs, or a complete graph.
+
+    Attributes:
+        budgets: a file with the columns ``step`` and ``epsilon``, as `mechdesign budget -o` writes it; all ε are
+            positive.
+    """
+
+    budgets: str
+
+
+class GraphTable(Table, frozen=True):
+    """A graph on the secrets, whose shortest paths are a distance: every edge is one step long.
+
+    Attributes:
+        edges: pairs of secrets, by index or label.
+        edges_csv: a file of edges.
+        neighbours: 4 or 8: each cell of a grid and so many neighbours.
+    """
+
+    alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
+
+    edges: list[tuple[int | str, int | str]] | None = None
+    edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
+    neighbours: int | None = None
+
+
+class ChainTable(Table, frozen=True):
+    """How states follow one another: a Markov chain, or the data to count its steps in.
+
+    Attributes:
+        path: a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now.
+        estimated: true: from the check-ins or trajectories that the prior comes from.
+        checkins: a file of check-ins.
+        plt: a folder of trajectories.
+        neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
+        smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
+        delimiter: the character between columns of `path`.
+    """
+
+    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
+
+    path: str | None = None
+    estimated: bool | None = None
+    checkins: Annotated[Raw, holds(Checkins)] | None = None
+    plt: Annotated[Raw, holds(Trajectories)] | None = None
+    neighbours: int | None = None
+    smoothing: float | None = None
+    delimiter: str = ","

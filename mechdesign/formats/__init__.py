@@ -1,0 +1,47 @@
+"""A channel, or the program that it solves, in the formats of other programs: one file each, and here one line.
+
+`FORMATS` holds them by name. One of another package is added by `register`, and then `mechdesign export` writes it as
+it does those of this package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechdesign.errors import InputError
+from mechdesign.formats.csv import CSV
+from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.json import JSON
+from mechdesign.formats.mps import MPS
+from mechdesign.formats.npz import NPZ
+from mechdesign.formats.parquet import PARQUET
+from mechdesign.registry import Registry
+
+__all__ = ["FORMATS", "Exported", "Format", "format_of", "register"]
+
+FORMATS: Registry[Format] = Registry("format")
+"""Every format that `mechdesign export` writes, by name."""
+
+
+def register(form: Format) -> None:
+    """Make a format known; raise `InputError` for what is not a `Format`, and for a name that is taken."""
+    if not isinstance(form, Format):
+        raise InputError("format", "is not a Format", value=form)
+    FORMATS.register(form.name, form)
+
+
+register(CSV)
+register(JSON)
+register(NPZ)
+register(PARQUET)
+register(MPS)
+
+
+def format_of(path: str | Path) -> Format:
+    """Return the format whose files end as `path` does; raise `InputError` where there is none."""
+    ending = Path(path).suffix.lower()
+    for form in FORMATS.values():
+        if ending in form.suffixes:
+            return form
+    known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
+    raise InputError("path", "has no known ending", value=str(path), bound=f"a file that ends in one of {known}")

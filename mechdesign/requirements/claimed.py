@@ -1,0 +1,76 @@
+"""A requirement that is known by its claims alone: whoever invented it is not here, and what it demands is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechdesign.certify.claims import Claim, Floor
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import InputError
+from mechdesign.model.requirement import Requirement, Words, restricted
+from mechdesign.validation import Integers, as_integer
+
+__all__ = ["ClaimedPrivacy"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class ClaimedPrivacy(Requirement):
+    """The requirement that makes these statements, on so many secrets.
+
+    Loading an exported set gives this where the kind is not registered. Raises `InputError` when there is no statement,
+    or when one is made for another number of secrets.
+    """
+
+    statements: tuple[Stated, ...]
+    secrets: int
+
+    def __init__(self, statements: Sequence[Stated], secrets: int) -> None:
+        if not statements:
+            raise InputError("statements", "are missing", bound="at least one")
+        object.__setattr__(self, "statements", tuple(statements))
+        object.__setattr__(self, "secrets", as_integer(secrets, "secrets", 1))
+        self.claims()
+
+    def __repr__(self) -> str:
+        return f"ClaimedPrivacy({self.kind}, {len(self.statements)} claims, {self.secrets} secrets)"
+
+    @property
+    def kind(self) -> str:
+        """The name by which the requirement calls itself."""
+        return self.statements[0].name or self.statements[0].kind
+
+    @property
+    def size(self) -> int:
+        """Number of secrets."""
+        return self.secrets
+
+    def stated(self) -> tuple[Stated, ...]:
+        """Return the statements."""
+        return self.statements
+
+    def restrict(self, secrets: Integers) -> ClaimedPrivacy:
+        """Keep what is said of these secrets alone."""
+        return ClaimedPrivacy([restricted(each, secrets) for each in self.statements], len(secrets))
+
+    def condition(self, secrets: Integers) -> ClaimedPrivacy:
+        """Keep what is said where only these secrets are possible."""
+        return ClaimedPrivacy([restricted(each, secrets, floors=True) for each in self.statements], len(secrets))
+
+    def title(self, words: Words) -> str:
+        """Name the requirement as it calls itself."""
+        return f"{self.kind} privacy"
+
+    def promise(self, words: Words) -> str:
+        """Say what the claims come to."""
+        return "; can ".join(_limit(claim, words) for claim in self.claims())
+
+
+def _limit(claim: Claim, words: Words) -> str:
+    if isinstance(claim, Floor):
+        least = words.measure(claim.error).with_unit(words.number(nearest(claim.minimum), 4))
+        whose = "even knowing the prior" if claim.prior is None else "with a prior belief of one's own"
+        return f"guess the secret, {whose}, but then expects to be off by at least {least} on average"
+    factor = words.factor(float(claim.exponents.max(initial=0.0)))
+    return f"shift the odds between two secrets that a bound joins by a factor of at most {factor}"

@@ -1,0 +1,118 @@
+"""What a kind of requirement is made of, beside what every requirement can do.
+
+A kind is one file: a class derived from `RequirementKind` that holds its fields and their checks, says what it states
+(`stated`) and builds itself from that again (`from_stated`), reads itself from a ``[[privacy]]`` table (`table`,
+`from_table`), and puts itself in words (`title`, `promise`). One line in `mechdesign.requirements.kinds`, or
+`register` from another package, makes it known to specifications, exports and reports.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import BudgetsFile, Distance, Raw, Table, holds
+from mechdesign.errors import InputError
+from mechdesign.model.domain import Domain
+from mechdesign.model.requirement import Requirement, restricted
+from mechdesign.validation import Floats, Integers, as_floats, read_only, require
+
+__all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "square", "with_fields"]
+
+_R = TypeVar("_R", bound=Requirement)
+
+
+Epsilon = Annotated[Fraction, holds(BudgetsFile)]
+"""The type of the key ``epsilon``: an exact number, or a file of budgets, of which each is then taken in its turn."""
+
+
+class MeasuredTable(Protocol):
+    """A table with a measure between secrets: the name of a distance, a file with a matrix, or a graph of steps."""
+
+    @property
+    def distance(self) -> Distance | None:
+        """The name of a distance."""
+
+    @property
+    def matrix(self) -> Raw | None:
+        """A table that names a file."""
+
+    @property
+    def graph(self) -> Raw | None:
+        """A table that describes a graph, whose shortest paths are the distance."""
+
+
+class Reading(Protocol):
+    """What a specification offers to the kind that reads one of its tables; errors name the key that is wrong."""
+
+    @property
+    def secrets(self) -> Domain:
+        """The secrets."""
+
+    def secret(self, name: int | str, key: str) -> int:
+        """Return the index of a secret that the key `key` gives by its index or its label."""
+
+    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
+        """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
+
+    def policy_graph(self, table: Any) -> nx.Graph:
+        """Return the graph on the secrets 0..n-1 that a table with the keys of a policy graph describes."""
+
+
+class RequirementKind(Requirement):
+    """A requirement that specifications can state and that exported sets give back."""
+
+    kind: ClassVar[str]
+    table: ClassVar[type[Table]]
+    """The keys of its ``[[privacy]]`` table: ``kind``, a `Literal` of its name, and a field for each other key.
+
+    A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
+
+    @classmethod
+    @abstractmethod
+    def from_table(cls, table: Any, reading: Reading) -> Self:
+        """Return the requirement that a ``[[privacy]]`` table states, given as an instance of `table`.
+
+        Raises `InputError` for wrong arguments; a path that is the name of an argument is taken for the key.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
+
+    def restrict(self, secrets: Integers) -> Requirement:
+        """Return what the requirement says of some secrets alone; see `Requirement.restrict`."""
+        return self.from_stated([restricted(each, secrets) for each in self.stated()], len(secrets))
+
+    def condition(self, secrets: Integers) -> Requirement:
+        """Return what the requirement says where only these secrets are possible; see `Requirement.condition`."""
+        return self.from_stated([restricted(each, secrets, floors=True) for each in self.stated()], len(secrets))
+
+
+def with_fields(requirement: _R, **changes: object) -> _R:
+    """Change fields without the checks of the constructor: what was found of all secrets holds for some."""
+    made = object.__new__(type(requirement))
+    for item in fields(requirement):  # type: ignore[arg-type]
+        value = changes.get(item.name, getattr(requirement, item.name))
+        if isinstance(value, np.ndarray):
+            read_only(value)
+        object.__setattr__(made, item.name, value)
+    return made
+
+
+def square(values: ArrayLike) -> Floats:
+    """Return distances between secrets, (n, n), infinite where nothing is required."""
+    matrix = as_floats(values, "distance", "(n, n)")
+    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity where nothing is required")
+    return matrix

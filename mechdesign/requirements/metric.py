@@ -1,0 +1,118 @@
+"""Metric privacy, also called d-privacy: the odds of two secrets change the less, the closer they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.model import distances
+from mechdesign.model.requirement import Words
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.numbers import Number, positive
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["MetricPrivacy", "MetricTable"]
+
+
+class MetricTable(Table, frozen=True):
+    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
+
+    Attributes:
+        kind: the kind of requirement.
+        epsilon: ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.
+        distance: the distance d by its name.
+        matrix: the distance d from a file.
+        graph: the distance d as lengths of shortest paths.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    kind: Literal["metric"]
+    epsilon: Epsilon
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class MetricPrivacy(RequirementKind):
+    """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
+
+    `epsilon` is in nats per unit of distance; `distance` (n, n) is taken exactly as its float64 numbers, infinite
+    where nothing is required. It need not be a metric: a matrix that is not warns with MetricWarning, and the channel
+    is still right for the matrix as given.
+    """
+
+    kind: ClassVar[str] = "metric"
+    table: ClassVar[type[Table]] = MetricTable
+    epsilon: Fraction
+    distance: Floats
+
+    def __init__(self, epsilon: Number, distance: ArrayLike) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "distance", square(distance))
+        distances.check_metric(self.distance, "distance")
+
+    def __repr__(self) -> str:
+        return f"MetricPrivacy(epsilon={exact_text(self.epsilon)}, {self.size} secrets)"
+
+    @property
+    def size(self) -> int:
+        """Number of secrets."""
+        return int(self.distance.shape[0])
+
+    def stated(self) -> tuple[Stated, ...]:
+        """State the bound on every ordered pair at finite distance."""
+        return (Stated.metric(self.epsilon, self.distance),)
+
+    @classmethod
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement that was stated."""
+        (only,) = stated
+        return cls(only.numbers["epsilon"], only.arrays["distance"])
+
+    @classmethod
+    def from_table(cls, table: MetricTable, reading: Reading) -> Self:
+        """Return the requirement that a specification states."""
+        return cls(table.epsilon, reading.measure(table))
+
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return with_fields(self, distance=self.distance[np.ix_(secrets, secrets)])
+
+    def condition(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return self.restrict(secrets)
+
+    def title(self, words: Words) -> str:
+        """Name the requirement, its unit and its distance."""
+        found = words.measure(self.distance)
+        name = f" ({found.name})" if found.name else ""
+        return f"metric privacy, ε per {found.unit or 'unit of distance'}{name}"
+
+    def promise(self, words: Words) -> str:
+        """Say how much the odds of two secrets change, at a typical distance."""
+        found = words.measure(self.distance)
+        length, exponent = self._example()
+        apart = words.number(length)
+        apart = f"{found.with_unit(apart)} apart" if found.unit else f"at distance {apart}"
+        factor = f"a factor of at most {words.factor(exponent)} (closer ones by less)"
+        return f"shift the odds between two secrets {apart} by {factor}"
+
+    def _example(self) -> tuple[float, float]:
+        """Return a distance to give as an example, 1 where the secrets are at such distances, and ε times it."""
+        lengths = self.distance[np.isfinite(self.distance) & (self.distance > 0)]
+        length = 1.0
+        if lengths.size and not lengths.min() / 2 <= 1.0 <= lengths.max():
+            # The power of ten next to the typical distance.
+            length = 10.0 ** round(math.log10(float(np.median(lengths))))
+        return length, float(self.epsilon) * length

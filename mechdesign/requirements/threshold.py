@@ -1,0 +1,108 @@
+"""Threshold privacy: secrets within a radius of each other are indistinguishable, others are not bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.stated import Stated
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.model import distances
+from mechdesign.model.requirement import Words
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.numbers import Number, positive
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["ThresholdPrivacy", "ThresholdTable"]
+
+
+class ThresholdTable(Table, frozen=True):
+    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius.
+
+    Attributes:
+        kind: the kind of requirement.
+        epsilon: ε in nats, exact: a number, a text such as "1/3", or a file of budgets.
+        radius: the radius in the unit of the distance, exact.
+        distance: the distance by its name.
+        matrix: the distance from a file.
+        graph: the distance as lengths of shortest paths.
+    """
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    kind: Literal["threshold"]
+    epsilon: Epsilon
+    radius: Fraction
+    distance: Distance | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    graph: Annotated[Raw, holds(GraphTable)] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class ThresholdPrivacy(RequirementKind):
+    """Threshold privacy: p(o|s) <= e^ε p(o|s') wherever d(s, s') <= radius (Privacy Games, equations 14 and 23b).
+
+    `epsilon` is in nats; `distance` (n, n) and `radius` share a unit.
+    """
+
+    kind: ClassVar[str] = "threshold"
+    table: ClassVar[type[Table]] = ThresholdTable
+    epsilon: Fraction
+    distance: Floats
+    radius: Fraction
+
+    def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "distance", square(distance))
+        object.__setattr__(self, "radius", positive(radius, "radius"))
+        distances.check_metric(self.distance, "distance")
+
+    def __repr__(self) -> str:
+        numbers = f"epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}"
+        return f"ThresholdPrivacy({numbers}, {self.size} secrets)"
+
+    @property
+    def size(self) -> int:
+        """Number of secrets."""
+        return int(self.distance.shape[0])
+
+    def stated(self) -> tuple[Stated, ...]:
+        """State the bound on every ordered pair within the radius."""
+        return (Stated.threshold(self.epsilon, self.distance, self.radius),)
+
+    @classmethod
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement that was stated."""
+        (only,) = stated
+        return cls(only.numbers["epsilon"], only.arrays["distance"], only.numbers["radius"])
+
+    @classmethod
+    def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
+        """Return the requirement that a specification states."""
+        return cls(table.epsilon, reading.measure(table), table.radius)
+
+    def restrict(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return with_fields(self, distance=self.distance[np.ix_(secrets, secrets)])
+
+    def condition(self, secrets: Integers) -> Self:
+        """Keep the distances between these secrets."""
+        return self.restrict(secrets)
+
+    def title(self, words: Words) -> str:
+        """Name the requirement, its radius and its distance."""
+        found = words.measure(self.distance)
+        name = f" ({found.name})" if found.name else ""
+        return f"threshold privacy, ε within {found.with_unit(words.decimal(self.radius))}{name}"
+
+    def promise(self, words: Words) -> str:
+        """Say how much the odds of two secrets within the radius change."""
+        within = words.measure(self.distance).with_unit(words.decimal(self.radius))
+        factor = words.factor(float(self.epsilon))
+        return f"shift the odds between two secrets within {within} of each other by a factor of at most {factor}"

@@ -1,0 +1,79 @@
+"""The rows besides the ratio rows: floors, their parts w_of >= 0, and the slacks of the linking rows, as flat vectors.
+
+Order: for each floor the rows z_oh (block by block), then all w_of, then the slacks of the linking rows (floors, worst
+cost). The multipliers of the last are v and ω, the tail of Λ.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["AuxiliaryRows"]
+
+Array = npt.NDArray[np.float64]
+
+
+class AuxiliaryRows:
+    """Shapes, weights and the linear maps of these rows; slacks and multipliers are vectors of `size` numbers.
+
+    `weights` (size,) are those of the central path, `counts` (size,) how many rows of the program each stands for.
+    """
+
+    def __init__(self, counts: Array, errors: tuple[Array, ...], members: int, link_weight: float) -> None:
+        self.blocks, self.errors = counts.size, errors
+        floors = len(errors)
+        sizes = [self.blocks * error.shape[0] for error in errors]
+        stops = np.cumsum([0, *sizes]).tolist()
+        self.floor_slices = [slice(a, b) for a, b in itertools.pairwise(stops)]
+        self.parts = slice(stops[-1], stops[-1] + self.blocks * floors)
+        self.linking = slice(self.parts.stop, self.parts.stop + floors + members)
+        self.size = self.linking.stop
+        self.weights = np.ones(self.size)
+        self.weights[self.linking] = link_weight
+        repeated = [np.repeat(counts, error.shape[0]) for error in errors]
+        self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(floors + members)])
+
+    def floor(self, vector: Array, index: int) -> Array:
+        """View the rows of one floor as (B, k)."""
+        return vector[self.floor_slices[index]].reshape(self.blocks, -1)
+
+    def part(self, vector: Array) -> Array:
+        """View the rows w_of >= 0 as (B, F)."""
+        return vector[self.parts].reshape(self.blocks, len(self.errors))
+
+    def slacks(self, points: Array, link_slacks: Array) -> Array:
+        """Return z for the points ξ (B, N) and the slacks of the linking rows."""
+        z = np.empty(self.size)
+        n = points.shape[1] - len(self.errors)
+        for index, error in enumerate(self.errors):
+            self.floor(z, index)[:] = points[:, :n] @ error.T - points[:, n + index, None]
+        self.part(z)[:] = points[:, n:]
+        z[self.linking] = link_slacks
+        return z
+
+    def relative(self, points: Array, u: Array, z: Array, link_steps: Array) -> Array:
+        """Return q = dz/z for the relative steps u (B, N) and the steps of the linking slacks.
+
+        For a floor row z q = error·(x∘(u − u_w)) + z u_w: nothing cancels along the ray u = 1.
+        """
+        q = np.empty(self.size)
+        n = points.shape[1] - len(self.errors)
+        for index, error in enumerate(self.errors):
+            shift = u[:, n + index, None]
+            moved = (points[:, :n] * (u[:, :n] - shift)) @ error.T
+            self.floor(q, index)[:] = moved / self.floor(z, index) + shift
+        self.part(q)[:] = u[:, n:]
+        q[self.linking] = link_steps / z[self.linking]
+        return q
+
+    def add_adjoint(self, values: Array, out: Array) -> None:
+        """Add the transpose of the blocks' rows, applied to `values`, to `out` (B, N)."""
+        n = out.shape[1] - len(self.errors)
+        for index, error in enumerate(self.errors):
+            mine = self.floor(values, index)
+            out[:, :n] += mine @ error
+            out[:, n + index] -= mine.sum(axis=1)
+        out[:, n:] += self.part(values)

@@ -1,0 +1,144 @@
+"""An iterate, what the linking rows lack at it, and where the iteration starts: well inside every bound.
+
+The start is a channel spread out with distance, or the uniform one; not the solution of a neighbouring program, with ε
+or a floor some per cent away. Halfway between that and the start here, the best of several shares, it took 0 to 37 %
+fewer iterations under metric privacy (64 and 100 cells), but up to a third more with floors, which take 9 to 13 as it
+is; nearer to the old solution it took more, or stalled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block_angular import BlockProgram, objective
+from mechdesign.solvers.ipm.layout import Layout
+
+__all__ = ["Iterate", "first_iterate", "link_residual", "primal_residual"]
+
+Array = npt.NDArray[np.float64]
+
+# Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
+_BELOW = 0.05
+_SPREAD = 0.45
+_FARTHEST = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A primal-dual point. The multipliers of its ratio rows are in `RatioRows`, as long as it is the newest one.
+
+    Attributes:
+        number: how many steps led here.
+        points: ξ (B, N), the blocks' variables.
+        multipliers: Λ (L,), of the linking rows.
+        theta: θ, the worst cost; 0 without it.
+        z: slacks of the auxiliary rows.
+        y: multipliers of the auxiliary rows.
+    """
+
+    number: int
+    points: Array
+    multipliers: Array
+    theta: float
+    z: Array
+    y: Array
+
+
+def link_residual(layout: Layout, iterate: Iterate) -> Array:
+    """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
+    total = layout.sums(iterate.points)
+    slack = iterate.z[layout.auxiliary.linking]
+    n, width = layout.rows, layout.width
+    residual = -total
+    residual[:n] += 1.0
+    residual[n:width] += layout.minima + slack[: layout.floors]
+    residual[width:] += slack[layout.floors :] - iterate.theta
+    return residual
+
+
+def primal_residual(layout: Layout, iterate: Iterate) -> float:
+    """Return the largest residual of a linking row in units of a row sum, of a floor's minimum, of the largest cost."""
+    floors = np.where(layout.minima > 0, layout.minima, 1.0)
+    costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
+    units = np.concatenate([np.ones(layout.rows), floors, costs])
+    return float((np.abs(link_residual(layout, iterate)) / units).max())
+
+
+def first_iterate(layout: Layout) -> tuple[Iterate, float]:
+    """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0."""
+    program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
+    channel = _spread(program)
+    points, slack = _meeting(layout, channel)
+    if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
+        channel = np.full(program.cost.shape, 1 / program.columns)
+        points, slack = _meeting(layout, channel)
+        unmet = slack[: layout.floors] <= 0
+        slack[: layout.floors][unmet] = np.maximum(_BELOW * layout.minima[unmet], 1e-300)
+    cost = objective(program, channel)
+    theta = 0.0
+    if program.worst is not None:
+        theta = 1.1 * cost
+        slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
+    z = auxiliary.slacks(points, slack)
+    mu = cost / (program.columns * float(layout.weights.sum()))
+    y = mu * auxiliary.weights / z
+    multipliers = np.zeros(layout.links)
+    multipliers[n:] = y[auxiliary.linking]
+    return Iterate(0, points, multipliers, theta, z, y), mu
+
+
+def _meeting(layout: Layout, channel: Array) -> tuple[Array, Array]:
+    """Return the blocks' points ξ (B, N) for a channel (n, m), and the slacks of the linking rows (floors only).
+
+    The parts w of a floor stay so close below what columns give that the floor is met, where the channel allows it:
+    steps then keep it met. Meeting it only in the end is too late where there is little room.
+    """
+    n = layout.rows
+    points = np.empty((layout.blocks, layout.width))
+    points[:, :n] = channel[:, layout.kept].T
+    points[:, n:] = 0.0
+    layout.symmetrise(points)
+    slack = np.ones(layout.floors + layout.members)
+    for index, error in enumerate(layout.errors):
+        least = (points[:, :n] @ error.T).min(axis=1)
+        total, minimum = float(layout.counts @ least), layout.minima[index]
+        below = min(_BELOW, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        points[:, n + index] = least * (1 - below)
+        slack[index] = total * (1 - below) - minimum
+    return points, slack
+
+
+def _spread(program: BlockProgram) -> Array:
+    """Return the channel p(o|s) ∝ exp(−0.45 E[s, r(o)]), r(o) the row that column o suits best.
+
+    Where exponents are a metric, ratios are below exp(0.9 E): it is well inside all bounds, and closer to an optimum
+    than the uniform channel.
+    """
+    cost = program.cost
+    if program.worst is not None:
+        cost = np.full(cost.shape, np.inf)
+        np.minimum.at(cost, program.worst.row, program.worst.cost)
+    best = cost.argmin(axis=0)
+    exponents = program.exponents.copy()
+    np.fill_diagonal(exponents, 0.0)
+    if np.unique(best).size < best.size or exponents.max() > _FARTHEST:
+        return np.full(cost.shape, 1 / program.columns)
+    channel = np.exp(-_SPREAD * exponents[:, best])
+    spread: Array = channel / channel.sum(axis=1, keepdims=True)
+    return spread
+
+
+def _invariant(layout: Layout, channel: Array) -> bool:
+    """Tell whether the symmetries leave a channel as it is: blocks that stand for several columns must be equal."""
+    pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
+    return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
+
+
+def _interior(program: BlockProgram, channel: Array) -> bool:
+    """Tell whether all ratios stay below exp(0.95 E)."""
+    logs = np.log(channel)
+    limit = 0.95 * program.exponents
+    return all(bool((logs[s] - logs <= limit[s][:, None]).all()) for s in range(program.rows))

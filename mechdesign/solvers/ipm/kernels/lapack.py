@@ -1,0 +1,130 @@
+"""Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
+
+SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
+ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
+another would take longer than the call. Matrices are symmetric float64 arrays in C order, named by their
+address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+
+from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
+
+__all__ = ["Lapack", "address"]
+
+Array = npt.NDArray[np.float64]
+
+# Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
+_LEAF = 48
+# Up to these sizes a call holds the interpreter's lock.
+_QUICK_SOLVE = 160
+_QUICK_FACTOR = 80
+
+
+def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
+    """Return the function that releases the interpreter's lock, and the one that holds it."""
+    capsule = module.__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    types = [ctypes.c_void_p] * arguments
+    place = get_pointer(capsule, get_name(capsule))
+    return ctypes.CFUNCTYPE(None, *types)(place), ctypes.PYFUNCTYPE(None, *types)(place)
+
+
+_POTRF = _functions(scipy.linalg.cython_lapack, "dpotrf", 5)
+_TRTRI = _functions(scipy.linalg.cython_lapack, "dtrtri", 6)
+_LAUUM = _functions(scipy.linalg.cython_lapack, "dlauum", 5)
+_TRMM = _functions(scipy.linalg.cython_blas, "dtrmm", 11)
+_TRSV = _functions(scipy.linalg.cython_blas, "dtrsv", 8)
+
+
+def address(array: Array) -> int:
+    """Return where an array starts in memory."""
+    return int(array.ctypes.data)
+
+
+class Lapack:
+    """LAPACK on matrices of one size; one object per thread, because `info` is its own."""
+
+    def __init__(self, size: int) -> None:
+        self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
+        self._cells |= {1.0: ctypes.c_double(1.0), -1.0: ctypes.c_double(-1.0)}
+        self._info = ctypes.c_int(0)
+        self._info_at = ctypes.addressof(self._info)
+        self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
+        self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
+        quick = size <= _QUICK_FACTOR
+        self._potrf, self._trtri, self._lauum, self._trmm = (f[quick] for f in (_POTRF, _TRTRI, _LAUUM, _TRMM))
+        self._trsv = _TRSV[size <= _QUICK_SOLVE]
+        self._inversion: list[Callable[[int], None]] = []
+        self._plan_inversion(0, size)
+
+    def _at(self, cell: object) -> int:
+        return ctypes.addressof(self._cells[cell])
+
+    def _integer(self, value: int) -> int:
+        return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
+
+    def factor(self, matrix: Array) -> float:
+        """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
+
+        The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
+        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did.
+        """
+        at = address(matrix)
+        diagonal = matrix.diagonal().copy()
+        for delta in (0.0, *REGULARISATIONS):
+            if delta:
+                np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
+                np.fill_diagonal(matrix, diagonal * (1 + delta))
+            self._potrf(self._lower, self._size_at, at, self._size_at, self._info_at)
+            if self._info.value == 0:
+                return delta
+        return np.inf
+
+    def invert(self, factor: int) -> None:
+        """Replace the factor by the upper triangle of the inverse of the factored matrix."""
+        for step in self._inversion:
+            step(factor)
+        self._lauum(self._lower, self._size_at, factor, self._size_at, self._info_at)
+
+    def _plan_inversion(self, start: int, size: int) -> None:
+        """List the calls that invert the triangle of `size` rows at the offset `start`.
+
+        [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
+        """
+        lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
+        if size <= _LEAF:
+            length = self._integer(size)
+            self._inversion.append(lambda at: self._trtri(lower, plain, length, at + start, stride, info))
+            return
+        first = (size // 2 + 7) // 8 * 8
+        corner, second = start + 8 * first, start + 8 * first * (1 + self._size)
+        self._plan_inversion(start, first)
+        self._plan_inversion(second, size - first)
+        shape = self._integer(size - first), self._integer(first)
+        for side, triangle, factor in ((self._right, start, self._at(-1.0)), (lower, second, self._at(1.0))):
+            self._inversion.append(
+                functools.partial(self._multiply, (side, lower, plain, plain, *shape, factor), triangle, corner)
+            )
+
+    def _multiply(self, fixed: tuple[int, ...], triangle: int, corner: int, at: int) -> None:
+        self._trmm(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
+
+    def solve(self, factor: int, right: int) -> None:
+        """Replace the contiguous vector (size,) at `right` by the solution of the factored system."""
+        size, one = self._size_at, self._one_at
+        self._trsv(self._lower, self._plain, self._plain, size, factor, size, right, one)
+        self._trsv(self._lower, self._transposed, self._plain, size, factor, size, right, one)

@@ -1,0 +1,286 @@
+"""The kernel with passes compiled by Numba: every pass reads and writes each large array once, and keeps no more.
+
+ρ, z and q are recomputed wherever they are needed; that takes less time than reading them from memory would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.lapack import address
+from mechdesign.solvers.ipm.kernels.numpy import Dense
+from mechdesign.solvers.ipm.layout import Layout
+
+__all__ = ["KERNEL", "NumbaKernel"]
+
+Array = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+# Sums and least values may be taken in any order, and nothing compared here is not a number.
+_HOW: dict[str, Any] = {
+    "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}
+}  # fmt: skip
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on the first call, for good where a folder can be written."""
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, **_HOW)(function)
+    except RuntimeError:
+        compiled = numba.njit(**_HOW)(function)
+    return compiled
+
+
+_SQUARE = 16
+
+
+@_compiled
+def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
+    blocks, n = x.shape
+    for b in range(blocks):
+        for s in range(n):
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                y[b, s, t] = mu * slope[s, t] * grown / ((grown - x[b, s]) * x[b, t])
+
+
+@_compiled
+def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array, hessian: Array) -> float:
+    """Return the least slack; the Hessians are complete but for what `_symmetrise` does."""
+    blocks, n = x.shape
+    least = np.full(n, np.inf)
+    received, column = np.empty(n), np.empty(n)
+    for b in range(blocks):
+        received[:] = 0.0
+        column[:] = 0.0
+        total = 0.0
+        for s in range(n):
+            own = x[b, s]
+            given, row = 0.0, 0.0
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                z = grown - own
+                least[t] = min(least[t], z)
+                value = y[b, s, t]
+                total += value * z
+                given += value
+                received[t] += ratios[s, t] * value
+                entry = -own * value * grown / z
+                row += entry
+                column[t] += entry
+                hessian[b, s, t] = entry
+            received[s] -= given
+            column[s] += row
+        products[b] += total
+        for t in range(n):
+            adjoint[b, t] += received[t]
+            column[t] = received[t] * x[b, t] - column[t] + 2 * hessian[b, t, t]
+        _symmetrise(hessian[b], n)
+        for t in range(n):
+            hessian[b, t, t] = column[t]
+    smallest: float = least.min()
+    return smallest
+
+
+@_compiled
+def _symmetrise(matrix: Array, n: int) -> None:
+    """Add its transpose to the leading n rows and columns of a matrix, square by square."""
+    square = np.empty((_SQUARE, _SQUARE))
+    for first in range(0, n, _SQUARE):
+        rows = min(_SQUARE, n - first)
+        for start in range(first, n, _SQUARE):
+            columns = min(_SQUARE, n - start)
+            for j in range(columns):
+                for i in range(rows):
+                    square[i, j] = matrix[start + j, first + i]
+            for i in range(rows):
+                for j in range(columns):
+                    square[i, j] += matrix[first + i, start + j]
+                    matrix[first + i, start + j] = square[i, j]
+            if start > first:
+                for j in range(columns):
+                    for i in range(rows):
+                        matrix[start + j, first + i] = square[i, j]
+
+
+@_compiled
+def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Array, column: Array) -> None:
+    n = scale.size
+    for s in range(n):
+        column[s] = inverse[min(s, root), max(s, root)]
+    for s in range(n):
+        if s != root:
+            factor = count * scale[s]
+            inverse[s, root] = 0.0
+            for t in range(s, n):
+                total[s, t] += factor * scale[t] * inverse[s, t]
+
+
+@_compiled
+def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
+    blocks, n = x.shape
+    # A least value for each column: unlike a single one it costs next to nothing.
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    for b in range(blocks):
+        for s in range(n):
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
+                low[t], high[t] = min(low[t], q), max(high[t], q)
+    return low.min(), high.max()
+
+
+@_compiled
+def _mehrotra(
+    ratios: Array, slope: Array, x: Array, u: Array, y: Array, centre: float, targets: Singles, adjoint: Array
+) -> None:
+    blocks, n = x.shape
+    received = np.empty(n)
+    for b in range(blocks):
+        received[:] = 0.0
+        for s in range(n):
+            given = 0.0
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                rho = grown / (grown - x[b, s])
+                q = u[b, s] + rho * (u[b, t] - u[b, s])
+                value = y[b, s, t]
+                kappa = centre * slope[s, t] * rho / (x[b, t] * value)
+                target = np.float32(kappa + q * (1.0 + q) if value > 0.0 else NEVER)
+                targets[b, s, t] = target
+                value *= target
+                given += value
+                received[t] += ratios[s, t] * value
+            received[s] -= given
+        for t in range(n):
+            adjoint[b, t] += received[t]
+
+
+@_compiled
+def _ratio_test(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float, float]:
+    blocks, n = x.shape
+    primal, dual = np.full(n, np.inf), np.full(n, np.inf)
+    for b in range(blocks):
+        for s in range(n):
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
+                primal[t], dual[t] = min(primal[t], q), min(dual[t], targets[b, s, t] - q)
+    return primal.min(), dual.min() - 1.0
+
+
+@_compiled
+def _centrality(
+    ratios: Array, slope: Array, x: Array, u: Array, y: Array, steps: tuple[float, float], centre: float,
+    targets: Singles, others: Singles, adjoint: Array,
+) -> None:  # fmt: skip
+    blocks, n = x.shape
+    received = np.empty(n)
+    primal, dual = steps
+    for b in range(blocks):
+        received[:] = 0.0
+        for s in range(n):
+            given = 0.0
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                rho = grown / (grown - x[b, s])
+                q = u[b, s] + rho * (u[b, t] - u[b, s])
+                value = y[b, s, t]
+                kappa = centre * slope[s, t] * rho / (x[b, t] * value)
+                target = np.float64(targets[b, s, t])
+                product = (1.0 + primal * q) * (1.0 + dual * (target - 1.0 - q))
+                target += min(max(product, NEAREST * kappa), FARTHEST * kappa) - min(product, 2 * FARTHEST * kappa)
+                changed = np.float32(target if value > 0.0 else NEVER)
+                others[b, s, t] = changed
+                value *= changed
+                given += value
+                received[t] += ratios[s, t] * value
+            received[s] -= given
+        for t in range(n):
+            adjoint[b, t] += received[t]
+
+
+@_compiled
+def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y: Array) -> None:
+    blocks, n = x.shape
+    for b in range(blocks):
+        for s in range(n):
+            for t in range(n):
+                grown = ratios[s, t] * x[b, t]
+                q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
+                y[b, s, t] *= 1.0 - dual + dual * (targets[b, s, t] - q)
+
+
+class NumbaKernel(Dense):
+    """Kept besides y and the Hessians: two arrays of targets in single precision, and y once more when asked to."""
+
+    ENTRY_BYTES: ClassVar[int] = 32
+    LIBRARY_BYTES: ClassVar[int] = 95_000_000
+
+    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+        super().__init__(layout, threads)
+        self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
+        self._kept: Array | None = None
+
+    def keep(self) -> Callable[[], Array]:
+        if self._kept is None:
+            self._kept = np.empty_like(self.y)
+        kept = self._kept
+        np.copyto(kept, self.y)
+        return lambda: kept
+
+    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+        _start(self.layout.ratios, self.slope, x[blocks], mu, self.y[blocks])
+
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        mine = adjoint[blocks], products[blocks], self.factors[blocks]
+        least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *mine)
+        return least > 0
+
+    def accumulate(
+        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+    ) -> None:
+        if self.layout.members:
+            super().accumulate(worker, blocks, roots, scale, counts, columns)
+            return
+        inverse, total = self._inverse[worker], self._schur[worker]
+        at, invert = address(inverse), self._lapack[worker].invert
+        for block in range(blocks.start, blocks.stop):
+            np.copyto(inverse, self.factors[block])
+            invert(at)
+            _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
+
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+        low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])
+        return low, high
+
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
+        _mehrotra(*point, centre, self._targets[0][blocks], adjoint[blocks])
+
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        primal, dual = _ratio_test(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks])
+        return primal, dual
+
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
+        targets = self._targets[slot][blocks], self._targets[1 - slot][blocks]
+        _centrality(*point, (float(primal), float(dual)), float(centre), *targets, adjoint[blocks])
+
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        _advance(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks], float(dual), self.y[blocks])
+
+
+KERNEL = NumbaKernel

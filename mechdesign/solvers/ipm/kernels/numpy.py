@@ -1,0 +1,310 @@
+"""The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, LAPACK block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.solvers.ipm.layout import Layout
+
+__all__ = ["KERNEL", "NumpyKernel"]
+
+Array = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+# Entries of a tile: its buffers and its part of the large arrays are to fit a core's own cache.
+_TILE = 49_152
+# Entries of a batch: what a thread does before it asks for more.
+_BATCH = 100_000
+_STRIP = 64
+
+
+class Tile:
+    """Some blocks, or some rows of one block, with room for three arrays (b, r, n), or as many in single precision."""
+
+    def __init__(self, blocks: slice, rows: slice, n: int, buffers: Array) -> None:
+        self.blocks, self.rows, self.whole = blocks, rows, (blocks, rows)
+        shape = (blocks.stop - blocks.start, rows.stop - rows.start, n)
+        size = shape[0] * shape[1] * n
+        self.buffers = [buffer[:size].reshape(shape) for buffer in buffers]
+        self.singles = [buffer.view(np.float32)[:size].reshape(shape) for buffer in buffers]
+
+
+class Dense:
+    """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians."""
+
+    def __init__(self, layout: Layout, threads: int) -> None:
+        n, width, blocks = layout.rows, layout.width, layout.blocks
+        self.layout, self.threads = layout, threads
+        # Several batches for each thread, so that all end at about the same time, but none too small to be worth it.
+        share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
+        self.batch = max(1, min(share, _BATCH // (n * n)))
+        self.y = np.empty((blocks, n, n))
+        self.factors = np.empty((blocks, width, width))
+        self.slope = layout.weights / layout.ratios
+        self._lapack = [Lapack(width) for _ in range(threads)]
+        self._inverse = [np.empty((width, width)) for _ in range(threads)]
+        self._schur = np.zeros((threads, layout.links, layout.links))
+
+    def multipliers(self) -> Array:
+        return self.y
+
+    def diagonals(self) -> Array:
+        return self.y.diagonal(axis1=1, axis2=2)
+
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+        error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
+        for block in range(blocks.start, blocks.stop):
+            matrix, point = self.factors[block], points[block]
+            if index == 0:
+                matrix[n:, :] = 0.0
+                matrix[:, n:] = 0.0
+            weighted = error * point[:n]
+            matrix[part, :n] = matrix[:n, part] = -point[part] * (ratio[block] @ weighted)
+            matrix[part, part] = point[part] ** 2 * (ratio[block].sum() + own[block])
+            weighted *= np.sqrt(ratio[block])[:, None]
+            # BLAS does half the work for a product of a matrix with its own transpose.
+            matrix[:n, :n] += weighted.T @ weighted
+
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+        index = np.arange(blocks.start, blocks.stop)
+        mine = roots[blocks]
+        self.factors[index, mine, :] = edges[blocks]
+        self.factors[index, :, mine] = edges[blocks]
+        self.factors[index, mine, mine] = corners[blocks]
+        lapack = self._lapack[worker]
+        return max(lapack.factor(self.factors[block]) for block in range(blocks.start, blocks.stop))
+
+    def accumulate(
+        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+    ) -> None:
+        inverse, total = self._inverse[worker], self._schur[worker]
+        at, invert, linked = address(inverse), self._lapack[worker].invert, self.layout.linked
+        for block in range(blocks.start, blocks.stop):
+            np.copyto(inverse, self.factors[block])
+            invert(at)
+            root = roots[block]
+            columns[block, :root] = inverse[:root, root]
+            columns[block, root:] = inverse[root, root:]
+            inverse[root, :] = inverse[:, root] = 0.0
+            product = inverse
+            if self.layout.members:
+                # LAPACK fills one triangle only.
+                product = (np.triu(inverse) + np.triu(inverse, 1).T)[np.ix_(linked, linked)]
+            product *= (counts[block] * scale[block])[:, None]
+            product *= scale[block]
+            total += product
+
+    def schur(self) -> Array:
+        total: Array = self._schur.sum(axis=0)
+        self._schur[:] = 0.0
+        return total
+
+    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+        solve = self._lapack[worker].solve
+        matrix, vector = address(self.factors), address(right)
+        matrix_bytes, vector_bytes = self.factors.strides[0], right.strides[0]
+        for block in range(blocks.start, blocks.stop):
+            solve(matrix + block * matrix_bytes, vector + block * vector_bytes)
+
+
+class NumpyKernel(Dense):
+    """Kept besides, in single precision: ρ, κ for the centre μ₀, q of the last direction, two arrays of targets.
+
+    Single precision halves the time of an operation. It is enough to choose targets and step lengths; only where y
+    moves q has to be what the direction was computed with.
+    """
+
+    ENTRY_BYTES: ClassVar[int] = 36
+    LIBRARY_BYTES: ClassVar[int] = 0
+
+    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+        super().__init__(layout, threads)
+        shape, n = self.y.shape, layout.rows
+        self._rho: Singles = np.empty(shape, dtype=np.float32)
+        self._kappa: Singles = np.empty(shape, dtype=np.float32)
+        # Targets, q of the last ratio test, the other targets: the last two together have the size of y.
+        self._singles: Singles = np.empty((3, *shape), dtype=np.float32)
+        self._q: Singles = self._singles[1]
+        self._unit = 1.0
+        self._ones = np.ones(n)
+        self._height = n if n * n <= 2 * _TILE else max(1, _TILE // n)
+        self._deep = max(1, _TILE // (n * n))
+        self._buffers = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
+
+    def _targets(self, slot: int) -> Singles:
+        targets: Singles = self._singles[2 * slot]
+        return targets
+
+    def keep(self) -> Callable[[], Array]:
+        kept: Array = self._singles[1:].reshape(-1).view(np.float64).reshape(self.y.shape)
+        np.copyto(kept, self.y)
+        return lambda: kept
+
+    def _tiles(self, worker: int, blocks: slice) -> Iterator[Tile]:
+        n = self.layout.rows
+        for first in range(blocks.start, blocks.stop, self._deep):
+            deep = slice(first, min(first + self._deep, blocks.stop))
+            for start in range(0, n, self._height):
+                yield Tile(deep, slice(start, min(start + self._height, n)), n, self._buffers[worker])
+
+    def _growth(self, tile: Tile, x: Array) -> tuple[Array, Array] | None:
+        """Return ρ and z, in the first buffers, or None when some z is not positive."""
+        rho, z = tile.buffers[:2]
+        blocks, rows = tile.whole
+        np.multiply(self.layout.ratios[rows], x[blocks, None, :], out=rho)
+        np.subtract(rho, x[blocks, rows, None], out=z)
+        if not z.min() > 0:
+            return None
+        rho /= z
+        return rho, z
+
+    def _add_adjoint(self, tile: Tile, values: Array, out: Array) -> None:
+        """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
+        blocks, rows = tile.whole
+        scaled = tile.buffers[1]
+        np.multiply(values, self.layout.ratios[rows], out=scaled)
+        out[blocks] += self._ones[: scaled.shape[1]] @ scaled
+        out[blocks, rows] -= values @ self._ones
+
+    def _add_adjoint_of_targets(self, tile: Tile, targets: Singles, out: Array) -> None:
+        if self.layout.free is not None:
+            np.copyto(targets, NEVER, where=self.layout.free[tile.rows])
+        values = tile.buffers[2]
+        np.multiply(self.y[tile.whole], targets, out=values)
+        self._add_adjoint(tile, values, out)
+
+    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+        self._unit = mu
+        for tile in self._tiles(worker, blocks):
+            measured = self._growth(tile, x)
+            assert measured is not None
+            y = self.y[tile.whole]
+            np.multiply(measured[0], self.slope[tile.rows], out=y)
+            y *= mu / x[tile.blocks, None, :]
+
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        n = self.layout.rows
+        for tile in self._tiles(worker, blocks):
+            measured = self._growth(tile, x)
+            if measured is None:
+                return False
+            rho, z = measured
+            y, other = self.y[tile.whole], tile.buffers[2]
+            np.multiply(y, z, out=other)
+            products[tile.blocks] += (other @ self._ones).sum(axis=1)
+            # −g x_s x_t W = −y ρ x_s
+            hessian = self.factors[tile.blocks, tile.rows, :n]
+            np.multiply(y, rho, out=hessian)
+            hessian *= -x[tile.blocks, tile.rows, None]
+            self._add_adjoint(tile, y, adjoint)
+            self._rho[tile.whole] = rho
+            rho *= self.slope[tile.rows]
+            rho *= self._unit / x[tile.blocks, None, :]
+            bounded: Any = True if self.layout.free is None else ~self.layout.free[tile.rows]
+            np.divide(rho, y, out=rho, where=bounded)
+            self._kappa[tile.whole] = rho
+        self._complete(blocks, x[blocks] * adjoint[blocks])
+        return True
+
+    def _complete(self, blocks: slice, diagonal: Array) -> None:
+        """Add the transposes to the Hessians; `diagonal` (b, n) is the sum of each row as it is to be."""
+        n = self.layout.rows
+        hessian = self.factors[blocks, :n, :n]
+        diagonal -= hessian @ self._ones + self._ones @ hessian
+        diagonal += 2 * hessian.diagonal(axis1=1, axis2=2)
+        for start in range(0, n, _STRIP):
+            strip, rest = slice(start, start + _STRIP), slice(start, n)
+            both = hessian[:, strip, rest] + hessian[:, rest, strip].swapaxes(1, 2)
+            hessian[:, strip, rest] = both
+            hessian[:, rest, strip] = both.swapaxes(1, 2)
+        index = np.arange(n)
+        hessian[:, index, index] = diagonal
+
+    def _relative(self, tile: Tile, u: Array) -> Singles:
+        """Return q in single precision, from differences of u in double precision."""
+        q: Singles = tile.singles[0]
+        blocks, rows = tile.whole
+        np.subtract(u[blocks, None, :], u[blocks, rows, None], out=q, casting="same_kind")
+        q *= self._rho[tile.whole]
+        q += u[blocks, rows, None].astype(np.float32)
+        return q
+
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+        low, high = np.inf, -np.inf
+        for tile in self._tiles(worker, blocks):
+            q = self._relative(tile, u)
+            low, high = min(low, float(q.min())), max(high, float(q.max()))
+        return low, high
+
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        for tile in self._tiles(worker, blocks):
+            q, phi, product = self._relative(tile, u), self._targets(0)[tile.whole], tile.singles[1]
+            np.add(q, 1.0, out=product)
+            product *= q
+            np.multiply(self._kappa[tile.whole], centre / self._unit, out=phi)
+            phi += product
+            self._add_adjoint_of_targets(tile, phi, adjoint)
+
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        primal, dual = np.inf, np.inf
+        for tile in self._tiles(worker, blocks):
+            q = self._relative(tile, u)
+            if corrected:
+                self._q[tile.whole] = q
+            primal = min(primal, float(q.min()))
+            change = np.subtract(self._targets(slot)[tile.whole], q, out=q)
+            dual = min(dual, float(change.min()))
+        return primal, dual - 1.0
+
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        targets, others = self._targets(slot), self._targets(1 - slot)
+        for tile in self._tiles(worker, blocks):
+            q, phi, other = self._q[tile.whole], targets[tile.whole], others[tile.whole]
+            product, bound, clipped = tile.singles
+            # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
+            np.subtract(phi, q, out=product)
+            product *= dual
+            product += 1.0 - dual
+            np.multiply(q, primal, out=bound)
+            bound += 1.0
+            product *= bound
+            np.multiply(self._kappa[tile.whole], FARTHEST * centre / self._unit, out=bound)
+            np.multiply(bound, NEAREST / FARTHEST, out=clipped)
+            np.maximum(product, clipped, out=clipped)
+            np.minimum(clipped, bound, out=clipped)
+            bound *= 2.0
+            np.minimum(product, bound, out=product)
+            clipped -= product
+            np.add(phi, clipped, out=other)
+            self._add_adjoint_of_targets(tile, other, adjoint)
+
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        for tile in self._tiles(worker, blocks):
+            measured = self._growth(tile, x)
+            assert measured is not None
+            change, other = measured
+            own = u[tile.blocks, tile.rows, None]
+            np.subtract(u[tile.blocks, None, :], own, out=other)
+            change *= other
+            change += own
+            # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
+            np.subtract(self._targets(slot)[tile.whole], change, out=change)
+            change *= dual
+            change += 1.0 - dual
+            np.maximum(change, LEAST_SHARE, out=change)
+            self.y[tile.whole] *= change
+
+
+KERNEL = NumpyKernel

@@ -1,0 +1,49 @@
+"""What was found for the parts of a problem, put together for the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.model.problem import Problem
+from mechdesign.synthesis.multipliers import nothing
+from mechdesign.synthesis.summary import SolveSummary
+
+__all__ = ["Assembled", "Gathered"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """An integer channel for the whole problem, the multipliers that prove its cost, and how both were found."""
+
+    numerators: Integers
+    multipliers: Multipliers
+    summary: SolveSummary
+
+
+class Gathered:
+    """Sparse multipliers of a problem's requirements, collected part by part."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._claims = problem.claims
+        self._entries: list[list[tuple[NDArray[np.float64] | Integers, ...]]] = [[] for _ in problem.claims]
+
+    def add(self, requirement: int, *columns: Integers | Floats) -> None:
+        """Add entries of one requirement: the columns of `PairMultipliers` or `FloorMultipliers`."""
+        self._entries[requirement].append(columns)
+
+    def multipliers(self, weights: Floats | None = None) -> Multipliers:
+        """Return all that was added."""
+        found: list[PairMultipliers | FloorMultipliers] = []
+        for claim, entries in zip(self._claims, self._entries, strict=True):
+            columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
+            kind = PairMultipliers if isinstance(claim, PairBound) else FloorMultipliers
+            found.append(kind(*columns) if columns else nothing(claim))
+        return Multipliers(tuple(found), weights)

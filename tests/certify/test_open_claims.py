@@ -1,0 +1,237 @@
+"""Claims in the open: bounds with rational factors, and floors with a prior of their own."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.certify import bundle
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.claims import ExponentBound, Floor, RatioBound
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exponential import ln_lower
+from mechdesign.certify.privacy import check, realised
+from mechdesign.certify.stated import Stated
+from mechdesign.certify.verify import verify
+from mechdesign.errors import CertificateError, InputError
+
+ONE = 2**62
+INTEGERS = st.integers(1, 2**62)
+
+
+def ratio(factor: Fraction, tops: list[int], bottoms: list[int]) -> RatioBound:
+    pairs = range(len(tops))
+    return RatioBound("ratio", factor, list(pairs), [place + 1 for place in pairs], tops, bottoms)
+
+
+@given(INTEGERS, INTEGERS, st.integers(1, 10**9), st.integers(1, 10**9))
+def test_a_rational_bound_is_decided_as_fractions_are(above: int, below: int, a: int, b: int) -> None:
+    a, b = max(a, b), min(a, b)
+    channel = np.array([[above], [below]], dtype=np.int64)
+    bound = ratio(Fraction(1), [a], [b])
+    assert (check(channel, 62, bound) is None) == (Fraction(above) <= Fraction(a, b) * below)
+
+
+@given(st.lists(st.integers(0, 5), min_size=6, max_size=6), st.integers(1, 7), st.integers(1, 7))
+def test_the_least_factor_is_that_of_brute_force(entries: list[int], a: int, b: int) -> None:
+    channel = np.array(entries, dtype=np.int64).reshape(3, 2) * 2**55
+    bound = RatioBound("ratio", Fraction(max(b, 1)), [0, 1, 2], [1, 2, 0], [a] * 3, [1] * 3)
+    worst = Fraction(0)
+    for (s, t), o in itertools.product([(0, 1), (1, 2), (2, 0)], range(2)):
+        if channel[s, o] and not channel[t, o]:
+            worst = None  # type: ignore[assignment]
+            break
+        if channel[t, o]:
+            worst = max(worst, Fraction(int(channel[s, o]), int(channel[t, o])) / a)
+    found = realised(channel, 62, bound)
+    if worst is None:
+        assert found == math.inf
+        return
+    assert exact(found) >= worst
+    assert exact(math.nextafter(found, 0)) < worst or found == 0
+    if exact(found) * a >= 1:
+        assert check(channel, 62, replace(bound, factor=exact(found))) is None
+
+
+def test_just_inside_and_just_outside() -> None:
+    third = ONE // 3
+    bound = ratio(Fraction(2), [1], [1])
+    assert check(np.array([[2 * third], [third]]), 62, bound) is None
+    violation = check(np.array([[2 * third + 1], [third]]), 62, bound)
+    assert violation is not None
+    assert violation.sentence.startswith("p(0 | 0) exceeds 2 · p(0 | 1) by a factor of 1 + ")
+    assert "tells them apart" in check(np.array([[1], [0]]), 62, bound).sentence  # type: ignore[union-attr]
+
+
+@given(st.integers(1, 2**126), st.integers(1, 2**126))
+def test_a_lower_logarithm_is_one(a: int, b: int) -> None:
+    a, b = max(a, b), min(a, b)
+    found = ln_lower(a, b)
+    # exp(found) <= a/b, by the series of exp that ends above it.
+    small = Fraction(found) / 128
+    above = sum((small**k / math.factorial(k) for k in range(30)), Fraction(0)) + 2 * small**30 / math.factorial(30)
+    assert above**128 <= Fraction(a, b) * (1 + Fraction(1, 10**25))
+    assert found <= math.log(a) - math.log(b) + 1e-12
+    assert found >= (math.log(a) - math.log(b)) * (1 - 1e-12) - 1e-12
+
+
+def test_factors_above_are_not_below() -> None:
+    bound = ratio(Fraction(1, 3), [10, 3, 2**62], [1, 1, 3])
+    for number, factor in zip(bound.factors_above(), [Fraction(10, 3), Fraction(1), Fraction(2**62, 9)], strict=True):
+        assert factor <= Fraction(number) <= factor * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: ratio(Fraction(1), [1], [2]), r"pairs\[0\]: has a factor below 1; found '1/2'"),
+        (lambda: ratio(Fraction(0), [1], [1]), "factor: is out of range"),
+        (lambda: ratio(Fraction(2**63), [1], [1]), "factor: is out of range"),
+        (lambda: ratio(Fraction(1), [0], [1]), r"numerators\[0\]"),
+        (lambda: RatioBound("ratio", Fraction(1), [0], [1], [1, 1], [1]), "pairs: has arrays of different lengths"),
+        (lambda: Floor(Fraction(0), np.eye(2), prior=[0.5, 0.6]), "prior: does not sum to 1"),
+        (lambda: Floor(Fraction(0), np.eye(2), prior=[1.0]), "prior: has another length"),
+        (lambda: Stated.pairs("metric", Fraction(1), [[0, 1]], [1.0]), "name: belongs to a kind of its own"),
+        (lambda: Stated.pairs("", Fraction(1), [[0, 1]], [1.0]), "name: is not the name of a kind"),
+        (lambda: Stated.pairs("A b", Fraction(1), [[0, 1]], [1.0]), "name: is not the name of a kind"),
+        (lambda: Stated("metric", {"epsilon": Fraction(1)}, {"distance": np.eye(2)}, "x"), "has its own"),
+        (lambda: Stated("floor", {"minimum": Fraction(1)}, {"prior": np.ones(1)}, "x"), "arrays: are not those"),
+        (lambda: Stated.floor("x", Fraction(1), np.eye(2), part=-1), "part: is not a part"),
+        (lambda: Stated.pairs("x", Fraction(1), [[0, 5]], [1.0]).claim(3), r"pairs\[0,1\]"),
+        (lambda: Stated.floor("x", Fraction(1), np.eye(2), [0.5, 0.5]).claim(3), "error: is made for 2 secrets"),
+    ],
+)
+def test_what_makes_no_claim_is_refused(make: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        make()
+
+
+def evidence(**changes: Any) -> Evidence:
+    """Randomised response on 2 secrets, p = 2/3, with each form of claim, all tight to a few units."""
+    third = ONE // 3
+    fields: dict[str, Any] = {
+        "numerators": np.array([[ONE - third, third], [third, ONE - third]]) + np.array([[-1, 1], [1, -1]]) * 4,
+        "exponent": 62,
+        "prior": np.array([0.5, 0.5]),
+        "cost": 1.0 - np.eye(2),
+        "objective": "expected",
+        "requirements": (
+            Stated.pairs("near", Fraction(7, 10), [[0, 1]], [1.0]),
+            Stated.ratios("ratio", Fraction(1), [[0, 1], [1, 0]], [2, 4], [1, 2]),
+            Stated.floor("doubt", Fraction(1, 4), 1.0 - np.eye(2), [0.25, 0.75]),
+            Stated.floor("doubt", Fraction(1, 3), 1.0 - np.eye(2), part=1),
+        ),
+        "multipliers": Multipliers(
+            (
+                PairMultipliers([], [], [], []),
+                PairMultipliers([0, 1], [1, 0], [0, 1], [1 / 6, 1 / 6]),
+                FloorMultipliers([], [], []),
+                FloorMultipliers([], [], []),
+            )
+        ),
+    }
+    return Evidence(**{**fields, **changes})
+
+
+def test_the_certificate_of_claims_in_the_open() -> None:
+    found = certify(evidence())
+    assert found.holds, found.reason
+    near, both, own, shared = found.requirements
+    assert (near.kind, near.number, near.at_least) == ("near", "epsilon", False)
+    assert (both.kind, both.number, both.symbol) == ("ratio", "factor", "factor")
+    assert both.realised == pytest.approx(1, rel=1e-12)
+    assert (own.number, own.at_least, own.realised) == ("minimum", True, 0.25)
+    assert shared.realised == pytest.approx(1 / 3, rel=1e-12)
+    # The optimum is 1/3, and these multipliers prove it.
+    assert found.lower_bound == pytest.approx(1 / 3, rel=1e-12)
+    assert found.lower_bound <= 1 / 3
+    assert found.epsilon == (near.realised,)
+    assert found.distortion == (own.realised, shared.realised)
+
+
+@pytest.mark.parametrize(
+    ("place", "changed", "reason"),
+    [
+        (1, Stated.ratios("ratio", Fraction(1), [[0, 1], [1, 0]], [2, 19], [1, 10]), "least factor that holds is 1.05"),
+        (2, Stated.floor("doubt", Fraction(251, 1000), 1.0 - np.eye(2), [0.25, 0.75]), "under the prior of this"),
+        (0, Stated.pairs("near", Fraction(69, 100), [[0, 1]], [1.0]), "least epsilon that holds is 0.693"),
+    ],
+)
+def test_just_outside_a_claim_does_not_hold(place: int, changed: Stated, reason: str) -> None:
+    claims = list(evidence().requirements)
+    claims[place] = changed
+    found = certify(evidence(requirements=tuple(claims)))
+    assert not found.holds
+    assert reason in found.reason
+
+
+def test_they_are_exported_under_the_second_schema_and_come_back(tmp_path: Any) -> None:
+    before = evidence()
+    files = bundle.encode(before, certify(before))
+    document = json.loads(files[bundle.CERTIFICATE])
+    assert document["schema"] == "mechdesign-certificate/2"
+    assert document["requirements"] == [
+        {"kind": "pairs", "name": "near", "epsilon": "0.7"},
+        {"kind": "ratios", "name": "ratio", "factor": "1"},
+        {"kind": "floor", "name": "doubt", "minimum": "0.25"},
+        {"kind": "floor", "name": "doubt", "minimum": "1/3", "part": 1},
+    ]
+    assert [entry["number"] for entry in document["certificate"]["requirements"]] == [
+        "epsilon", "factor", "minimum", "minimum",
+    ]  # fmt: skip
+    bundle.write(tmp_path, files)
+    assert verify(tmp_path).holds
+    again = bundle.read(tmp_path).evidence
+    assert bundle.encode(again, certify(again)) == files
+    for one, other in zip(before.requirements, again.requirements, strict=True):
+        assert (one.kind, one.numbers, one.name, one.part) == (other.kind, other.numbers, other.name, other.part)
+        assert {name: array.tolist() for name, array in one.arrays.items()} == {
+            name: array.tolist() for name, array in other.arrays.items()
+        }
+
+
+def test_a_changed_array_is_found_though_all_digests_fit(tmp_path: Any) -> None:
+    """Somebody widens a factor, or shifts a prior, and writes all digests anew: the certificate is then another."""
+    claims = list(evidence().requirements)
+    for place, lie in (
+        (1, Stated.ratios("ratio", Fraction(1), [[0, 1], [1, 0]], [3, 4], [1, 2])),
+        (2, Stated.floor("doubt", Fraction(1, 4), 1.0 - np.eye(2), [0.26, 0.74])),
+    ):
+        told = [*claims[:place], lie, *claims[place + 1 :]]
+        bundle.write(tmp_path, bundle.encode(evidence(requirements=tuple(told)), certify(evidence())))
+        with pytest.raises(CertificateError, match="the certificate claims"):
+            verify(tmp_path)
+
+
+def test_the_bound_takes_the_prior_of_the_floor() -> None:
+    """Σ T·D + Σ_s min_o r[s,o], with π of the floor: worked by hand for one secret that the prior excludes."""
+    error = 1.0 - np.eye(2)
+    claims = (Stated.floor("doubt", Fraction(1, 2), error, [0.5, 0.5]),)
+    pulls = Multipliers((FloorMultipliers([0, 1, 0, 1], [0, 0, 1, 1], [0.5] * 4),))
+    found = certify(
+        Evidence(np.full((2, 2), ONE // 2), 62, np.array([1.0, 0.0]), 3.0 * error, "expected", claims, pulls)
+    )
+    # r[0] = (0 - 1/4, 3 - 1/4), r[1] = (-1/4, -1/4), T·D = 1/2.
+    assert found.lower_bound == pytest.approx(0, abs=1e-12)
+    assert found.holds
+
+
+def test_an_exponent_and_a_ratio_are_each_compared_with_themselves() -> None:
+    two = ExponentBound("near", exact(math.log(2)), [0], [1], [1.0])
+    assert two.exponents[0] == pytest.approx(ratio(Fraction(2), [1], [1]).exponents[0], rel=1e-15)
+
+
+def test_exponents_beyond_the_largest_float_are_infinite() -> None:
+    bound = ExponentBound("near", Fraction(10**399), [0, 0], [1, 1], [0.0, 1.0])
+    assert bound.exponents.tolist() == [0.0, math.inf]
+    violation = check(np.array([[2], [1]]), 62, bound)
+    assert violation is not None
+    assert "exceeds exp(1e399 · 0.0)" in violation.sentence

@@ -1,0 +1,72 @@
+"""One reader of matrices, whatever asks for them: specifications, chains, and the leakage commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mechdesign.data.matrices import read_any_matrix, read_matrix
+from mechdesign.errors import InputError
+
+IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("1,0\n0,1\n", ","),
+        ("1,0\r\n\r\n0,1", None),
+        ("# from the survey\n1 0 # stays\n0\t1\n", None),
+        ("1; 0\n0; 1\n", None),
+        ("\ufeff1|0\n0|1\n", "|"),
+    ],
+)
+def test_texts(tmp_path: Path, text: str, delimiter: str | None) -> None:
+    (tmp_path / "m.csv").write_text(text, encoding="utf-8", newline="")
+    assert read_matrix(tmp_path / "m.csv", delimiter).tolist() == IDENTITY
+
+
+def test_arrays_of_numpy_and_scipy(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.eye(2, dtype=np.int8))
+    sparse.save_npz(tmp_path / "m.npz", sparse.eye_array(2, format="coo"))
+    for name in ("m.npy", "m.npz"):
+        found = read_matrix(tmp_path / name)
+        assert found.dtype == np.float64
+        assert found.tolist() == IDENTITY
+    assert sparse.issparse(read_any_matrix(tmp_path / "m.npz"))
+
+
+def test_infinities_pass(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("0,inf\n")
+    assert read_matrix(tmp_path / "m.csv", ",").tolist() == [[0, np.inf]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("m.csv", b"a,b\n", r"m\.csv, line 1: is not a number; found 'a'; .*Leave out headers and labels"),
+        ("m.csv", b"1,0\n1\n", r"m\.csv, line 2: has the wrong number of fields; found 1; must be 2"),
+        ("m.csv", b"1_0\n", "is not a number"),
+        ("m.csv", b"# nothing\n", "is empty"),
+        ("m.csv", b"\xff\xfe", "is not a text in UTF-8"),
+        ("m.npy", b"junk", "is not a NumPy file"),
+        ("m.npz", b"PK\x03\x04junk", "is not a sparse matrix of SciPy"),
+        ("none.csv", None, r"none\.csv: cannot be opened"),
+        ("none.npz", None, r"none\.npz: cannot be opened"),
+    ],
+)
+def test_what_holds_no_matrix(tmp_path: Path, name: str, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=problem):
+        read_matrix(tmp_path / name)
+
+
+def test_arrays_that_are_no_matrix_of_numbers(tmp_path: Path) -> None:
+    for number, array in enumerate((np.zeros(3), np.array([["a"]]), np.zeros((1, 1), dtype=complex))):
+        np.save(tmp_path / f"{number}.npy", array)
+        with pytest.raises(InputError, match="does not hold a matrix of numbers"):
+            read_matrix(tmp_path / f"{number}.npy")

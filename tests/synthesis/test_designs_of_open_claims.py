@@ -1,0 +1,201 @@
+"""Designs under bounds with rational factors and floors with a prior of their own, against independent programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mechdesign as md
+from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.export.sets import load_problem
+from mechdesign.model.requirement import Requirement
+from mechdesign.requirements.claimed import ClaimedPrivacy
+
+LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
+BELIEF = np.array([0.1, 0.1, 0.5, 0.3])
+NEIGHBOURS = [[0, 1], [1, 0], [1, 2], [2, 1], [2, 3], [3, 2]]
+
+
+def ratios(factor: Fraction = Fraction(2), pairs: Sequence[Sequence[int]] = NEIGHBOURS) -> ClaimedPrivacy:
+    return ClaimedPrivacy([Stated.ratios("ratio", factor, pairs)], 4)
+
+
+def doubt(minimum: float | str, prior: np.ndarray | None = BELIEF) -> ClaimedPrivacy:
+    return ClaimedPrivacy([Stated.floor("doubt", Fraction(str(minimum)), LINE, prior)], 4)
+
+
+def least(problem: md.Problem) -> float:
+    """Return the least expected or worst cost, by one program written down here from the claims."""
+    n, m = problem.cost.shape
+    floors = [claim for claim in problem.claims if isinstance(claim, Floor)]
+    width = n * m + m * len(floors) + 1
+    permitted = np.isfinite(problem.cost)
+    costs = np.where(permitted, problem.cost, 0.0)
+    rows, limits = [], []
+    for claim in problem.claims:
+        if isinstance(claim, PairBound):
+            factors = [Fraction(a, b) for a, b in zip(*claim.factors_below(62), strict=True)]
+            for s, t, factor in zip(claim.sources.tolist(), claim.targets.tolist(), factors, strict=True):
+                for o in range(m):
+                    row = np.zeros(width)
+                    row[s * m + o], row[t * m + o] = 1.0, -float(factor)
+                    rows.append(row)
+                    limits.append(0.0)
+    for index, floor in enumerate(floors):
+        prior = floor.prior_or(problem.prior)
+        xs = n * m + index * m
+        for o in range(m):
+            for estimate in floor.error:
+                row = np.zeros(width)
+                row[xs + o] = 1.0
+                row[o : n * m : m] = -prior * estimate
+                rows.append(row)
+                limits.append(0.0)
+        row = np.zeros(width)
+        row[xs : xs + m] = -1.0
+        rows.append(row)
+        limits.append(-float(floor.minimum))
+    objective = np.zeros(width)
+    if problem.objective == "worst":
+        objective[-1] = 1.0
+        for s in range(n):
+            row = np.zeros(width)
+            row[s * m : (s + 1) * m], row[-1] = costs[s], -1.0
+            rows.append(row)
+            limits.append(0.0)
+    else:
+        objective[: n * m] = (problem.prior[:, None] * costs).ravel()
+    sums = np.zeros((n, width))
+    for s in range(n):
+        sums[s, s * m : (s + 1) * m] = 1.0
+    bounds = [(0, None if allowed else 0) for allowed in permitted.ravel()] + [(None, None)] * (width - n * m)
+    found = linprog(objective, np.array(rows), limits, sums, np.ones(n), bounds, method="highs-ds")
+    assert found.status == 0
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("solver", ["highs-simplex", "block"])
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        [ratios()],
+        [doubt(0.45)],
+        [ratios(), doubt(0.45), doubt("0.5", None)],
+        [ratios(Fraction(7, 2)), md.MetricPrivacy(1, LINE), doubt(0.55)],
+    ],
+    ids=["ratios", "doubt", "both", "all"],
+)
+def test_least_costs(requirements: list[Requirement], objective: str, solver: str) -> None:
+    problem = md.Problem(PRIOR, LINE, requirements, objective)
+    made = md.design(problem, solver=solver)
+    assert made.certificate.holds
+    assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7)
+    assert made.certificate.relative_gap < 1e-7
+
+
+def test_a_factor_is_the_exponential_of_its_logarithm() -> None:
+    by_factor = md.design(md.Problem(PRIOR, LINE, [ratios()])).certificate
+    graph = ClaimedPrivacy([Stated.pairs("near", Fraction(math.log(2)), NEIGHBOURS, np.ones(6))], 4)
+    by_exponent = md.design(md.Problem(PRIOR, LINE, [graph])).certificate
+    assert by_factor.cost == pytest.approx(by_exponent.cost, rel=1e-8)
+    assert by_factor.requirements[0].realised == pytest.approx(2, rel=1e-8)
+    assert by_factor.requirements[0].realised <= 2
+
+
+def test_a_factor_of_one_makes_secrets_alike() -> None:
+    made = md.design(md.Problem(PRIOR, LINE, [ratios(Fraction(1), [[0, 1], [2, 3]])]))
+    rows = made.channel.numerators
+    assert (rows[0] == rows[1]).all()
+    assert (rows[2] == rows[3]).all()
+    assert made.certificate.relative_gap < 1e-9
+
+
+def test_the_prior_of_the_problem_may_be_given_as_a_floors_own() -> None:
+    own = md.design(md.Problem(PRIOR, LINE, [doubt(0.5, PRIOR)])).certificate
+    shared = md.design(md.Problem(PRIOR, LINE, [md.DistortionPrivacy("0.5", LINE)])).certificate
+    assert own.cost == pytest.approx(shared.cost, rel=1e-8)
+
+
+def test_the_largest_floor_is_that_of_its_own_prior() -> None:
+    # The median of the belief is 2: errors 2, 1, 0, 1.
+    largest = "0.6"
+    assert md.design(md.Problem(PRIOR, LINE, [doubt(largest, np.array([0.125, 0.125, 0.5, 0.25]))])).certificate.holds
+    with pytest.raises(InfeasibleError, match=r"requirements\[0\]\.minimum: .*is 0\.625"):
+        md.Problem(PRIOR, LINE, [doubt("0.626", np.array([0.125, 0.125, 0.5, 0.25]))])
+
+
+FORBIDDEN = np.where(np.arange(4)[:, None] // 2 == np.arange(4) // 2, LINE, np.inf)
+
+
+@pytest.mark.parametrize("prior", [BELIEF, np.array([0.0, 0.0, 0.4, 0.6]), np.array([1.0, 0, 0, 0])])
+def test_parts_with_answers_of_their_own_share_a_floor_with_its_own_prior(prior: np.ndarray) -> None:
+    """Secrets 0, 1 and 2, 3 have answers of their own; what can be reached is the sum over both."""
+    near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
+    most = sum(min(prior[part] @ LINE[part][:, guess] for guess in range(4)) for part in ([0, 1], [2, 3]))
+    # Where the adversary is sure, there is nothing to keep from them.
+    minimum = round(0.9 * most, 3)
+    problem = md.Problem(PRIOR, FORBIDDEN, [near, doubt(minimum, prior), doubt("0.2", None)])
+    made = md.design(problem, tolerance=1e-7)
+    assert made.certificate.holds
+    assert made.certificate.cost == pytest.approx(least(problem), rel=1e-6)
+    assert made.certificate.relative_gap < 1e-6
+
+
+def test_a_belief_in_a_part_that_can_never_be_is_refused() -> None:
+    never = np.array([0.6, 0.4, 0.0, 0.0])
+    near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
+    problem = md.Problem(never, FORBIDDEN, [near, doubt("0.3")])
+    with pytest.raises(InputError, match=r"requirements\[1\]\.prior: is positive on secrets .* such as 2"):
+        md.design(problem)
+
+
+def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
+    claims = [
+        Stated.ratios("guarded", Fraction(5, 2), NEIGHBOURS),
+        Stated.floor("guarded", Fraction(1, 2), LINE, BELIEF, part=1),
+    ]
+    problem = md.Problem(PRIOR, LINE, [md.MetricPrivacy(1, LINE), ClaimedPrivacy(claims, 4), doubt("0.4")])
+    assert problem.places == (0, 1, 1, 2)
+    made = md.design(problem)
+    assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7)
+    made.save(tmp_path)
+    assert [checked.kind for checked in md.verify(tmp_path).requirements] == ["metric", "guarded", "guarded", "doubt"]
+    assert "guarded privacy" in (tmp_path / "report.html").read_text()
+    again = load_problem(tmp_path)
+    assert [each.kind for each in again.requirements] == ["metric", "guarded", "doubt"]
+    assert again.places == problem.places
+
+
+@pytest.mark.parametrize("floors", [False, True])
+def test_what_is_said_of_some_secrets(floors: bool) -> None:
+    claims = [
+        Stated.ratios("guarded", Fraction(1), [[0, 1], [1, 3], [3, 2], [2, 3]], [2, 3, 4, 5], [1, 1, 1, 2]),
+        Stated.floor("guarded", Fraction(1, 2), LINE, BELIEF, part=1),
+    ]
+    whole = ClaimedPrivacy(claims, 4)
+    some = np.array([1, 2, 3])
+    part = whole.condition(some) if floors else whole.restrict(some)
+    bound, floor = part.claims()
+    assert isinstance(bound, PairBound)
+    assert isinstance(floor, Floor)
+    assert bound.sources.tolist() == [0, 2, 1]
+    assert bound.targets.tolist() == [2, 1, 2]
+    assert [array.tolist() for array in bound.terms] == [[3, 4, 5], [1, 1, 2]]
+    assert floor.minimum == (Fraction(1, 2) if floors else 0)
+    assert floor.prior_or(PRIOR) == pytest.approx(BELIEF[some] / 0.9)
+    sure = ClaimedPrivacy([Stated.floor("doubt", Fraction(1, 2), LINE, [1.0, 0, 0, 0])], 4)
+    if floors:
+        with pytest.raises(InputError, match="prior: is zero on every secret that is possible"):
+            sure.condition(some)
+    else:
+        assert sure.restrict(some).size == 3

@@ -1,0 +1,115 @@
+"""Mended multipliers prove more, never something else; poor ones no longer cost the channel."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import solvers
+from mechdesign.certify.bracket import lower_bound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.model.channel import EXPONENT
+from mechdesign.solvers import Answer, Options, Solver, Status, registry
+from mechdesign.synthesis.multipliers import carried
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.polish import polished
+from mechdesign.synthesis.row_program import RowReduction, all_triples
+from mechdesign.synthesis.spanner import bounded_pairs
+
+
+def problem(epsilon, objective="expected", floor=None):
+    d = md.distances.euclidean(md.Domain.grid(3, 3, 3.0, 3.0))
+    requirements = [md.MetricPrivacy(epsilon, d)]
+    if floor is not None:
+        requirements.append(md.DistortionPrivacy(floor, d))
+    weights = np.arange(9) % 4 + 1.0
+    return md.Problem(weights / weights.sum(), d if floor is None else 1 - np.eye(9), requirements, objective)
+
+
+def solved(asked):
+    """Return the form, HiGHS' multipliers of it, and the value."""
+    form = normalise(asked)
+    program, inverse = RowReduction(all_triples(bounded_pairs(form, "all"), form.observables)).apply(form)
+    solution = solvers.solve(program, "highs-simplex", Options(1e-10))
+    return form, inverse.multipliers(solution.row_dual), inverse.bound(solution)
+
+
+def proved(form, multipliers):
+    """Return the bound that the verifier computes."""
+    asked = form.problem
+    constant = np.zeros(asked.cost.shape, dtype=np.int64)
+    constant[:, 0] = 1 << EXPONENT
+    stated = tuple(each for requirement in asked.requirements for each in requirement.stated())
+    proof = carried(form, multipliers)
+    return lower_bound(Evidence(constant, EXPONENT, asked.prior, asked.cost, asked.objective, stated, proof))
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+@pytest.mark.parametrize("floor", [None, "0.8"])
+@pytest.mark.parametrize("share", [1e-9, 1e-6])
+def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
+    form, good, value = solved(problem(3, objective, floor))
+    noise = 1 + share * np.random.default_rng(0).random(good.values.size)
+    poor = dataclasses.replace(good, values=good.values * noise)
+    mended = polished(form, poor)
+    assert proved(form, mended) <= value * (1 + 1e-9)
+    lost, left = value - proved(form, poor), value - proved(form, mended)
+    assert lost > 0.1 * share * value
+    assert left < lost / 5
+
+
+def test_good_ones_stay_good():
+    form, good, value = solved(problem(1))
+    assert proved(form, polished(form, good)) >= value * (1 - 1e-9)
+
+
+def test_without_potentials_nothing_is_done():
+    form, good, _ = solved(problem(1))
+    blind = dataclasses.replace(good, potentials=None)
+    assert polished(form, blind) is blind
+
+
+def test_any_numbers_at_all_prove_a_bound_that_holds():
+    form, good, value = solved(problem(1, floor="0.8"))
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        wild = dataclasses.replace(
+            good,
+            values=rng.exponential(size=good.values.size) * (rng.random(good.values.size) < 0.2),
+            floors=tuple(rng.random(grid.shape) for grid in good.floors),
+            potentials=rng.standard_normal(form.groups),
+        )
+        assert proved(form, polished(form, wild)) <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [10, 20])
+def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
+    """Where e^{ε d} is 10^8 and more, HiGHS accepts multipliers that prove little; magnified and mended they prove."""
+    d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))
+    weights = np.arange(16) + 1.0
+    asked = md.Problem(
+        weights / weights.sum(), 1 - np.eye(16), [md.MetricPrivacy(epsilon, d), md.DistortionPrivacy("0.3", d)]
+    )
+    for rows in ("all", "reduced"):
+        made = md.design(asked, solver="highs-simplex", rows=rows, tolerance=1e-7)
+        assert made.certificate.holds
+        assert made.certificate.relative_gap <= 1e-6
+
+
+def test_a_channel_with_poor_multipliers_is_certified_with_the_gap_that_is_proved(monkeypatch):
+    good = registry.find("highs-simplex").load()
+
+    def forgetful(program, options, start=None):
+        answer = good(program, options, None)
+        wrong = np.where(np.arange(program.rows) % 7 == 0, 100.0, answer.row_dual)
+        return Answer(Status.OPTIMAL, answer.x, wrong, 1, "Optimal", "forgetful 1.0")
+
+    monkeypatch.setitem(registry._SOLVERS, "forgetful", Solver("forgetful", lambda: forgetful, "numpy"))
+    made = md.design(problem(1), solver="forgetful")
+    best = md.design(problem(1)).certificate
+    assert made.certificate.holds
+    assert made.certificate.cost == pytest.approx(best.cost, rel=1e-9)
+    assert made.status is Status.STALLED
+    assert "multipliers" in made.summary.message
+    assert 0 <= made.certificate.lower_bound <= best.cost
