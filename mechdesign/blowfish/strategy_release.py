@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteNoise
 from mechdesign.validation import as_generator
@@ -63,7 +63,7 @@ def release_workload(
         widths = half_widths(law, errors, len(strategy.rows), level)
         mechanism = (
             f"{strategy.kind} strategy of {len(strategy.rows)} queries, {law} on each in steps of "
-            f"{exact_text(strategy.unit)}, decoded by least squares"
+            f"2^{1 - strategy.unit.denominator.bit_length()}, decoded by least squares"
         )
     answers = workload.answers(histogram)
     description = Description(
