@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from mechdesign.validation import as_number
 
 from .budget import Budget, LedgerLike
 from .classical_strategies import decoder, squared_error
 from .edge_space import EdgeSpace, edge_space
 from .linear_queries import linear
 from .numbers import as_lattice
-from .policy import Policy
+from .policy import Policy, as_policy
 from .release import Release
 from .strategy_bound import StrategyBound, certified_bound
 from .strategy_candidates import KINDS, Candidate, candidate, program
@@ -114,12 +115,10 @@ class Strategy:
         Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
         Kamath and Steinke 2020); both are exact statements about integers.
         """
-        budget = self._budget(epsilon, rho)
+        budget = self._checked(epsilon, rho)
         if self.power == 0:
             return None
-        if self.noise == "laplace":
-            return DiscreteLaplace(self.power / budget)
-        return DiscreteGaussian(self.power / (2 * budget))
+        return budget.laplace(self.power) if self.noise == "laplace" else budget.gaussian(self.power)
 
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
@@ -158,8 +157,14 @@ class Strategy:
         law = self.law(epsilon=epsilon, rho=rho)
         if law is None:
             return np.zeros(self.workload.count)
-        spread = self.space.histogram(self.decoding) * float(self.unit)
-        result: _Floats = np.sqrt(law.variance * self.workload.variances(spread @ spread.T))
+        if self.workload.integral:
+            spread = self.space.histogram(self.decoding) * float(self.unit)
+            variances = self.workload.variances(spread @ spread.T)
+        else:
+            # What the coefficients of a query have in common would drown small differences.
+            spread = self.space.differences(self.workload.matrix()) @ self.decoding * float(self.unit)
+            variances = (spread**2).sum(axis=1)
+        result: _Floats = np.sqrt(law.variance * variances)
         return result
 
     def release(
@@ -192,6 +197,12 @@ class Strategy:
         return release_workload(self, data, epsilon=epsilon, rho=rho, ledger=ledger, rng=rng, confidence=confidence)
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
+        budget = self._checked(epsilon, rho)
+        amount = budget.epsilon if self.noise == "laplace" else budget.rho
+        assert amount is not None
+        return amount
+
+    def _checked(self, epsilon: Any, rho: Any) -> Budget:
         budget = Budget.of(epsilon, rho)
         if self.noise == "laplace":
             if budget.epsilon is None:
@@ -202,8 +213,7 @@ class Strategy:
                     bound="epsilon",
                     remedy='ε-privacy implies ρ-zCDP with ρ = ε²/2: give epsilon = √(2ρ), or use noise="gaussian"',
                 )
-            return budget.epsilon
-        if budget.rho is None:
+        elif budget.rho is None:
             raise InputError(
                 "epsilon",
                 "does not measure Gaussian noise, which is ε-private for no ε",
@@ -211,7 +221,7 @@ class Strategy:
                 bound="rho",
                 remedy='give rho, or use noise="laplace"',
             )
-        return budget.rho
+        return budget
 
 
 def strategy(
@@ -256,11 +266,7 @@ def strategy(
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
-    if not isinstance(policy, Policy):
-        raise InputError(
-            "policy", "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy"
-        )
-    if policy.constraints:
+    if as_policy(policy).constraints:
         raise InputError(
             "policy",
             "has count constraints",
@@ -276,7 +282,7 @@ def strategy(
             bound=f"at most {_LARGEST_SIZE} for a strategy",
             remedy="release an ordered hierarchical histogram, or group values",
         )
-    if not 0 < tolerance < 1:
+    if not 0 < as_number(tolerance, "tolerance") < 1:
         raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
     queries = as_workload(workload, policy.domain)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
@@ -316,10 +322,15 @@ def strategy(
 
 
 def _protected(queries: Workload, space: EdgeSpace) -> bool:
-    """Say whether any edge changes the answer to any query."""
+    """Say whether any edge changes the answer to any query, however little.
+
+    The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
+    differ if and only if their difference is not zero.
+    """
     if space.rank == 0:
         return False
-    return bool(np.abs(np.diag(space.congruence(queries.gram()))).max() > 0)
+    changes = space.congruence(queries.gram()).diagonal() if queries.integral else space.differences(queries.matrix())
+    return bool((changes != 0).any())
 
 
 def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteNoise
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteNoise, as_confidence
 from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
@@ -43,9 +42,7 @@ def release_workload(
     """Answer the strategy's workload from a table: see `Strategy.release`."""
     law = strategy.law(epsilon=epsilon, rho=rho)
     generator = None if rng is None else as_generator(rng)
-    level = exact(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InputError("confidence", "is no probability", value=confidence, bound="above 0 and below 1")
+    level = as_confidence(confidence)
     policy, workload, space = strategy.policy, strategy.workload, strategy.space
     counts = policy.domain.counts(data)
     if int(np.abs(strategy.rows).sum(axis=0).max(initial=0)) * int(counts.sum()) > LARGEST_VALUE:
@@ -54,7 +51,8 @@ def release_workload(
     totals = counts - space.histogram(space.paths[:-1].T @ counts)
     if law is None:
         budget = Budget(epsilon=Fraction(0)) if budget.rho is None else Budget(rho=Fraction(0))
-        histogram, mechanism = counts.astype(float), "none"
+        # Of the data nothing but what the policy leaves exact is used.
+        histogram, mechanism = totals, "none"
         errors = widths = np.zeros(workload.count)
     else:
         budget.spend(ledger, what, policy.neighbours)
