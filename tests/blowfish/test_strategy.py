@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign.blowfish import Domain, Policy, strategy
 from mechdesign.blowfish.loading import load
-from mechdesign.blowfish.strategy_release import half_widths
+from mechdesign.blowfish.strategy_intervals import half_widths
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
