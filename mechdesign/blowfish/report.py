@@ -164,7 +164,7 @@ def _cluster_table(release: ClusteringRelease) -> str:
         (str(number), _number(size), *(_number(entry) for entry in centroid))
         for number, (size, centroid) in enumerate(zip(sizes.tolist(), release.centroids.tolist(), strict=True))
     ]
-    return table(("Cluster", "Size", *map(safe, release.attributes)), rows[:_ROWS], "numbers")
+    return table(("Cluster", "Size", *map(text, release.attributes)), rows[:_ROWS], "numbers")
 
 
 def _answer_table(release: Release) -> str:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.tables import Raw, Table, convert, holds, one_of
+from mechdesign.spec.tables import convert, one_of
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 

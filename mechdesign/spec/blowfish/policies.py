@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.constraints import marginal_constraints
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
+from mechdesign.data.tables import EdgesFile, Raw, Table, holds
 from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
-from mechdesign.spec.files import EdgesFile
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, convert, in_file, one_of
 
 __all__ = ["BlocksTable", "ConstraintTable", "PolicyTable", "blocks", "build_policy"]
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.workload import Workload, marginals
 from mechdesign.certify.exact import exact_text
-from mechdesign.data.text import read_matrix
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.tables import MatrixFile, Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.blowfish.policies import BlocksTable
-from mechdesign.spec.files import MatrixFile
-from mechdesign.spec.tables import Raw, Table, at, choice, convert, holds, in_file, one_of
+from mechdesign.spec.tables import at, choice, convert, in_file, one_of
 
 __all__ = [
     "TABLES",

@@ -51,11 +51,12 @@ from mechdesign.blowfish.planning import (
 )
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
+from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.spec.blowfish import releases
 from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
 from mechdesign.spec.blowfish.policies import PolicyTable, blocks, build_policy
-from mechdesign.spec.tables import Raw, Table, at, convert, holds, named
+from mechdesign.spec.tables import at, convert, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
