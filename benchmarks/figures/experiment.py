@@ -122,23 +122,24 @@ class Experiment:
         }
         return Stored(rows, self._parameters(setting), self._digests(), made)
 
-    def store(self, settings: Iterable[str] = ("small", "full")) -> dict[str, Stored]:
-        """Compute settings and store them beside those that are stored already."""
-        content = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
-        done = {}
+    def store(self, settings: Iterable[str] = ("small", "full")) -> None:
+        """Compute settings and keep their rows."""
         for setting in settings:
-            done[setting] = found = self.run(setting)
-            inputs = {"experiment": self.name, "parameters": found.parameters, "data": found.data}
-            content[setting] = {
-                "made_with": dict(found.made_with),
-                "inputs": inputs,
-                "inputs_sha256": _digest(inputs),
-                "rows_sha256": _digest(found.rows),
-                "rows": found.rows,
-            }
-            RESULTS.mkdir(exist_ok=True)
-            write_file(self.path, [_text(content).encode()])
-        return done
+            self.keep(setting, self.run(setting))
+
+    def keep(self, setting: str, found: Stored) -> None:
+        """Store the rows of a setting beside those of the other."""
+        content = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+        inputs = {"experiment": self.name, "parameters": found.parameters, "data": found.data}
+        content[setting] = {
+            "made_with": dict(found.made_with),
+            "inputs": inputs,
+            "inputs_sha256": _digest(inputs),
+            "rows_sha256": _digest(found.rows),
+            "rows": found.rows,
+        }
+        RESULTS.mkdir(exist_ok=True)
+        write_file(self.path, [_text(content).encode()])
 
     def stored(self, setting: str = "full") -> Stored:
         """Return stored rows, after checking that they are whole and belong to these parameters and data.

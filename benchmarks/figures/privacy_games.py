@@ -1,0 +1,391 @@
+"""Privacy Games (Shokri 2015): its Figures 2 to 8, drawn from designs for real check-ins, and its claims judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.figure import Figure as Picture
+
+from figures.drawing import finish, label, line, panels
+from figures.experiment import Row, Rows
+from figures.figure import Figure, Verdict
+from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
+
+__all__ = ["EXPERIMENTS", "FIGURES"]
+
+MECHANISMS = ("differential", "distortion", "joint")
+# Two distortions or costs count as equal when they differ by less than this part of the larger.
+SAME = 1e-3
+
+Trio = dict[str, Row]
+
+
+def trios(rows: Rows) -> Iterator[Trio]:
+    """Yield the rows of the three mechanisms that are compared with each other."""
+    for start in range(0, len(rows), 3):
+        yield {row["mechanism"]: row for row in rows[start : start + 3]}
+
+
+def same(first: float, second: float) -> bool:
+    """Return whether two numbers count as equal."""
+    return bool(abs(first - second) <= SAME * max(abs(first), abs(second)))
+
+
+def percent(part: float) -> str:
+    """Return a share in per cent."""
+    return f"{100 * part:.1f} %"
+
+
+def privacy_against_epsilon(rows: Rows) -> Picture:
+    """Draw Figure 2(a): a line for each user."""
+    picture, (axes,) = panels(width=7.0, height=3.6)
+    for number, user in enumerate(_users(rows)):
+        own = [row for row in rows if row["user"] == user and row["mechanism"] == "differential"]
+        axes.plot([r["epsilon"] for r in own], [r["optimal"] for r in own], **line(number), label=f"user {user}")
+    label(axes, "ε of the differential mechanism (per km)", "error of the optimal attack (km)")
+    axes.set_ylim(bottom=0)
+    return finish(picture, "The optimal attack errs less as ε grows", legend=axes, columns=5)
+
+
+def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
+    """Judge Figure 2(a): by user."""
+    held, ends = 0, []
+    for user in _users(rows):
+        errors = [row["optimal"] for row in rows if row["user"] == user and row["mechanism"] == "differential"]
+        falls = all(after <= before * (1 + SAME) for before, after in pairwise(errors))
+        held += falls and errors[-1] < 1
+        ends.append(errors[-1])
+    top = max(row["epsilon"] for row in rows)
+    found = (
+        f"the error falls throughout and ends below 1 km for {held} of {len(ends)} users; at ε = {top:g} it lies "
+        f"between {min(ends):.3f} and {max(ends):.3f} km. Users who are nearly always in one cell have next to no "
+        "privacy to lose: for them the optimal mechanism is that cell, whatever the truth."
+    )
+    return Verdict(held, len(ends), found)
+
+
+def cost_against_privacy(rows: Rows) -> Picture:
+    """Draw Figure 2(b): a dot for each user and ε."""
+    picture, (axes,) = panels(width=7.0, height=3.8)
+    for number, mechanism in enumerate(MECHANISMS):
+        own = [row for row in rows if row["mechanism"] == mechanism]
+        style = line(number, lines=False) | {"markersize": (8, 4.5, 4)[number]}
+        if number == 0:
+            style |= {"markerfacecolor": "none"}
+        axes.plot([r["optimal"] for r in own], [r["cost"] for r in own], **style, label=mechanism)
+    label(axes, "error of the optimal attack (km)", "cost: probability that the answer is wrong")
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    return finish(picture, "For the same error of the attack, distortion privacy alone costs least", legend=axes)
+
+
+def judge_cost_against_privacy(rows: Rows) -> Verdict:
+    """Judge Figure 2(b): by user and ε."""
+    cases = list(trios(rows))
+    equal = sum(same(case["joint"]["cost"], case["differential"]["cost"]) for case in cases)
+    dearer = [case["differential"]["cost"] / case["distortion"]["cost"] - 1 for case in cases]
+    held = sum(
+        same(case["joint"]["cost"], case["differential"]["cost"])
+        and case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME)
+        for case in cases
+    )
+    found = (
+        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases. It could not be "
+        "otherwise: the floor is what the differential mechanism reaches by itself, so that this mechanism is optimal "
+        f"for both requirements. It costs up to {percent(max(dearer))} more than the distortion mechanism, "
+        f"{percent(float(np.median(dearer)))} in the median."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def bayes_of_two(rows: Rows) -> Picture:
+    """Draw Figure 3."""
+    picture, (axes,) = panels(width=5.2, height=4.4)
+    cases = list(trios(rows))
+    axes.plot(
+        [c["distortion"]["bayes"] for c in cases],
+        [c["differential"]["bayes"] for c in cases],
+        **line(0, lines=False),
+        label="a user and an ε",
+    )
+    _diagonal(axes, cases[0]["joint"], cases, "bayes")
+    label(axes, "Bayesian attack's error, distortion mechanism (km)", "… differential mechanism (km)")
+    return finish(picture, "The Bayesian attack errs more under differential privacy", legend=axes)
+
+
+def judge_bayes_of_two(rows: Rows) -> Verdict:
+    """Judge Figure 3: by user and ε."""
+    cases = list(trios(rows))
+    gains = [case["differential"]["bayes"] / case["distortion"]["bayes"] - 1 for case in cases]
+    held = sum(gain >= -SAME for gain in gains)
+    found = (
+        f"the Bayesian attack errs at least as much under the differential mechanism in {held} of {len(cases)} cases, "
+        f"by {percent(float(np.median(gains)))} more in the median; the least favourable case is "
+        f"{percent(min(gains))}. Optimal channels are not unique, and attacks other than the one that was planned for "
+        "depend on which was found: the interior-point method gives centres, the simplex method vertices."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def bayes_against_optimal(rows: Rows) -> Picture:
+    """Draw Figure 4."""
+    picture, all_axes = panels(3, width=3.3, height=3.3)
+    cases = list(trios(rows))
+    for number, (axes, mechanism) in enumerate(zip(all_axes, MECHANISMS, strict=True)):
+        axes.plot(
+            [c[mechanism]["optimal"] for c in cases],
+            [c[mechanism]["bayes"] for c in cases],
+            **line(number, lines=False),
+        )
+        _diagonal(axes, cases[0][mechanism], cases, "bayes")
+        label(axes, "optimal attack's error (km)", "Bayesian attack's error (km)" if number == 0 else "", mechanism)
+    return finish(picture, "The Bayesian attack overstates privacy, most under differential and joint mechanisms")
+
+
+def judge_bayes_against_optimal(rows: Rows) -> Verdict:
+    """Judge Figure 4: by user, ε and mechanism."""
+    held, cases, ratios = 0, 0, {mechanism: [] for mechanism in MECHANISMS}
+    for case in trios(rows):
+        for mechanism, row in case.items():
+            held += row["bayes"] >= row["optimal"] * (1 - 1e-9)
+            cases += 1
+            ratios[mechanism].append(row["bayes"] / row["optimal"])
+    medians = {mechanism: float(np.median(values)) for mechanism, values in ratios.items()}
+    found = (
+        f"the Bayesian attack's error is at least the optimal one's in {held} of {cases} cases; in the median it is "
+        + ", ".join(f"{value:.2f} times as large ({mechanism})" for mechanism, value in medians.items())
+        + "."
+    )
+    return Verdict(held, cases, found)
+
+
+def joint_privacy(rows: Rows) -> Picture:
+    """Draw Figure 5."""
+    picture, (axes,) = panels(width=5.2, height=4.4)
+    cases = list(trios(rows))
+    for number, mechanism in enumerate(("differential", "distortion")):
+        axes.plot(
+            [c["joint"]["optimal"] for c in cases],
+            [c[mechanism]["optimal"] for c in cases],
+            **line(number, lines=False),
+            label=mechanism,
+        )
+    _diagonal(axes, cases[0]["joint"], cases, "optimal")
+    label(axes, "optimal attack's error, joint mechanism (km)", "… one requirement alone (km)")
+    return finish(picture, "The joint mechanism's privacy is the floor's", legend=axes)
+
+
+def judge_joint_privacy(rows: Rows) -> Verdict:
+    """Judge Figure 5: by user, ε and floor; privacy as large as the larger, at the cost of the dearer."""
+    return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
+
+
+def informed_adversaries(rows: Rows) -> Picture:
+    """Draw Figure 6: a panel for each share of better information."""
+    picture, all_axes = panels(len(SHARES) + 1, width=2.7, height=3.0)
+    cases = list(trios(rows))
+    columns = ["optimal", *(f"informed_{share:g}" for share in SHARES)]
+    titles = ["as informed as assumed", *(f"{100 * share:.0f} % of doubt removed" for share in SHARES)]
+    for number, (axes, column, title) in enumerate(zip(all_axes, columns, titles, strict=True)):
+        axes.plot(
+            [c["distortion"][column] for c in cases],
+            [c["differential"][column] for c in cases],
+            **line(number, lines=False),
+        )
+        _diagonal(axes, cases[0]["joint"], cases, "optimal")
+        label(axes, "distortion mechanism (km)", "differential mechanism (km)" if number == 0 else "", title)
+    return finish(picture, "Error of the optimal attack when the adversary knows more than was assumed")
+
+
+def judge_informed_adversaries(rows: Rows) -> Verdict:
+    """Judge Figure 6: by user, ε and information."""
+    held, cases, parts = 0, 0, []
+    for share in SHARES:
+        column = f"informed_{share:g}"
+        pairs = [(case["differential"][column], case["distortion"][column]) for case in trios(rows)]
+        better = sum(one >= other * (1 - SAME) for one, other in pairs)
+        clearly = sum(other > one * (1 + SAME) for one, other in pairs)
+        held, cases = held + better, cases + len(pairs)
+        ratio = float(np.median([one / other for one, other in pairs if other > 0]))
+        parts.append(
+            f"at {100 * share:.0f} % of the doubt removed in {better} of {len(pairs)} cases (the distortion mechanism "
+            f"protects better in {clearly}; median ratio of errors {ratio:.2f})"
+        )
+    found = "the differential mechanism keeps at least as much privacy " + ", ".join(parts) + "."
+    return Verdict(held, cases, found)
+
+
+def scenario_3_lines(rows: Rows) -> Picture:
+    """Draw Figure 7: privacy and cost of all experiments, sorted by the joint mechanism."""
+    picture, axes = panels(2, width=4.6, height=3.4)
+    titles = ("optimal attack's error (km)", "cost: probability of a wrong answer")
+    for panel, column, title in zip(axes, ("optimal", "cost"), titles, strict=True):
+        cases = sorted(trios(rows), key=lambda case: case["joint"][column])
+        places = np.arange(1, len(cases) + 1)
+        for number, mechanism in enumerate(MECHANISMS):
+            style = line(number, lines=mechanism == "joint") | {"markersize": 2.5 if mechanism != "joint" else 0}
+            panel.plot(places, [case[mechanism][column] for case in cases], **style, label=mechanism)
+        label(panel, "experiment, sorted by the joint mechanism", title)
+        panel.set_ylim(bottom=0)
+    return finish(picture, "The joint mechanism costs more than either requirement alone", legend=axes[0])
+
+
+def judge_scenario_3(rows: Rows) -> Verdict:
+    """Judge Figure 7: by user, ε and floor."""
+    return _judge_joint(rows, "With ε and floor chosen apart, the")
+
+
+def _judge_joint(rows: Rows, start: str) -> Verdict:
+    """Compare the joint mechanism with the larger of the two: certified bounds decide about costs."""
+    cases = list(trios(rows))
+    larger = [max(case["differential"]["optimal"], case["distortion"]["optimal"]) for case in cases]
+    private = [same(case["joint"]["optimal"], best) for case, best in zip(cases, larger, strict=True)]
+    dearest = [max(case["differential"]["cost"], case["distortion"]["cost"]) for case in cases]
+    excess = [case["joint"]["lower_bound"] / cost - 1 for case, cost in zip(cases, dearest, strict=True)]
+    cheap = [over <= SAME for over in excess]
+    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
+    held = sum(one and other for one, other in zip(private, cheap, strict=True))
+    above = sorted(over for over in excess if over > SAME)
+    found = (
+        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases. Its "
+        f"cost is the larger of the two in {sum(cheap)}; in the other {len(above)} it is strictly higher, proved by "
+        "the certificates' lower bounds"
+    )
+    if above:
+        found += f", by {percent(float(np.median(above)))} in the median and by up to {percent(above[-1])}"
+    found += f". The dearer of the two is the differential mechanism in {differential} cases, not in all."
+    return Verdict(held, len(cases), found)
+
+
+def approximation_picture(rows: Rows) -> Picture:
+    """Draw Figure 8: error, time, and what the figure does not show, the ε that is left."""
+    picture, (errors, times, epsilons) = panels(3, width=3.3, height=3.2)
+    exact = {row["user"]: row for row in rows if row["radius"] == 0}
+    for number, user in enumerate(exact):
+        own = [row for row in rows if row["user"] == user and row["radius"] > 0]
+        radii = [row["radius"] for row in own]
+        style = line(number) | {"label": f"user {user}"}
+        errors.plot(radii, [exact[user]["optimal"] - row["optimal"] for row in own], **style)
+        times.plot(radii, [row["seconds"] for row in own], **style)
+        epsilons.plot(radii, [row["tight_epsilon"] for row in own], **style)
+    times.set_yscale("log")
+    epsilons.set_yscale("log")
+    label(errors, "radius (km)", "distortion lost (km)", "privacy lost")
+    label(times, "radius (km)", "seconds (HiGHS)", "time")
+    label(epsilons, "radius (km)", "tight ε per km, at least", "the ε that is left")
+    return finish(picture, "Bounds dropped beyond a radius: less time, and another ε", legend=errors)
+
+
+def judge_approximation(rows: Rows) -> Verdict:
+    """Judge Figure 8: by user and radius below the whole map, whether privacy is almost the same."""
+    exact = {row["user"]: row for row in rows if row["radius"] == 0}
+    whole = max(row["radius"] for row in rows)
+    cases = [row for row in rows if 0 < row["radius"] < whole]
+    kept = [
+        row["optimal"] >= exact[row["user"]]["optimal"] * 0.99
+        and row["tight_epsilon"] <= exact[row["user"]]["tight_epsilon"] * 1.01
+        for row in cases
+    ]
+    distortion = sum(row["optimal"] >= exact[row["user"]]["optimal"] * 0.99 for row in cases)
+    asked = next(iter(exact.values()))["tight_epsilon"]
+    tight = [row["tight_epsilon"] for row in cases]
+    lost = max(1 - row["optimal"] / exact[row["user"]]["optimal"] for row in cases)
+    found = (
+        f"distortion within 1 % of the exact mechanism's is kept in {distortion} of {len(cases)} cases (up to "
+        f"{percent(lost)} is lost), and with it the ε asked for, {asked:.2f} per km, in {sum(kept)}. The tight ε of "
+        f"the approximate channels lies between {min(tight):.2f} and {max(tight):.2f} per km or above, as zeros in a "
+        "returned channel would make it infinite: what is dropped is differential privacy."
+    )
+    return Verdict(sum(kept), len(cases), found)
+
+
+def _users(rows: Rows) -> list[int]:
+    return sorted({row["user"] for row in rows})
+
+
+def _diagonal(axes, _row: Row, cases: list[Trio], column: str) -> None:
+    """Draw where both are equal."""
+    end = 1.05 * max(row[column] for case in cases for row in case.values())
+    axes.plot([0, end], [0, end], color="#59636e", linewidth=0.8, linestyle="--", label="equal")
+    axes.set_xlim(0, end)
+    axes.set_ylim(0, end)
+    axes.set_aspect("equal")
+
+
+def _figure(number: str, claim: str, experiment, draw, judge, alt: str) -> Figure:
+    name = f"privacy_games_{number.replace('(', '').replace(')', '')}"
+    return Figure(name, f"Privacy Games, Figure {number}", claim, experiment, draw, judge, "privacy_games", alt)
+
+
+FIGURES = (
+    _figure(
+        "2(a)",
+        "as ε increases, the expected error of the adversary decreases and converges to below 1 km.",
+        SCENARIO_1,
+        privacy_against_epsilon,
+        judge_privacy_against_epsilon,
+        "Error of the optimal attack in km against ε, a falling line for each of ten users",
+    ),
+    _figure(
+        "2(b)",
+        "the cost of a level of distortion privacy is much higher for the differential and the joint mechanism than "
+        "for the distortion mechanism, and the same for these two.",
+        SCENARIO_1,
+        cost_against_privacy,
+        judge_cost_against_privacy,
+        "Cost against error of the optimal attack for three mechanisms; differential and joint dots coincide",
+    ),
+    _figure(
+        "3",
+        "the differential mechanism is more robust to the Bayesian attack than the distortion mechanism.",
+        SCENARIO_1,
+        bayes_of_two,
+        judge_bayes_of_two,
+        "Bayesian attack's error under the differential against the distortion mechanism, with the diagonal",
+    ),
+    _figure(
+        "4",
+        "the optimal attack outperforms the Bayesian attack, more obviously so under differential and joint "
+        "protection.",
+        SCENARIO_1,
+        bayes_against_optimal,
+        judge_bayes_against_optimal,
+        "Bayesian attack's error against the optimal attack's, a panel for each mechanism",
+    ),
+    _figure(
+        "5",
+        "the joint mechanism guarantees the maximum of the privacy levels of the two mechanisms, with the same cost.",
+        SCENARIO_2,
+        joint_privacy,
+        judge_joint_privacy,
+        "Optimal attack's error under one requirement alone against that under both",
+    ),
+    _figure(
+        "6",
+        "the differential mechanism is more robust to better informed adversaries than the distortion mechanism.",
+        SCENARIO_1,
+        informed_adversaries,
+        judge_informed_adversaries,
+        "Optimal attack's error under both mechanisms for four degrees of information",
+    ),
+    _figure(
+        "7",
+        "the privacy of the joint mechanism is the maximum of the two, and so is its cost, which is that of the "
+        "differential mechanism in all experiments.",
+        SCENARIO_3,
+        scenario_3_lines,
+        judge_scenario_3,
+        "Privacy and cost of three mechanisms over all experiments, sorted by the joint mechanism",
+    ),
+    _figure(
+        "8",
+        "with a relatively small threshold the approximate mechanism provides almost the same privacy as the optimal "
+        "one, in less time.",
+        APPROXIMATION,
+        approximation_picture,
+        judge_approximation,
+        "Privacy lost, seconds and remaining ε against the radius beyond which bounds are dropped",
+    ),
+)
