@@ -3,16 +3,15 @@ from __future__ import annotations
 import json
 
 import pytest
+
 import run
-from figures import Experiment, Figure, MovedError, StaleResultError, Verdict, all_experiments, all_figures
-from figures import experiment as module
-from figures import figure
+from figures import Experiment, Figure, MovedError, StaleResultError, Verdict, all_experiments, all_figures, figure
 
 
 @pytest.fixture
 def squares(tmp_path, monkeypatch) -> Experiment:
     """Give an experiment whose results are stored in a folder of its own."""
-    monkeypatch.setattr("figures.experiment.RESULTS", tmp_path)
+    monkeypatch.setattr("figures.experiments.RESULTS", tmp_path)
     return experiment_of(lambda numbers: [{"x": x, "square": float(x * x)} for x in numbers])
 
 
@@ -102,7 +101,7 @@ def test_printed_numbers_are_compared_one_by_one(after, found):
 @pytest.mark.parametrize("name", all_experiments())
 def test_every_experiment_is_stored_whole(name):
     for setting in ("small", "full"):
-        assert module.Experiment.stored(all_experiments()[name], setting).rows
+        assert all_experiments()[name].stored(setting).rows
 
 
 @pytest.mark.parametrize("name", all_figures())

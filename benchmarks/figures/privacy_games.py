@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 
 from figures.drawing import finish, label, line, panels
-from figures.experiment import Row, Rows
-from figures.figure import Figure, Verdict
+from figures.experiments import Row, Rows
 from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
+from figures.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 

@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 import mechdesign as md
-from figures.experiment import Experiment, Row
+from figures.experiments import Experiment, Row
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import solve
 from mechdesign.solvers.contract import Options

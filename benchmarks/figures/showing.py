@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure as Picture
 
-from figures.experiment import Experiment, Rows, Stored
+from figures.experiments import Experiment, Rows, Stored
 from mechdesign.report.style import styled
 
 __all__ = ["Figure", "Verdict", "say"]
