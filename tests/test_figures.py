@@ -27,7 +27,7 @@ def test_rows_come_back_as_stored(squares):
 
 
 def test_what_was_never_stored_says_how_to_store_it(squares):
-    with pytest.raises(StaleResultError, match="run.py --only squares"):
+    with pytest.raises(StaleResultError, match=r"run\.py --only squares"):
         squares.stored()
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import finish, label, line, panels
+from figures.drawing import finish, label, line, logarithmic, panels
 from figures.experiments import Row, Rows
 from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
 from figures.showing import Figure, Verdict
@@ -225,11 +225,13 @@ def scenario_3_lines(rows: Rows) -> Picture:
         cases = sorted(trios(rows), key=lambda case: case["joint"][column])
         places = np.arange(1, len(cases) + 1)
         for number, mechanism in enumerate(MECHANISMS):
-            style = line(number, lines=mechanism == "joint") | {"markersize": 2.5 if mechanism != "joint" else 0}
+            style = line(number, lines=False) | {"markersize": 2.5}
+            if mechanism == "joint":
+                style |= {"linestyle": "-", "marker": None}
             panel.plot(places, [case[mechanism][column] for case in cases], **style, label=mechanism)
         label(panel, "experiment, sorted by the joint mechanism", title)
         panel.set_ylim(bottom=0)
-    return finish(picture, "The joint mechanism costs more than either requirement alone", legend=axes[0])
+    return finish(picture, "Where the floor binds, the joint mechanism costs more than either alone", legend=axes[0])
 
 
 def judge_scenario_3(rows: Rows) -> Verdict:
@@ -245,17 +247,26 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     dearest = [max(case["differential"]["cost"], case["distortion"]["cost"]) for case in cases]
     excess = [case["joint"]["lower_bound"] / cost - 1 for case, cost in zip(cases, dearest, strict=True)]
     cheap = [over <= SAME for over in excess]
-    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
-    held = sum(one and other for one, other in zip(private, cheap, strict=True))
+    binding = [case["joint"]["floor"] > case["differential"]["optimal"] * (1 - SAME) for case in cases]
     above = sorted(over for over in excess if over > SAME)
     found = (
-        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases. Its "
-        f"cost is the larger of the two in {sum(cheap)}; in the other {len(above)} it is strictly higher, proved by "
-        "the certificates' lower bounds"
+        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases, and "
+        f"its cost in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the certificates' lower bounds "
+        "prove"
     )
     if above:
-        found += f", by {percent(float(np.median(above)))} in the median and by up to {percent(above[-1])}"
-    found += f". The dearer of the two is the differential mechanism in {differential} cases, not in all."
+        found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
+    for kind, name in ((False, "below"), (True, "above")):
+        inside = [index for index, binds in enumerate(binding) if binds == kind]
+        if inside:
+            found += (
+                f". Of {len(inside)} floors {name} what the differential mechanism reaches by itself, the cost is the "
+                f"larger of the two for {sum(cheap[index] for index in inside)} and the privacy for "
+                f"{sum(private[index] for index in inside)}"
+            )
+    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
+    found += f". The differential mechanism is the dearer of the two in {differential} cases."
+    held = sum(one and other for one, other in zip(private, cheap, strict=True))
     return Verdict(held, len(cases), found)
 
 
@@ -270,8 +281,8 @@ def approximation_picture(rows: Rows) -> Picture:
         errors.plot(radii, [exact[user]["optimal"] - row["optimal"] for row in own], **style)
         times.plot(radii, [row["seconds"] for row in own], **style)
         epsilons.plot(radii, [row["tight_epsilon"] for row in own], **style)
-    times.set_yscale("log")
-    epsilons.set_yscale("log")
+    logarithmic(times, "y")
+    logarithmic(epsilons, "y")
     label(errors, "radius (km)", "distortion lost (km)", "privacy lost")
     label(times, "radius (km)", "seconds (HiGHS)", "time")
     label(epsilons, "radius (km)", "tight ε per km, at least", "the ε that is left")
@@ -335,7 +346,7 @@ FIGURES = (
         SCENARIO_1,
         cost_against_privacy,
         judge_cost_against_privacy,
-        "Cost against error of the optimal attack for three mechanisms; differential and joint dots coincide",
+        "Cost against error of the optimal attack for three mechanisms; the distortion mechanism's dots lie lowest",
     ),
     _figure(
         "3",

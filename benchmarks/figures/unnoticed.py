@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import finish, label, line, panels
+from figures.drawing import finish, label, line, logarithmic, panels
 from figures.errata_runs import ERRATA, NOTES
 from figures.experiments import Experiment, Row, Rows
 from figures.showing import Figure, Verdict
@@ -30,10 +30,11 @@ def noise_picture(rows: Rows) -> Picture:
             own = [row for row in rows if row["side"] == side and row["mechanism"] == mechanism]
             axes.plot([row["epsilon"] for row in own], [row["error"] for row in own], **line(number), label=mechanism)
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
         epsilons = sorted({row["epsilon"] for row in rows})
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
         axes.set_ylim(0.8 * min(row["error"] for row in rows), 1.25 * max(row["error"] for row in rows))
+        logarithmic(axes, "y")
         label(axes, "ε per edge", "mean error (cells)" if axes is all_axes[0] else "", f"{side} × {side} cells")
     return finish(picture, "The same guarantee with a fraction of the error", legend=all_axes[0])
 
@@ -46,34 +47,30 @@ def judge_noise(rows: Rows) -> Verdict:
     )
     found = (
         f"as drawn, planar isotropic noise errs between {min(drawn):.1f} and {max(drawn):.1f} times as much as the "
-        f"least-cost channel of the same policy, and, snapped to the cells of the block, between {min(snapped):.2f} and "
-        f"{max(snapped):.2f} times (median {float(np.median(snapped)):.2f}). Snapped noise is within a tenth of the "
+        f"least-cost channel of the same policy; snapped to the cells of the block, between {min(snapped):.2f} and "
+        f"{max(snapped):.2f} times (median {float(np.median(snapped)):.2f}). The lower bound is one up to a constant; "
+        "this is the constant. Snapped noise is within a tenth of the "
         f"optimum in {sum(ratio <= 1.1 for ratio in snapped)} of {len(cases)} cases."
     )
     return Verdict(sum(ratio <= 1.1 for ratio in snapped), len(cases), found)
 
 
 def bounds_picture(rows: Rows) -> Picture:
-    """Draw cost against tight ε."""
-    picture, (axes,) = panels(width=7.0, height=3.6)
-    for number, way in enumerate(("all bounds", "spanner", "dropped")):
-        own = [row for row in rows if row["way"] == way]
-        style = line(number, lines=way == "dropped") | {"markersize": 7}
-        name = {"dropped": "bounds dropped beyond a radius, in cells"}.get(way, f"{way}, certified")
-        axes.plot([row["tight_epsilon"] for row in own], [row["cost"] for row in own], **style, label=name)
-        for row in own if way == "dropped" else ():
-            axes.annotate(
-                f"{row['radius']:g}",
-                (row["tight_epsilon"], row["cost"]),
-                (5, 4),
-                textcoords="offset points",
-                fontsize=8,
-            )
-    axes.set_xscale("log")
-    axes.set_xlim(0.5, 2 * max(row["tight_epsilon"] for row in rows))
-    axes.margins(y=0.15)
-    label(axes, "tight ε per cell, a lower bound where bounds were dropped", "cost: probability of a wrong answer")
-    return finish(picture, "Dropping bounds saves little cost and loses the privacy", legend=axes, columns=3)
+    """Draw cost and tight ε against the radius."""
+    picture, (costs, epsilons) = panels(2, width=4.4, height=3.2)
+    dropped = [row for row in rows if row["way"] == "dropped"]
+    radii = [row["radius"] for row in dropped]
+    for axes, column in ((costs, "cost"), (epsilons, "tight_epsilon")):
+        axes.plot(radii, [row[column] for row in dropped], **line(2), label="bounds dropped beyond the radius")
+        for number, way in enumerate(("all bounds", "spanner")):
+            (value,) = (row[column] for row in rows if row["way"] == way)
+            style = line(number, markers=False) | {"linewidth": (3.0, 1.4)[number]}
+            axes.plot([min(radii), max(radii)], [value, value], **style, label=f"{way}, certified")
+    epsilons.set_ylim(0.4, 2 * max(row["tight_epsilon"] for row in rows))
+    logarithmic(epsilons, "y")
+    label(costs, "radius (cells)", "cost: probability of a wrong answer")
+    label(epsilons, "radius (cells)", "tight ε per cell (a lower bound if dropped)")
+    return finish(picture, "Dropping bounds saves little cost and loses the privacy", legend=costs, columns=3)
 
 
 def judge_bounds(rows: Rows) -> Verdict:
@@ -101,8 +98,12 @@ def hull_picture(rows: Rows) -> Picture:
     axes.plot(
         [row["D"] for row in cloud], [row["Q"] for row in cloud], "o", color="#9aa4ae", markersize=3, label="prefixes"
     )
+    last = pieces[-1]
     axes.plot(
-        [0, *(row["D"] for row in pieces), 1], [0, *(row["Q"] for row in pieces), 1], color="#1b1f24", linewidth=0.8
+        [0, *(row["D"] for row in pieces), last["D"] + 1 - last["Q"]],
+        [0, *(row["Q"] for row in pieces), 1],
+        color="#1b1f24",
+        linewidth=0.8,
     )
     axes.plot([row["D"] for row in pieces], [row["Q"] for row in pieces], **line(0, lines=False), label="pieces of L")
     axes.plot([0, 1], [0, 1], color="#59636e", linewidth=0.8, linestyle="--")
@@ -131,9 +132,9 @@ def sizes_picture(rows: Rows) -> Picture:
         middles = [float(np.median([row[column] for row in rows if row["states"] == n])) for n in states]
         axes.plot(states, middles, **line(number), label=f"{name}, median")
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    logarithmic(axes, "y")
     axes.set_xticks(states, [f"{n}" for n in states])
-    axes.minorticks_off()
+    axes.xaxis.minorticks_off()
     label(axes, "states", "number")
     return finish(picture, "A loss function has few pieces", legend=axes)
 
@@ -160,11 +161,10 @@ def errata_picture(rows: Rows) -> Picture:
     for place, row, ratio in zip(places, rows, ratios, strict=True):
         axes.annotate(
             f"{row['stated']:.4g} → {row['true']:.4g}",
-            (ratio, place),
-            (7 if ratio >= 1 else -7, 0),
+            (max(ratio, 1), place),
+            (7, 0),
             textcoords="offset points",
             va="center",
-            ha="left" if ratio >= 1 else "right",
             fontsize=8,
         )
     axes.set_yticks(places, [f"{row['name']} ({row['unit']})" for row in rows])
@@ -181,7 +181,7 @@ def errata_picture(rows: Rows) -> Picture:
 def judge_errata(rows: Rows) -> Verdict:
     """Judge what is stated, a sentence for each."""
     lines = [
-        f"- {row['paper']}, {row['name']}: {row['stated']:.4f} is {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
+        f"- **{row['name']}**: {row['stated']:.4f} is {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
         for row in rows
     ]
     held = sum(abs(row["true"] - row["stated"]) <= 1e-3 * abs(row["true"]) for row in rows)
@@ -200,12 +200,12 @@ FIGURES = (
     Figure(
         "unnoticed_noise",
         "Noise and the least-cost channel",
-        "(PGLP, DPHMM) planar isotropic noise, fitted to the sensitivity hull of the policy graph, is close to optimal.",
+        "(PGLP, section 3.3) planar isotropic noise achieves the lower bound of differential privacy in the plane.",
         NOISE,
         noise_picture,
         judge_noise,
         "unnoticed",
-        "Mean error against ε for noise as drawn, snapped noise, and the least-cost channel, a panel for each block size",
+        "Mean error against ε for noise as drawn, snapped noise and the least-cost channel, a panel for each block",
     ),
     Figure(
         "unnoticed_bounds",
@@ -215,13 +215,13 @@ FIGURES = (
         bounds_picture,
         judge_bounds,
         "unnoticed",
-        "Cost against tight ε of channels with bounds dropped, with a spanner, and with all bounds",
+        "Cost and tight ε against the radius beyond which bounds are dropped, beside a spanner and all bounds",
     ),
     Figure(
         "unnoticed_points",
         "The hull of a loss function",
-        "(our own) the loss function of temporal leakage is governed by the upper left hull of the prefixes of all pairs "
-        "of rows.",
+        "(our own) the loss function of temporal leakage is governed by the upper left hull of the prefixes of all "
+        "pairs of rows.",
         POINTS,
         hull_picture,
         judge_hull_points,
@@ -241,7 +241,7 @@ FIGURES = (
     Figure(
         "unnoticed_errata",
         "Errata found by running",
-        "(all five papers) statements, and implementations as printed, that a computation does not confirm.",
+        "(all five papers) what is stated, or computed as printed, is what comes out.",
         ERRATA,
         errata_picture,
         judge_errata,
