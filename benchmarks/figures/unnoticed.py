@@ -69,7 +69,7 @@ def bounds_picture(rows: Rows) -> Picture:
     epsilons.set_ylim(0.4, 2 * max(row["tight_epsilon"] for row in rows))
     logarithmic(epsilons, "y")
     label(costs, "radius (cells)", "cost: probability of a wrong answer")
-    label(epsilons, "radius (cells)", "tight ε per cell (a lower bound if dropped)")
+    label(epsilons, "radius (cells)", "tight ε per cell", "at least, where bounds are dropped")
     return finish(picture, "Dropping bounds saves little cost and loses the privacy", legend=costs, columns=3)
 
 
