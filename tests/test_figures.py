@@ -98,6 +98,19 @@ def test_printed_numbers_are_compared_one_by_one(after, found):
     assert run.compare_texts("a 10 s, 3.0 GB", after, 2.0) == found
 
 
+def test_measured_values_are_compared_by_their_kind():
+    before = {"design": 1.0, "design, gap": 1e-8, "gone": 1.0}
+    assert run.compare_values(before, before) == []
+    assert run.compare_values(before, {"design": 1.9, "design, gap": 9e-8, "gone": 1.0}) == []
+    found = run.compare_values(before, {"design": 2.1, "design, gap": 2e-7, "new": 1.0})
+    assert sorted(found) == [
+        "design was 1 and is 2.1",
+        "design, gap was 1e-08 and is 2e-07",
+        "gone is there only once",
+        "new is there only once",
+    ]
+
+
 @pytest.mark.parametrize("name", all_experiments())
 def test_every_experiment_is_stored_whole(name):
     for setting in ("small", "full"):

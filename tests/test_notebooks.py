@@ -7,8 +7,9 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
-from figures import all_figures
 from nbclient import NotebookClient
+
+from figures import all_figures
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 sys.path.append(str(NOTEBOOKS.parent / "docs"))
