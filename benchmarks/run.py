@@ -60,7 +60,7 @@ def rerun_benchmark(entry: Benchmark, quick: bool, store: bool) -> list[str]:
         print("  skipped: it has no quick form")
         return []
     command = [sys.executable, str(FOLDER / f"{entry.name}.py"), *shlex.split(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, cwd=FOLDER.parent)
     if done.returncode:
         return [f"{entry.name} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"]
     path = RESULTS / f"{entry.name}{'.quick' if quick else ''}.txt"
