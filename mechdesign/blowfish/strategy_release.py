@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteNoise
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
+from .edge_space import EdgeSpace
 from .linear_release import describe_policy
+from .policy import Policy
 from .release import Description, Release
-
-if TYPE_CHECKING:
-    from .linear_strategy import Strategy
+from .workload import Workload
 
 __all__ = ["half_widths", "release_workload"]
 
@@ -30,8 +30,32 @@ _Floats = NDArray[np.float64]
 _FINE = 2.0**20
 
 
+class Answering(Protocol):
+    """What a strategy offers for a release; see `mechdesign.blowfish.linear_strategy.Strategy`."""
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def rows(self) -> NDArray[np.int64]: ...
+    @property
+    def unit(self) -> Fraction: ...
+    @property
+    def space(self) -> EdgeSpace: ...
+    @property
+    def exact_part(self) -> str: ...
+    def law(self, *, epsilon: Any = None, rho: Any = None) -> DiscreteLaplace | DiscreteGaussian | None: ...
+    def error(self, *, epsilon: Any = None, rho: Any = None) -> float: ...
+    def lower_bound(self, *, epsilon: Any = None, rho: Any = None) -> float: ...
+    def estimate(self, noisy: NDArray[Any], exact_counts: NDArray[Any]) -> _Floats: ...
+    def standard_errors(self, *, epsilon: Any = None, rho: Any = None) -> _Floats: ...
+
+
 def release_workload(
-    strategy: Strategy,
+    strategy: Answering,
     data: object,
     *,
     epsilon: object = None,
@@ -119,7 +143,7 @@ def _scale(law: Any) -> float:
     return float(law.scale)
 
 
-def _remarks(strategy: Strategy, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
+def _remarks(strategy: Answering, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
     if law is None:
         return ("The policy leaves these answers exact: no two neighbouring databases differ in them.",)
     error = strategy.error(epsilon=budget.epsilon, rho=budget.rho)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from mechdesign import __version__
+from mechdesign.version import __version__
 
 __all__ = ["environment", "processor"]
 
