@@ -22,7 +22,7 @@ from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
-__all__ = ["BlocksTable", "ConstraintTable", "PolicyTable", "blocks", "build_policy"]
+__all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]
 
 Kind = Literal["full", "attribute", "partition", "threshold", "line", "graph"]
 
@@ -71,7 +71,7 @@ class ConstraintTable(Table, frozen=True):
     counts: list[int] | None = None
 
 
-class PolicyTable(Table, frozen=True):
+class RecordPolicyTable(Table, frozen=True):
     """Which two values of a record must not be told apart, and what is publicly known.
 
     Attributes:
@@ -99,7 +99,7 @@ class PolicyTable(Table, frozen=True):
 
 def build_policy(raw: Raw, path: str, domain: Domain, folder: Path) -> Policy:
     """Return the policy that the table at `path` describes."""
-    table = convert(raw, PolicyTable, path)
+    table = convert(raw, RecordPolicyTable, path)
     for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
             wanted = " or ".join(_ALLOWED[table.kind]) or "no key of its own"
@@ -147,7 +147,7 @@ def blocks(raw: Raw, path: str, domain: Domain) -> Sequence[int | str]:
     ]
 
 
-def _built(table: PolicyTable, path: str, domain: Domain, folder: Path, common: dict[str, Any]) -> Policy:
+def _built(table: RecordPolicyTable, path: str, domain: Domain, folder: Path, common: dict[str, Any]) -> Policy:
     def partition() -> Policy:
         return Policy.partition(domain, blocks(_needed(table, "blocks", path), f"{path}.blocks", domain), **common)
 
@@ -165,7 +165,7 @@ def _built(table: PolicyTable, path: str, domain: Domain, folder: Path, common: 
     return policies[table.kind]()
 
 
-def _edges(table: PolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
+def _edges(table: RecordPolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
     if (table.edges is None) == (table.edges_csv is None):
         raise SpecificationError(
             path, "has no edges" if table.edges is None else "has edges twice", bound="edges or edges_csv"
@@ -195,7 +195,7 @@ def _node(value: object, path: str, domain: Domain) -> int:
     return node
 
 
-def _needed(table: PolicyTable, key: str, path: str) -> Any:
+def _needed(table: RecordPolicyTable, key: str, path: str) -> Any:
     value = getattr(table, key)
     if value is None:
         raise SpecificationError(f"{path}.{key}", "is missing", remedy=f"add {key} = …")
