@@ -104,7 +104,7 @@ def ranges_picture(rows: Rows) -> Picture:
         own = [row for row in rows if row["data"] == name]
         for number, theta in enumerate(_values(own, "theta")):
             points = [row for row in own if row["theta"] == theta]
-            text = f"θ = {theta}" if theta else "no policy"
+            text = f"θ = {theta}" if theta else "differential privacy"
             axis.plot([r["epsilon"] for r in points], [r["linear"] for r in points], **line(number), label=text)
             axis.plot(
                 [r["epsilon"] for r in points],
