@@ -125,6 +125,7 @@ def _remarks(strategy: Strategy, law: DiscreteNoise | None, budget: Budget) -> t
     limit = strategy.lower_bound(epsilon=budget.epsilon, rho=budget.rho)
     return (
         strategy.exact_part,
-        f"Expected total squared error {error:.6g}; no linear unbiased strategy has less than {limit:.6g}.",
+        f"Expected total squared error {error:.6g}; no linear unbiased strategy with continuous noise has less than "
+        f"{limit:.6g}.",
         "The answers are unbiased and are not rounded to what is possible: counts may be negative.",
     )
