@@ -1,9 +1,10 @@
 """A sweep of many small designs on a Dask cluster of processes: with one worker, with two, and with one of two killed.
 
-    python benchmarks/sweep_cluster.py [--rows 200] [--folder FOLDER]
+    python benchmarks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
 
-Prints the seconds of each, the efficiency of two workers, and whether all tables have the same values. The designs
-are those of a grid of 20 cells; nothing in a table but its times may depend on where a row was solved.
+Prints the seconds of each, the efficiency of two workers, and whether all tables have the same values: nothing in a
+table but its times may depend on where a row was solved. The designs are those of a square grid. Whoever runs the sweep
+also writes each row to the disk, which takes some hundredths of a second: efficiency is that of designs that take longer.
 """
 
 import argparse
@@ -20,8 +21,8 @@ from mechdesign import sweep
 from mechdesign.records.table import read_table
 
 SPECIFICATION = """
-title = "A grid of 20 cells"
-domain.grid = {{ columns = 5, rows = 4, width = 5.0, height = 4.0 }}
+title = "A grid"
+domain.grid = {{ columns = {columns}, rows = {columns}, width = 5.0, height = 5.0 }}
 prior.uniform = true
 cost.distance = "euclidean"
 privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]
@@ -38,11 +39,11 @@ def values(folder):
     ]
 
 
-def on_cluster(asked, folder, workers, kill_at=None):
+def on_cluster(asked, folder, workers, columns, kill_at=None):
     """Return the seconds that a sweep takes once the workers are warm, and how many rows of it are done."""
     with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as made:
         # Workers import the package once, which is no part of what is measured.
-        warm = sweep.parse(SPECIFICATION.format(epsilons=[9 + i / 100 for i in range(2 * workers)]))
+        warm = sweep.parse(SPECIFICATION.format(columns=columns, epsilons=[9 + i / 100 for i in range(2 * workers)]))
         sweep.run(warm, folder.with_name(f"{folder.name}-warm"), dask=made.scheduler_address)
         killed = []
 
@@ -59,13 +60,19 @@ def on_cluster(asked, folder, workers, kill_at=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     epsilons = [round(0.2 + 0.02 * index, 2) for index in range(given.rows // 2)]
-    asked = sweep.parse(SPECIFICATION.format(epsilons=epsilons))
+    asked = sweep.parse(SPECIFICATION.format(columns=given.columns, epsilons=epsilons))
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
-        found = {"rows": len(asked), "load": [round(each, 1) for each in os.getloadavg()], "cores": os.cpu_count()}
+        found = {
+            "rows": len(asked),
+            "columns": given.columns,
+            "load": [round(each, 1) for each in os.getloadavg()],
+            "cores": os.cpu_count(),
+        }
         started = time.perf_counter()
         sweep.run(asked, folder / "alone", jobs=1)
         found["one process"] = round(time.perf_counter() - started, 1)
@@ -76,7 +83,7 @@ def main():
             ("2 workers", 2, None),
             ("2 workers, one killed", 2, len(asked) // 2),
         ):
-            seconds[name], done = on_cluster(asked, folder / name.replace(" ", "-"), workers, kill_at)
+            seconds[name], done = on_cluster(asked, folder / name.replace(" ", "-"), workers, given.columns, kill_at)
             same = values(folder / name.replace(" ", "-")) == expected
             found[name] = {"seconds": round(seconds[name], 1), "done": done, "same values": same}
         found["efficiency of 2 workers"] = round(seconds["1 worker"] / seconds["2 workers"] / 2, 2)

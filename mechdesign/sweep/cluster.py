@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,8 @@ _ANSWER = 5.0
 _WITHOUT_WORKERS = 60.0
 # Tasks sent for each thread: one is solved while the next one is on its way.
 _AHEAD = 2
+# Workers may come and go: how many threads there are is asked now and then.
+_ASK_AGAIN = 2.0
 _PATH = "dask"
 
 
@@ -88,9 +91,12 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
 
     tasks = iter(tasks)
     under_way: dict[Any, Task] = {}
+    capacity, asked = _capacity(client), time.monotonic()
     try:
         while True:
-            for task in itertools.islice(tasks, max(0, _capacity(client) - len(under_way))):
+            if time.monotonic() - asked > _ASK_AGAIN:
+                capacity, asked = _capacity(client), time.monotonic()
+            for task in itertools.islice(tasks, max(0, capacity - len(under_way))):
                 # A name of its own: what an earlier sweep left on the cluster is not taken for an answer.
                 name = f"{task.key}-{id(under_way)}"
                 under_way[client.submit(solve, task, key=name, pure=False)] = task
