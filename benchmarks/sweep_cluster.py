@@ -3,8 +3,9 @@
     python benchmarks/sweep_cluster.py [--rows 200] [--columns 5] [--folder FOLDER]
 
 Prints the seconds of each, the efficiency of two workers, and whether all tables have the same values: nothing in a
-table but its times may depend on where a row was solved. The designs are those of a square grid. Whoever runs the sweep
-also writes each row to the disk, which takes some hundredths of a second: efficiency is that of designs that take longer.
+table but its times may depend on where a row was solved. The designs are those of a square grid. Whoever runs the
+sweep also writes each row to the disk, which takes some hundredths of a second: the efficiency is that of designs that
+take longer.
 """
 
 import argparse
