@@ -42,6 +42,7 @@ _COMMANDS: Mapping[str, str] = {
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
+    "blowfish": "Release counts, distributions or clusters of a table under a policy.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "bench": "Run solvers on families of problems, and judge what they return.",

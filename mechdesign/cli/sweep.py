@@ -39,8 +39,8 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     "product", the default, each value with each.
 
     DIR gets results.csv, report.html, channels/ with a certified set of files for each design, and rows/, which
-    --resume goes by. A row that fails is in the table, and the exit code is 0; after Ctrl-C all finished rows are there,
-    and it is 130.
+    --resume goes by. A row that fails is in the table, and the exit code is 0; after Ctrl-C all finished rows are
+    there, and it is 130.
 
     Each design takes one thread, unless [solver] says otherwise. The rows are the same with any number of processes,
     and on a Dask cluster, whose workers need the same versions of the packages, and the data at the same place.

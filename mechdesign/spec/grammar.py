@@ -20,25 +20,28 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 
 
-def schema() -> dict[str, Any]:
+def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
+
+    `document` is its outermost table: that of a channel, or `mechdesign.spec.blowfish.specification.ReleaseDocument`.
 
     What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
 
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
-    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()]
-    outer: list[type[Table]] = [Document, *kinds]
+    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()] if document is Document else []
+    outer: list[type[Table]] = [document, *kinds]
     tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template="#/$defs/{name}")
     for table in tables:
         _describe(found[table.__name__], table)
-    whole = found.pop(Document.__name__)
+    whole = found.pop(document.__name__)
     whole["properties"]["version"]["const"] = VERSION
-    # Which kinds there are is known only now: other packages register some.
-    required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
-    whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
+    if kinds:
+        # Which kinds there are is known only now: other packages register some.
+        required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
+        whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
