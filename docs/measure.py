@@ -29,9 +29,10 @@ DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
 sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 
+from stored import RESULTS, with_tables  # noqa: E402
+
 from block_scenes import SCENES, problem  # noqa: E402
 from scenes import scene, side_by_side  # noqa: E402
-from stored import RESULTS, with_tables  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
 

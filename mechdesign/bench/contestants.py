@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mechdesign.bench import ortools
+from mechdesign.bench.ortools import NAME as ORTOOLS_PDLP
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solvers import Options, find
 
@@ -106,7 +106,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     _cvxpy("clarabel", "clarabel", limits=True),
     _cvxpy("scs", "scs", limits=True),
     _cvxpy("glop", "glop", "ortools", first=_ORTOOLS),
-    Contestant("pdlp", "OR-Tools", ortools.NAME, package="ortools", first=_ORTOOLS),
+    Contestant("pdlp", "OR-Tools", ORTOOLS_PDLP, package="ortools", first=_ORTOOLS),
     _cvxpy("scip", "scip", "pyscipopt"),
     _cvxpy("glpk", "glpk", "cvxopt"),
     _cvxpy("clp", "cbc", "cylp"),

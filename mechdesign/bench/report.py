@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +23,7 @@ Results = Sequence[Mapping[str, Any]]
 
 
 def write_report(directory: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:
-    """Write ``report.html`` into a folder of results; raise `ExportError` when that fails.
+    """Write ``report.html`` and ``scores.csv`` into a folder of results; raise `ExportError` when that fails.
 
     Args:
         directory: The folder.
@@ -29,6 +31,7 @@ def write_report(directory: Path, about: Mapping[str, Any], rows: Results, total
         rows: Runs, by column.
         total: How many runs there are to be.
     """
+    write_file(directory / "scores.csv", [_csv(rows, float(about["time_limit"])).encode()])
     write_file(directory / "report.html", [html(about, rows, total).encode()])
     return directory / "report.html"
 
@@ -40,6 +43,18 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
         sections += [_scores(rows, about), _pictures(rows), _not_private(rows), _all(rows)]
     sections += [_method(about), _machine()]
     return document(f"Solver benchmark, suite {about['suite']}", sections)
+
+
+def _csv(rows: Results, limit: float) -> str:
+    """Return how each contestant did, as a table for other pages."""
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    names = ("solved", "runs", "claimed", "not_private", "wrong", "mean", "censored_mean")
+    writer.writerow(("solver", *names))
+    for name, score in scores(rows, limit).items():
+        found = (getattr(score, each) for each in names)
+        writer.writerow([name, *(round(value, 3) if isinstance(value, float) else value for value in found)])
+    return lines.getvalue()
 
 
 def _header(about: Mapping[str, Any], rows: Results, total: int) -> str:

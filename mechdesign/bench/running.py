@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechdesign import __version__
 from mechdesign.bench.contestants import Contestant, chosen
 from mechdesign.bench.families import FAMILIES
 from mechdesign.bench.process import Outcome, run_apart
@@ -19,6 +18,7 @@ from mechdesign.errors import InputError
 from mechdesign.records import Request, Row, State, Store
 from mechdesign.records.environment import processor
 from mechdesign.validation import as_number
+from mechdesign.version import __version__
 
 __all__ = ["COLUMNS", "Results", "request_of", "run"]
 

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from mechdesign.bench import channels, fractions
+from mechdesign.bench.channels import phases as channel_phases
 from mechdesign.bench.contestants import CONTESTANTS, Contestant
 from mechdesign.bench.families import FAMILIES, Instance, RowPairs
+from mechdesign.bench.fractions import phases as fraction_phases
 from mechdesign.errors import MechdesignError
 from mechdesign.records.environment import blas
 
@@ -72,8 +73,8 @@ def run(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _phases(instance: Instance, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
     if isinstance(instance, RowPairs):
-        return fractions.phases(instance, contestant, threads)
-    return channels.phases(instance, contestant, threads)
+        return fraction_phases(instance, contestant, threads)
+    return channel_phases(instance, contestant, threads)
 
 
 def _peak() -> float | None:

@@ -10,9 +10,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.spec.blowfish.specification import ReleaseSpecification as ReleaseSpecification
-    from mechdesign.spec.blowfish.specification import read_spec as read_spec
-
     from .budget import Budget as Budget
     from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
     from .constrained_histogram import constraint_sensitivity as constraint_sensitivity
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from .linear_release import release_linear as release_linear
     from .linear_release import release_sum as release_sum
     from .linear_strategy import Strategy as Strategy
-    from .linear_strategy import strategy as strategy
     from .loading import load as load
     from .optimal_channels import CountCosts as CountCosts
     from .optimal_channels import compare_counts as compare_counts
@@ -58,6 +54,7 @@ if TYPE_CHECKING:
     from .ranges import range_query as range_query
     from .release import Description as Description
     from .release import Release as Release
+    from .strategy_choice import strategy as strategy
     from .workload import Workload as Workload
     from .workload import marginals as marginals
 
@@ -110,7 +107,7 @@ _VALUES = {
     "release_linear": ".linear_release",
     "release_sum": ".linear_release",
     "sensitivity": ".query_sensitivity",
-    "strategy": ".linear_strategy",
+    "strategy": ".strategy_choice",
 }
 
 __all__ = [*_VALUES]

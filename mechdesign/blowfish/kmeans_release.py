@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
 from mechdesign.validation import as_floats, as_generator, as_integer, read_only
-
-if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -92,7 +90,7 @@ def kmeans(
 
     Args:
         points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
-            (n, attributes) of reals, each rounded to the nearest value of its attribute.
+            or list of points, (n, attributes) reals, each rounded to the nearest value of its attribute.
         k: the number of clusters.
         policy: what is protected. Its domain says which values are possible, and so the box and the step.
         epsilon: ε in nats, for all iterations together.
@@ -111,13 +109,11 @@ def kmeans(
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
     budget, level = Budget.of(epsilon), as_confidence(confidence)
     assert budget.epsilon is not None
-    domain = policy.domain
+    domain = as_policy(policy).domain
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
-    if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
-        numbers = domain.nearest(points)
-    else:
-        numbers = domain.indices(points)
+    reals = _as_reals(points)
+    numbers = domain.indices(points) if reals is None else domain.nearest(reals)
     if policy.constraints:
         policy.check_counts(np.bincount(numbers, minlength=domain.size))
     # Records with one value are counted together: few values are then assigned, each once.
@@ -192,6 +188,17 @@ def kmeans(
     )
 
 
+def _as_reals(points: object) -> Floats | None:
+    """Return an array or list of real points as an array (n, attributes), and None for any other table."""
+    if not isinstance(points, np.ndarray | list | tuple):
+        return None
+    try:
+        array = np.asarray(points)
+    except ValueError:
+        return None
+    return array if array.ndim == 2 and array.dtype.kind == "f" else None
+
+
 def _noise(policy: Policy, epsilon: Fraction, unit: Fraction) -> tuple[DiscreteLaplace | None, DiscreteLaplace | None]:
     """Return the noise on the sizes and on the sums, in units, of one iteration."""
     sizes = sensitivity(policy, "kmeans-size").power
@@ -241,7 +248,8 @@ def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radiu
     given = as_floats(initial, "initial", "(k, d)")
     if given.shape != (clusters, len(middles)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")
-    outside = np.abs(given - middles) > radius
+    # Not a number is not inside either.
+    outside = ~(np.abs(given - middles) <= radius)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))
         raise InputError(f"initial[{row}]", "is outside the box", value=given[row].tolist(), bound="within the domain")

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.linear_release import describe_policy
-from mechdesign.blowfish.linear_strategy import Strategy, strategy
+from mechdesign.blowfish.linear_strategy import Strategy
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.workload import as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError

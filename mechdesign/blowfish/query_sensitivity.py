@@ -18,6 +18,7 @@ from mechdesign.blowfish.linear_queries import Found, linear
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
 from mechdesign.blowfish.secret_graphs import Edge
 from mechdesign.errors import InputError
+from mechdesign.validation import as_integer
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike
@@ -95,7 +96,7 @@ def sensitivity(
     Raises:
         InputError: an unknown query, another norm, an option of another query, or arrays of the wrong shape.
     """
-    if isinstance(norm, bool) or norm not in (1, 2):
+    if (norm := as_integer(norm, "norm", 1)) > 2:
         raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
     options = {
         "attribute": attribute,
@@ -117,7 +118,8 @@ def sensitivity(
     else:
         found = linear(policy.secret_graph, as_lattice(query, policy.domain.size), norm)
     if policy.constraints and found.power:
-        found = _under_constraints(policy, found, norm, histogram=query == "histogram" and partition is None)
+        every_value = isinstance(query, str) and query == "histogram" and partition is None
+        found = _under_constraints(policy, found, norm, histogram=every_value)
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)
 
 

@@ -27,9 +27,7 @@ _MOST_SHOWN = 20
 
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "directory", metavar="DIR", default="sweep", show_default=True, help="Folder to write."
-)
+@click.option("-o", "--output", "directory", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
 @click.option("--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as it has cores.")
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there, instead.")
 @click.option("--resume", is_flag=True, help="Run what is missing in DIR; finished rows are not run again.")
@@ -41,8 +39,8 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     "product", the default, each value with each.
 
     DIR gets results.csv, report.html, channels/ with a certified set of files for each design, and rows/, which
-    --resume goes by. A row that fails is in the table, and the exit code is 0; after Ctrl-C all finished rows are there,
-    and it is 130.
+    --resume goes by. A row that fails is in the table, and the exit code is 0; after Ctrl-C all finished rows are
+    there, and it is 130.
 
     Each design takes one thread, unless [solver] says otherwise. The rows are the same with any number of processes,
     and on a Dask cluster, whose workers need the same versions of the packages, and the data at the same place.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from mechdesign import __version__
+from mechdesign.version import __version__
 
 __all__ = ["environment", "processor"]
 
@@ -29,7 +29,7 @@ def environment() -> dict[str, Any]:
     return {
         "packages": {"mechdesign": __version__} | _versions(),
         "python": platform.python_version(),
-        "system": platform.platform(terse=True),
+        "system": f"{platform.system()} on {platform.machine()}",
         "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gb": _memory(),

@@ -15,13 +15,13 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mechdesign import __version__
 from mechdesign.atomic import write_file
 from mechdesign.errors import ExportError, InputError, RecordsError
 from mechdesign.records.environment import environment
 from mechdesign.records.identity import canonical, identity
 from mechdesign.records.row import Row, read_row, write_row
 from mechdesign.records.table import write_table
+from mechdesign.version import __version__
 
 __all__ = ["Request", "Store"]
 

@@ -60,7 +60,8 @@ def with_value(data: Raw, key: str, value: object, path: str) -> Raw:
     Raises `SpecificationError`, which names `path`, where the way leads through what is no table, or past a list's end.
     """
     step, _, rest = key.partition(".")
-    return _replaced(data, step, rest, value, "", path)
+    changed: Raw = _replaced(data, step, rest, value, "", path)
+    return changed
 
 
 def files(data: object) -> Iterator[str]:
@@ -83,7 +84,8 @@ def _replaced(data: Any, step: str, rest: str, value: object, before: str, path:
             bound = f"between 0 and {len(data) - 1}" if data else "a place in the list, which is empty"
             raise SpecificationError(path, f"has no {here} in the specification", value=step, bound=bound)
         place: Any = int(step)
-        inner, copied = data[place], [*data]
+        inner: Any = data[place]
+        copied: Any = [*data]
     elif isinstance(data, dict):
         place, inner, copied = step, data.get(step, {}), {**data}
     else:

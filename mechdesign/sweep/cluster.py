@@ -138,7 +138,8 @@ def _compare(worker: str, problem: str, found: Mapping[str, str], wanted: Mappin
 
 
 def _capacity(client: Any) -> int:
-    return max(1, sum(client.nthreads().values())) * _AHEAD
+    threads: int = sum(client.nthreads().values())
+    return max(1, threads) * _AHEAD
 
 
 def _first_done(client: Any, futures: list[Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -60,7 +60,7 @@ def _alone(task: Task) -> Outcome:
     return failed(task, f"its process was killed {_TRIES} times, for want of memory perhaps")
 
 
-def _outcomes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
+def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[Outcome, None, None]:
     # Tasks are taken when a process is free, so that those under way are known.
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         workers = Parallel(return_as="generator_unordered", pre_dispatch=jobs, batch_size=1, max_nbytes=None)

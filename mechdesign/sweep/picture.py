@@ -115,8 +115,8 @@ def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number:
     for row in costly:
         place, cost = first[row.values[chosen.first]], _cost(row)
         hollow = row.state is not State.DONE
-        bound = row.values.get("lower_bound")
-        if _is_number(bound) and cost - float(bound) > _LEAST_GAP * cost:
+        bound = float(row.values["lower_bound"])
+        if cost - bound > _LEAST_GAP * cost:
             axes.plot([place, place], [bound, cost], color=colour, linewidth=2.5, alpha=0.5, zorder=2)
         axes.plot(
             place, cost, marker, color=colour, markersize=6, markerfacecolor="none" if hollow else colour,
@@ -178,10 +178,11 @@ def _hint(row: Row, keys: Sequence[str]) -> str:
     values = row.values
     lines = [f"{key} = {_shown(values.get(key))}" for key in keys]
     if _is_number(_cost(row)):
-        lines.append(f"cost {short(_cost(row), 6)}, at least {short(float(values['lower_bound']), 6)}")
-        lines.append(f"relative gap {relative(float(values['relative_gap']))}")
-    if _is_number(values.get("tight_epsilon")):
-        lines.append(f"tight ε {short(float(values['tight_epsilon']), 6)}")
+        lines.append(f"cost {short(_cost(row), 6)}, at least {short(values['lower_bound'], 6)}")
+        lines.append(f"relative gap {relative(values['relative_gap'])}")
+    epsilon = values.get("tight_epsilon")
+    if isinstance(epsilon, float):
+        lines.append(f"tight ε {short(epsilon, 6)}")
     if row.state is not State.DONE:
         lines.append(f"{row.state}: {clip(str(values.get('message', '')), 80)}")
     return "\n".join(lines)
@@ -193,7 +194,7 @@ def _name(row: Row) -> str:
 
 def _cost(row: Row) -> float:
     cost = row.values.get("cost")
-    return float(cost) if _is_number(cost) else math.nan
+    return float(cost) if isinstance(cost, int | float) else math.nan
 
 
 def _value(row: Row, key: str | None) -> Value:

@@ -15,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from mechdesign import __version__
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SpecificationError
@@ -26,6 +25,7 @@ from mechdesign.spec.designing import check_solver
 from mechdesign.spec.keys import files
 from mechdesign.spec.specification import Specification, from_tables
 from mechdesign.sweep.plan import Sweep, place
+from mechdesign.version import __version__
 
 __all__ = ["Task", "cell", "file_digest", "numbered", "prepare", "versions_for"]
 

@@ -111,9 +111,8 @@ def _row(task: Task, made: Design, seconds: float) -> Row:
 
 def _realised(certificate: Certificate) -> dict[str, Value]:
     pairs, floors = certificate.epsilon, certificate.distortion
-    return dict(zip(numbered("tight_epsilon", len(pairs)), pairs, strict=True)) | dict(
-        zip(numbered("distortion", len(floors)), floors, strict=True)
-    )
+    names = numbered("tight_epsilon", len(pairs)) + numbered("distortion", len(floors))
+    return dict(zip(names, pairs + floors, strict=True))
 
 
 def _check_same(task: Task) -> None:

@@ -96,6 +96,7 @@ def test_a_run_can_be_resumed_and_gives_the_same_rows(tiny, tmp_path):
         assert tuple(next(csv.reader(file))) == COLUMNS
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "environment.json").exists()
+    assert (tmp_path / "scores.csv").read_text().splitlines()[1].split(",")[1:3] == ["2", "2"]
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -285,3 +286,48 @@ def test_functions_and_modules_have_different_names() -> None:
     # A module of the package would hide a function of its name once it is imported.
     assert callable(md.blowfish.kmeans)
     assert ClusteringRelease is md.blowfish.ClusteringRelease
+
+
+def test_linear_queries_where_counts_are_known() -> None:
+    policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
+    assert len(md.blowfish.release_linear([0, 1, 2], policy, np.eye(4), 1)) == 4
+
+
+@pytest.mark.parametrize(
+    ("release", "path"),
+    [
+        (lambda: md.blowfish.release_histogram(ROWS, None, 1), "policy"),
+        (lambda: md.blowfish.release_linear(ROWS, None, [1], 1), "policy"),
+        (lambda: md.blowfish.release_sum(ROWS, "full", epsilon=1), "policy"),
+        (lambda: md.blowfish.kmeans(ROWS, 2, None, 1, 1), "policy"),
+        (lambda: md.blowfish.parallel_composition(None), "policy"),
+        (lambda: Policy.union(FULL, 1), "policies[1]"),
+        (lambda: md.blowfish.release_histogram(ROWS, FULL, 1, ledger=1.0), "ledger"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, [[1, 2], [1]], 1), "queries"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
+        (lambda: md.blowfish.budget_split(9, 3, 10**400, 1), "fanout"),
+    ],
+)
+def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        release()
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])
+def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path, name: str) -> None:
+    domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
+    released = md.blowfish.release_histogram([0, 5], Policy.full(domain), 1)
+    released.save(tmp_path)
+    again = md.blowfish.load(tmp_path)
+    assert list(again.labels) == [name, "sex"]
+    for label in again.labels:
+        assert again.labels[label].tolist() == released.labels[label].tolist()
+    for column in ("answers", "low", "high", "standard_errors"):
+        assert getattr(again, column).tolist() == getattr(released, column).tolist()
+    headings = next(csv.reader((tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(set(headings)) == len(headings) == 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -148,17 +148,21 @@ def blocks(raw: Raw, path: str, domain: Domain) -> Sequence[int | str]:
 
 
 def _built(table: RecordPolicyTable, path: str, domain: Domain, folder: Path, common: dict[str, Any]) -> Policy:
-    if table.kind == "full":
-        return Policy.full(domain, **common)
-    if table.kind == "attribute":
-        return Policy.attribute(domain, **common)
-    if table.kind == "line":
-        return Policy.line(domain, **common)
-    if table.kind == "partition":
+    def partition() -> Policy:
         return Policy.partition(domain, blocks(_needed(table, "blocks", path), f"{path}.blocks", domain), **common)
-    if table.kind == "threshold":
+
+    def threshold() -> Policy:
         return Policy.threshold(domain, _needed(table, "theta", path), attributes=table.attributes, **common)
-    return Policy.graph(domain, _edges(table, path, domain, folder), **common)
+
+    policies: dict[str, Callable[[], Policy]] = {
+        "full": lambda: Policy.full(domain, **common),
+        "attribute": lambda: Policy.attribute(domain, **common),
+        "line": lambda: Policy.line(domain, **common),
+        "partition": partition,
+        "threshold": threshold,
+        "graph": lambda: Policy.graph(domain, _edges(table, path, domain, folder), **common),
+    }
+    return policies[table.kind]()
 
 
 def _edges(table: RecordPolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
