@@ -9,12 +9,15 @@ import pytest
 import mechdesign
 
 # They import packages that are optional.
-OPTIONAL = ("mechdesign.solvers.ipm.kernel_torch", "mechdesign.solvers.ipm.kernel_accelerator")
+OPTIONAL = ("mechdesign.solvers.ipm.kernels.torch", "mechdesign.solvers.ipm.kernels.accelerator")
 
 
 def modules():
     names = [found.name for found in pkgutil.walk_packages(mechdesign.__path__, "mechdesign.")]
-    return ["mechdesign", *(name for name in names if not name.endswith("__main__") and "torch" not in name and name not in OPTIONAL)]
+    return [
+        "mechdesign",
+        *(name for name in names if not name.endswith("__main__") and "torch" not in name and name not in OPTIONAL),
+    ]
 
 
 @pytest.mark.parametrize("name", modules())

@@ -6,47 +6,12 @@ The role ``{result}`files:key``` shows one value; ``{result}`files:key|.1f``` fo
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective, SphinxRole
-
-RESULTS = Path(__file__).parents[1] / "results"
-
-
-@cache
-def load(name: str) -> dict[str, Any]:
-    """Return a stored result."""
-    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return loaded
-
-
-def value(text: str) -> str:
-    """Return what ``name:key`` or ``name:key|format`` stands for."""
-    place, _, form = text.partition("|")
-    name, _, key = place.partition(":")
-    return format(load(name)["values"][key], form)
-
-
-def origin(name: str) -> str:
-    """Say in a line where a result comes from."""
-    found = load(name)
-    machine = found["machine"]
-    return (
-        f"{found['command']} on {machine['date']}: {machine['processor']}, {machine['cores']} cores, Python "
-        f"{machine['python']}, NumPy {machine['numpy']}, mechdesign {machine['mechdesign']}"
-    )
-
-
-def markdown(name: str) -> str:
-    """Return the table of a result in Markdown, as the README shows it."""
-    table = load(name)["table"]
-    rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows) + "\n"
+from stored import RESULTS, markdown, origin, value
 
 
 class ResultRole(SphinxRole):

@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from mechdesign import __version__
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.errors import (
@@ -28,6 +27,7 @@ from mechdesign.errors import (
     SolverInterruptedError,
     UnboundedError,
 )
+from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 

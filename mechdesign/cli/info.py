@@ -8,8 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from mechdesign import __version__, solvers
+from mechdesign import solvers
 from mechdesign.cli.console import output, table
+from mechdesign.version import __version__
 
 __all__ = ["info"]
 

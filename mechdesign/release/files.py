@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mechdesign import __version__
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
@@ -31,6 +30,7 @@ from mechdesign.release.adversary import Beliefs, expected_error
 from mechdesign.release.composition import Composition, stage_level
 from mechdesign.release.outcome import Release
 from mechdesign.synthesis.certified import Design
+from mechdesign.version import __version__
 
 __all__ = [
     "CHANNELS",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign import __version__, solvers
+from mechdesign import solvers
 from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
 from mechdesign.solvers import Status
@@ -19,6 +19,7 @@ from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.version import __version__
 
 __all__ = ["BlockInverse", "BlockReduction", "solve_blocks"]
 
@@ -49,7 +50,7 @@ class BlockInverse:
             blocks=solution.blocks,
             iterations=solution.iterations,
             memory_estimate=solution.memory,
-            primal_residual=solution.history[-1].lacking if solution.history else 1.0,
+            primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
         )
         return Candidate(solution.x, multipliers, summary)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign import __version__
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
@@ -17,6 +16,7 @@ from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
 

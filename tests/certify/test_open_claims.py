@@ -227,3 +227,11 @@ def test_the_bound_takes_the_prior_of_the_floor() -> None:
 def test_an_exponent_and_a_ratio_are_each_compared_with_themselves() -> None:
     two = ExponentBound("near", exact(math.log(2)), [0], [1], [1.0])
     assert two.exponents[0] == pytest.approx(ratio(Fraction(2), [1], [1]).exponents[0], rel=1e-15)
+
+
+def test_exponents_beyond_the_largest_float_are_infinite() -> None:
+    bound = ExponentBound("near", Fraction(10**399), [0, 0], [1, 1], [0.0, 1.0])
+    assert bound.exponents.tolist() == [0.0, math.inf]
+    violation = check(np.array([[2], [1]]), 62, bound)
+    assert violation is not None
+    assert "exceeds exp(1e399 · 0.0)" in violation.sentence

@@ -7,6 +7,11 @@ import scipy.sparse as sparse
 from scipy.optimize import linprog
 
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solvers.ipm.iterate import first_iterate
+from mechdesign.solvers.ipm.newton import factor_blocks
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.ratios import RatioRows
+from mechdesign.solvers.ipm.step import take_step
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):
@@ -27,6 +32,16 @@ def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, mask
     if worst:
         return BlockProgram(0 * costs, exponents, floors, WorstBlock(costs, np.arange(costs.shape[0])))
     return BlockProgram(prior[:, None] * costs, exponents, floors)
+
+
+def iterates(layout, kernel, steps):
+    """Return the factored blocks after a few steps."""
+    ratios = RatioRows(layout, Workers(1, layout.blocks, 4), kernel)
+    iterate, mu = first_iterate(layout)
+    ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
+    for _ in range(steps):
+        iterate = take_step(factor_blocks(layout, ratios, iterate)).iterate
+    return factor_blocks(layout, ratios, iterate)
 
 
 def random_program(seed):

@@ -6,22 +6,21 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from block_cases import grid, optimum, random_program, violation
+from block_cases import grid, iterates, optimum, random_program, violation
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import solve_block
-from mechdesign.solvers.ipm.directions import direction
-from mechdesign.solvers.ipm.kernel_numpy import NumpyKernel
+from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.method import Iterator
+from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction
 from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.schur import LinkSystem
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 
@@ -140,9 +139,9 @@ def test_points_too_close_are_solved_or_stall_with_a_valid_bound():
         assert found.lower <= solve_block(merged).upper + 10 * scale
 
 
-def _iterator(program):
+def _factored(program, steps):
     layout = lay_out(program)
-    return Iterator(layout, Workers(1, layout.blocks, 4), NumpyKernel(layout, 1))
+    return iterates(layout, NumpyKernel(layout, 1), steps)
 
 
 @pytest.mark.parametrize(
@@ -150,54 +149,43 @@ def _iterator(program):
 )
 def test_directions_solve_the_newton_system(program):
     """Compare dual residuals and linked rows after a full step with the linear model, from finite arrays only."""
-    state = _iterator(program)
-    for _ in range(4):
-        state.measure()
-        state.step()
-    state.measure()
-    layout, small, point = state.layout, state.small, state.point
+    blocks = _factored(program, 4)
+    layout, point, x = blocks.layout, blocks.iterate, blocks.x
     n = layout.rows
-    system = LinkSystem(state.blocks, point.z, point.y)
-    found = direction(layout, small, state.blocks, system, point, np.zeros((layout.blocks, n)), np.zeros(small.size))
-    x = state.x
+    affine = Targets(None, np.zeros((layout.blocks, n)), np.zeros(layout.auxiliary.size))
+    found = newton_direction(blocks, SchurComplement(blocks), affine)
     z = layout.ratios * x[:, None, :] - x[:, :, None]
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
-    dy = -state.pairs.y * (1 + dz / z)
-    moved = layout.pull(point.multipliers + found.multipliers)
+    dy = -blocks.ratios.y * (1 + dz / z)
+    moved = layout.adjoint(point.multipliers + found.multipliers)
     moved[:, :n] -= layout.cost
-    y = state.pairs.y + dy
+    y = blocks.ratios.y + dy
     moved[:, :n] += (layout.ratios * y).sum(axis=1) - y.sum(axis=2)
-    small.pull(point.y + found.dy, moved)
+    layout.auxiliary.add_adjoint(point.y + found.dy, moved)
     assert np.abs(moved).max() <= 1e-9 * max(1.0, np.abs(point.multipliers).max())
     assert np.abs(layout.sums(point.points * (1 + found.u))[:n] - 1).max() <= 1e-9
 
 
 def test_a_wrong_direction_is_noticed():
     """The residuals that the test above wants small are large when the block's scaling ray is left out."""
-    state = _iterator(grid(4, 3))
-    state.measure()
-    state.step()
-    state.measure()
-    layout, point = state.layout, state.point
+    blocks = _factored(grid(4, 3), 1)
+    layout = blocks.layout
     right = np.random.default_rng(0).random((layout.blocks, layout.rows))
-    u = state.blocks.solve(right)
-    state.blocks.roots[:] = (state.blocks.roots + 1) % layout.rows
-    assert np.abs(state.blocks.solve(right) - u).max() > 1e-3 * np.abs(u).max()
-    assert point.points.shape == u.shape
+    u = blocks.solve(right)
+    wrong = replace(blocks, roots=(blocks.roots + 1) % layout.rows)
+    assert np.abs(wrong.solve(right) - u).max() > 1e-3 * np.abs(u).max()
+    assert blocks.iterate.points.shape == u.shape
 
 
 def test_block_solves_match_the_plain_hessian():
-    state = _iterator(grid(4, 3, floor=0.7))
-    for _ in range(3):
-        state.measure()
-        state.step()
-    state.measure()
-    layout, small, n = state.layout, state.small, state.layout.rows
+    blocks = _factored(grid(4, 3, floor=0.7), 3)
+    layout, iterate = blocks.layout, blocks.iterate
+    auxiliary, n = layout.auxiliary, layout.rows
     right = np.random.default_rng(1).random((layout.blocks, layout.width))
-    u = state.blocks.solve(right)
+    u = blocks.solve(right)
     for block in range(layout.blocks):
-        point = state.point.points[block]
+        point = iterate.points[block]
         x = point[:n]
         rows = [np.zeros(layout.width) for _ in range(n * n)]
         weights = []
@@ -206,12 +194,12 @@ def test_block_solves_match_the_plain_hessian():
                 rows[s * n + t][t] += layout.ratios[s, t] * x[t]
                 rows[s * n + t][s] -= x[s]
                 slack = layout.ratios[s, t] * x[t] - x[s]
-                weights.append(state.pairs.y[block, s, t] / slack)
+                weights.append(blocks.ratios.y[block, s, t] / slack)
         for h, error in enumerate(layout.errors[0]):
             rows.append(np.concatenate([error * x, [-point[n]]]))
-            weights.append(small.floor(state.point.y, 0)[block, h] / small.floor(state.point.z, 0)[block, h])
+            weights.append(auxiliary.floor(iterate.y, 0)[block, h] / auxiliary.floor(iterate.z, 0)[block, h])
         rows.append(np.concatenate([np.zeros(n), [point[n]]]))
-        weights.append(small.part(state.point.y)[block, 0] / small.part(state.point.z)[block, 0])
+        weights.append(auxiliary.part(iterate.y)[block, 0] / auxiliary.part(iterate.z)[block, 0])
         matrix = np.array(rows)
         hessian = matrix.T @ (np.array(weights)[:, None] * matrix)
         assert np.allclose(hessian @ u[block], point * right[block], rtol=1e-7, atol=1e-12)
@@ -289,7 +277,7 @@ def test_memory_is_refused_with_the_estimate():
         solve_block(grid(4, 4), Options(extra={"memory": 1000}))
     solve_block(grid(4, 4), Options(extra={"memory": 2 * estimate}))
     for wrong in (0, -1.0, "1 GB", True):
-        with pytest.raises(InputError, match=r"options\.extra\.memory: is no number of bytes"):
+        with pytest.raises(InputError, match=r"options\.extra\.memory: must be a number of bytes"):
             solve_block(grid(4, 4), Options(extra={"memory": wrong}))
 
 
@@ -352,3 +340,14 @@ def test_a_fixed_share_is_the_same_every_time():
 
 def test_memory_may_be_a_numpy_integer():
     assert solve_block(grid(3, 3), Options(extra={"memory": np.int64(10**12)})).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize("program", [grid(6, 5), grid(5, 5, cost="hamming", floor=0.7), grid(5, 4, worst=True)])
+def test_the_gap_asked_for_is_kept_and_not_tightened(program, gap):
+    found = solve_block(program, gap=gap)
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= gap * found.upper
+    # The iterate before the last was further away: a tenth is set aside for the multipliers that are dropped.
+    before = found.history[-2]
+    assert before.upper - before.lower > 0.9 * gap * before.upper

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import grid, violation
+from block_cases import grid, iterates, violation
 
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import find_symmetry, kernel_numpy, solve_block
-from mechdesign.solvers.ipm.kernel import choose
+from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels import numpy as kernel_numpy
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.method import Iterator
-from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.schur import Blocks
+from mechdesign.solvers.ipm.newton import StallError, factor_blocks
+from mechdesign.solvers.ipm.step import take_step
 
 
 def _reason(library, device):
@@ -52,7 +54,7 @@ def _make(name, layout):
     library, device = name
     if device != "products":
         return choose(library, device, 0)(layout, 1, device)
-    return importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator").AcceleratorKernel(layout, 1, "cpu")
+    return importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator").AcceleratorKernel(layout, 1, "cpu")
 
 
 def _set_multipliers(kernel, y):
@@ -68,28 +70,24 @@ class Case:
     def __init__(self, name, program):
         self.layout = layout = lay_out(program)
         self.kernel = _make(name, layout)
-        self.workers = Workers(1, layout.blocks, 4)
-        self.state = Iterator(layout, self.workers, self.kernel)
-        for _ in range(3):
-            self.state.measure()
-            self.state.step()
-        self.state.measure()
+        self.blocks = iterates(layout, self.kernel, 3)
+        self.iterate, self.ratios, self.x = self.blocks.iterate, self.blocks.ratios, self.blocks.x
         rng = np.random.default_rng(5)
         self.u = 0.3 * rng.standard_normal((layout.blocks, layout.rows))
         self.y = self.kernel.multipliers().copy()
-        x = self.state.x
+        x = self.x
         self.z = layout.ratios * x[:, None, :] - x[:, :, None]
         dx = x * self.u
         self.q = (layout.ratios * dx[:, None, :] - dx[:, :, None]) / self.z
         self.bound = np.ones(layout.ratios.shape, dtype=bool) if layout.free is None else ~layout.free
 
-    def pull(self, values):
+    def adjoint(self, values):
         return (self.layout.ratios * values).sum(axis=1) - values.sum(axis=2)
 
-    def targets(self):
+    def targets(self, slot):
         """Recover φ from how y advances, and return to the y before."""
         before = self.kernel.multipliers().copy()
-        self.state.pairs.advance(self.u, 0.5)
+        self.ratios.advance(self.x, self.u, slot, 0.5)
         after = self.kernel.multipliers().copy()
         rest = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         phi = (rest - 0.5) / 0.5 + self.q
@@ -103,7 +101,7 @@ def name(request, monkeypatch):
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
     if device == "products":
-        accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
+        accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
         monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
         monkeypatch.setattr(accelerator, "_PART", 8)
     return request.param
@@ -113,7 +111,7 @@ def _options(name, monkeypatch):
     library, device = name
     if device != "products":
         return Options(extra={"arrays": library, "device": device})
-    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
+    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
     monkeypatch.setattr(accelerator, "kernel_on", lambda device: accelerator.AcceleratorKernel)
     return Options(extra={"arrays": "torch", "device": "cpu"})
 
@@ -126,40 +124,39 @@ def case(name, request, monkeypatch):
 
 
 def test_start(case):
-    pairs, layout = case.state.pairs, case.layout
-    pairs.start(case.state.x, 0.5)
+    layout = case.layout
+    case.ratios.start(case.x, 0.5)
     assert np.allclose(case.kernel.multipliers(), 0.5 * layout.weights / case.z, rtol=1e-12, atol=0)
 
 
 def test_predict(case):
-    low, high = case.state.pairs.predict(case.u)
+    low, high = case.ratios.affine_ratio_test(case.x, case.u)
     assert low == pytest.approx(-case.q.min(), rel=1e-5)
     assert high == pytest.approx(1 + case.q.max(), rel=1e-5)
 
 
-def test_targets_and_what_is_pulled_belong_together(case):
-    """Whatever rounding does to the targets, steps and pulled sums use the same ones, to double precision."""
-    pairs, layout = case.state.pairs, case.layout
-    centre = 0.1 * case.state.mu
-    pulled = pairs.aim(case.u, centre)
-    phi = case.targets()
-    scale = np.abs(case.pull(case.y * np.abs(phi))).max()
-    assert np.abs(pulled - case.pull(case.y * phi)).max() <= 1e-12 * scale
+def test_targets_and_their_adjoint_product_belong_together(case):
+    """Whatever rounding does to the targets, steps and adjoint products use the same ones, to double precision."""
+    ratios, layout = case.ratios, case.layout
+    centre = 0.1 * case.blocks.mu
+    adjoint = ratios.mehrotra(case.x, case.u, centre)
+    phi = case.targets(0)
+    scale = np.abs(case.adjoint(case.y * np.abs(phi))).max()
+    assert np.abs(adjoint - case.adjoint(case.y * phi)).max() <= 1e-12 * scale
     with np.errstate(invalid="ignore"):
         kappa = centre * layout.weights / (case.y * case.z)
     expected = kappa + case.q * (1 + case.q)
     assert np.allclose(phi[:, case.bound], expected[:, case.bound], rtol=3e-6, atol=1e-6)
 
-    primal, dual = pairs.ratios(case.u)
+    primal, dual = ratios.ratio_test(case.x, case.u, 0, corrected=True)
     change = (phi - 1 - case.q)[:, case.bound]
     assert primal == pytest.approx(-case.q.min(), rel=1e-5)
     assert dual == pytest.approx(-change.min(), rel=1e-5, abs=1e-5)
 
-    pulled = pairs.recentre(case.u, 0.7, 0.4, centre)
-    assert np.array_equal(case.targets(), phi)
-    pairs.accept()
-    corrected = case.targets()
-    assert np.abs(pulled - case.pull(case.y * corrected)).max() <= 1e-12 * scale
+    adjoint = ratios.centrality(case.x, case.u, 0, 0.7, 0.4, centre)
+    assert np.array_equal(case.targets(0), phi)
+    corrected = case.targets(1)
+    assert np.abs(adjoint - case.adjoint(case.y * corrected)).max() <= 1e-12 * scale
     product = (1 + 0.7 * case.q) * (1 + 0.4 * (phi - 1 - case.q))
     wanted = phi + np.maximum(np.clip(product, 0.1 * kappa, 10 * kappa) - product, -10 * kappa)
     size = np.abs(kappa) + np.abs(product) + np.abs(phi)
@@ -167,25 +164,39 @@ def test_targets_and_what_is_pulled_belong_together(case):
 
 
 def test_free_pairs_never_move(case):
-    case.state.pairs.aim(case.u, case.state.mu)
-    case.state.pairs.advance(case.u, 0.9)
+    case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
+    case.ratios.advance(case.x, case.u, 0, 0.9)
     assert (case.kernel.multipliers()[:, ~case.bound] == 0).all()
     assert (case.kernel.multipliers()[:, case.bound] != 0).all()
 
 
-def test_keep_and_restore(case):
-    case.kernel.keep()
-    case.state.pairs.aim(case.u, case.state.mu)
-    case.state.pairs.ratios(case.u)
-    case.state.pairs.advance(case.u, 0.1)
-    assert not np.array_equal(case.kernel.multipliers(), case.y)
-    case.kernel.restore()
-    assert np.array_equal(case.kernel.multipliers(), case.y)
+@pytest.mark.parametrize("spare", [False, True])
+def test_what_is_kept_stays(case, spare):
+    """A step without correctors leaves it alone; what is kept anew replaces it only in spare memory."""
+    kept = case.ratios.keep(spare=spare)
+    case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
+    case.ratios.ratio_test(case.x, case.u, 0, corrected=False)
+    case.ratios.advance(case.x, case.u, 0, 0.1)
+    moved = case.kernel.multipliers().copy()
+    assert not np.array_equal(moved, case.y)
+    assert np.array_equal(kept(), case.y)
+    again = case.ratios.keep(spare=spare)
+    assert np.array_equal(again(), moved)
+    assert np.array_equal(kept(), moved if spare else case.y)
+
+
+def test_an_iterate_that_is_not_the_newest_is_refused(case):
+    step = take_step(case.blocks)
+    assert step.iterate.number == case.iterate.number + 1
+    for stale in (lambda: take_step(case.blocks), lambda: factor_blocks(case.layout, case.ratios, case.iterate)):
+        with pytest.raises(RuntimeError, match="have moved on to iterate 4"):
+            stale()
+    assert factor_blocks(case.layout, case.ratios, step.iterate).iterate is step.iterate
 
 
 def _plain_hessians(case):
     """Return each block's Hessian in relative steps, from the rows themselves."""
-    layout, small, point = case.layout, case.state.small, case.state.point
+    layout, auxiliary, point = case.layout, case.layout.auxiliary, case.iterate
     n = layout.rows
     for block in range(layout.blocks):
         x = point.points[block]
@@ -202,17 +213,17 @@ def _plain_hessians(case):
                 row = np.concatenate([error[h] * x[:n], np.zeros(layout.floors)])
                 row[n + index] = -x[n + index]
                 rows.append(row)
-                weights.append((small.floor(point.y, index) / small.floor(point.z, index))[block, h])
+                weights.append((auxiliary.floor(point.y, index) / auxiliary.floor(point.z, index))[block, h])
             own = np.zeros(layout.width)
             own[n + index] = x[n + index]
             rows.append(own)
-            weights.append((small.part(point.y) / small.part(point.z))[block, index])
+            weights.append((auxiliary.part(point.y) / auxiliary.part(point.z))[block, index])
         matrix = np.array(rows)
         yield matrix.T @ (np.array(weights)[:, None] * matrix)
 
 
 def test_hessians_solves_and_schur_complement(case):
-    layout, blocks, points = case.layout, case.state.blocks, case.state.point.points
+    layout, blocks, points = case.layout, case.blocks, case.iterate.points
     right = np.random.default_rng(1).random((layout.blocks, layout.width))
     u = blocks.solve(right)
     total = np.zeros((layout.links, layout.links))
@@ -222,25 +233,29 @@ def test_hessians_solves_and_schur_complement(case):
         inverse = np.linalg.inv(hessian)[np.ix_(layout.linked, layout.linked)]
         total += layout.counts[block] * inverse * scale[block][:, None] * scale[block]
     assert np.allclose(blocks.schur, total, rtol=1e-6, atol=1e-9 * np.abs(total).max())
-    assert np.allclose(blocks.pulled[:, : layout.rows], _all_pulled(case), rtol=1e-10, atol=1e-13)
+    assert np.allclose(blocks.adjoint[:, : layout.rows], _whole_adjoint(case), rtol=1e-10, atol=1e-13)
 
 
-def _all_pulled(case):
-    layout, small = case.layout, case.state.small
+def _whole_adjoint(case):
+    layout = case.layout
     out = np.zeros((layout.blocks, layout.width))
-    out[:, : layout.rows] = case.pull(case.y)
-    small.pull(case.state.point.y, out)
+    out[:, : layout.rows] = case.adjoint(case.y)
+    layout.auxiliary.add_adjoint(case.iterate.y, out)
     return out[:, : layout.rows]
 
 
 def test_a_slack_that_is_not_positive_is_noticed(case):
     if case.layout.rows == 1:
         pytest.skip("a single row has no ratios")
-    points = case.state.point.points.copy()
+    points = case.iterate.points.copy()
     points[0, 0] = 1e6
-    assert isinstance(case.state.blocks, Blocks)
-    case.state.blocks.assemble(points, case.state.point.z, case.state.point.y)
-    assert case.state.blocks.raised == np.inf
+    with pytest.raises(StallError, match="cannot be factored"):
+        factor_blocks(case.layout, case.ratios, replace(case.iterate, points=points))
+    z = case.iterate.z.copy()
+    if z.size:
+        z[0] = 0.0
+        with pytest.raises(StallError, match="a slack that is not positive"):
+            factor_blocks(case.layout, case.ratios, replace(case.iterate, z=z))
 
 
 def _trace(kernel, layout):
@@ -252,31 +267,31 @@ def _trace(kernel, layout):
     points[:, :n] = (1.0 + 0.05 * rng.random((blocks, n))) / blocks
     x, u = np.ascontiguousarray(points[:, :n]), 0.3 * rng.standard_normal((blocks, n))
     roots, counts = x.argmax(axis=1), rng.uniform(1.0, 2.0, blocks)
-    pulled, products, columns = np.zeros((blocks, n)), np.zeros(blocks), np.empty((blocks, width))
+    adjoint, products, columns = np.zeros((blocks, n)), np.zeros(blocks), np.empty((blocks, width))
 
-    def run(name, *arguments):
+    def run(name, *arguments, **named):
         starts = range(0, blocks, kernel.batch)
         call = getattr(kernel, name)
-        return [call(0, slice(start, min(start + kernel.batch, blocks)), *arguments) for start in starts]
+        return [call(0, slice(start, min(start + kernel.batch, blocks)), *arguments, **named) for start in starts]
 
-    def pulling(name, *arguments):
-        pulled[:] = 0.0
-        run(name, x, u, *arguments, pulled)
-        return pulled.copy()
+    def adjoints(name, *arguments):
+        adjoint[:] = 0.0
+        run(name, x, u, *arguments, adjoint)
+        return adjoint.copy()
 
-    def extremes(name):
-        parts = np.array(run(name, x, u))
-        return np.array([parts[:, 0].min(), parts[:, 1].max() if name == "predict" else parts[:, 1].min()])
+    def extremes(last, name, *arguments, **named):
+        parts = np.array(run(name, x, u, *arguments, **named))
+        return np.array([parts[:, 0].min(), last(parts[:, 1])])
 
     run("start", x, 0.5)
     yield "start", kernel.multipliers().copy(), 1e-12
     assert np.array_equal(kernel.diagonals(), kernel.multipliers().diagonal(axis1=1, axis2=2))
-    assert all(run("assemble", x, pulled, products))
-    yield "pulled", pulled.copy(), 1e-12
+    assert all(run("assemble", x, adjoint, products))
+    yield "adjoint", adjoint.copy(), 1e-12
     yield "products", products.copy(), 1e-12
     for index, error in enumerate(layout.errors):
         run("add_floor", index, points, rng.uniform(0.1, 1.0, (blocks, error.shape[0])), rng.uniform(1.0, 2.0, blocks))
-    edges = 0.1 * np.hstack([points[:, :n] * pulled, rng.random((blocks, width - n))])
+    edges = 0.1 * np.hstack([points[:, :n] * adjoint, rng.random((blocks, width - n))])
     assert max(run("factor", roots, edges, 10.0 + products)) == 0.0
     run("accumulate", roots, layout.scale(points), counts, columns)
     yield "schur", np.triu(kernel.schur()), 1e-12
@@ -285,18 +300,14 @@ def _trace(kernel, layout):
     right = rng.random((blocks, width))
     run("solve", right)
     yield "solve", right, 1e-12
-    yield "predict", extremes("predict"), 1e-5
-    yield "aim", pulling("aim", 0.1), 1e-5
-    yield "ratios", extremes("ratios"), 1e-5
-    yield "recentre", pulling("recentre", 0.7, 0.4, 0.1), 1e-5
-    kernel.accept()
-    kernel.keep()
+    yield "affine ratio test", extremes(np.max, "affine_ratio_test"), 1e-5
+    yield "mehrotra", adjoints("mehrotra", 0.1), 1e-5
+    yield "ratio test", extremes(np.min, "ratio_test", 0, corrected=True), 1e-5
+    yield "centrality", adjoints("centrality", 0, 0.7, 0.4, 0.1), 1e-5
     before = kernel.multipliers().copy()
-    run("advance", x, u, 0.2)
+    run("advance", x, u, 1, 0.2)
     yield "advance", kernel.multipliers().copy(), 1e-5
-    kernel.restore()
-    assert np.array_equal(kernel.multipliers(), before)
-    assert np.array_equal(kernel.multipliers() > 0, np.broadcast_to(layout.weights > 0, before.shape))
+    assert np.array_equal(before > 0, np.broadcast_to(layout.weights > 0, before.shape))
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
@@ -311,19 +322,19 @@ def test_every_call_agrees_with_the_first_kernel(name, program, monkeypatch):
         assert np.abs(found - expected).max() <= accuracy * size, call
 
 
-def test_hessians_that_rounding_made_indefinite_are_raised(name):
+def test_hessians_that_rounding_made_indefinite_are_regularised(name):
     case = Case(name, PROGRAMS["metric"])
     layout, kernel = case.layout, case.kernel
     whole, roots = slice(0, layout.blocks), np.zeros(layout.blocks, dtype=np.int64)
-    x, edges, corners = case.state.x, np.zeros((layout.blocks, layout.width)), np.ones(layout.blocks)
+    x, edges, corners = case.x, np.zeros((layout.blocks, layout.width)), np.ones(layout.blocks)
 
     def factor():
-        pulled, products = np.zeros(x.shape), np.zeros(layout.blocks)
-        assert kernel.assemble(0, whole, x, pulled, products)
+        adjoint, products = np.zeros(x.shape), np.zeros(layout.blocks)
+        assert kernel.assemble(0, whole, x, adjoint, products)
         return kernel.factor(0, whole, roots, edges, corners)
 
     assert factor() == 0.0
-    edges[0, 1:] = np.sqrt(case.state.blocks.products.max())
+    edges[0, 1:] = np.sqrt(case.blocks.products.max())
     corners[0] = -1.0
     assert factor() == np.inf
 
@@ -357,6 +368,11 @@ def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
 
+def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert choose(None, None, 1000) is kernel_numpy.NumpyKernel
+
+
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(InputError, match=r"options\.extra\.arrays.*found 'fortran'; must be numpy, numba, torch"):
         solve_block(grid(2, 2), Options(extra={"arrays": "fortran"}))
@@ -372,13 +388,13 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
 @needs_torch
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
 def test_devices_that_are_not_there_are_refused(device):
-    with pytest.raises(InputError, match=r"options\.extra\.device: is no device here.*must be cpu"):
+    with pytest.raises(InputError, match=r"options\.extra\.device: is not a device that PyTorch finds.*must be cpu"):
         solve_block(grid(2, 2), Options(extra={"device": device}))
 
 
 @needs_torch
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
-    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernel_accelerator")
+    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
     layout = lay_out(grid(5, 4))
     needed = accelerator.TorchKernel.ENTRY_BYTES * 20**3 + 8 * accelerator._PART * 20**2
     needed += accelerator._WORK_BYTES * 20**2

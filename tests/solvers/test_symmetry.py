@@ -5,13 +5,15 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from block_cases import grid, optimum
+from block_cases import grid, iterates, optimum
 
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, WorstBlock
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import find_symmetry, generated, solve_block, symmetry_of
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.layout import Layout, lay_out
 
 
 @pytest.mark.parametrize(
@@ -58,14 +60,41 @@ def test_rows_of_little_weight_count_as_much_as_others():
     assert found.upper == pytest.approx(optimum(program), rel=1e-8)
 
 
+KINDS = [({"eps": 2.0}, 1e-9), ({"eps": 0.1}, 1e-9), ({"eps": 5.0}, 1e-9), ({"worst": True}, 3e-8)]
+
+
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
-@pytest.mark.parametrize("kind", [{"eps": 2.0}, {"eps": 0.1}, {"eps": 5.0}, {"worst": True}], ids=str)
-def test_symmetric_runs_get_as_close_as_others(kind, arrays):
-    """Multipliers within a block stay symmetric to the bit; else the gap ends at 1e-8 to 1e-7."""
+@pytest.mark.parametrize(("kind", "gap"), KINDS, ids=str)
+def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
+    """What rounding lets the worst cost reach depends on the processor: 1e-10 to 7e-9 on those tried."""
     pytest.importorskip(arrays)
     program = grid(5, 5, **kind)
     found = solve_block(program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program))
-    assert found.upper - found.lower <= 3e-9 * found.upper
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= 1.2 * gap * found.upper
+
+
+def asymmetry(arrays, kind, steps):
+    """Return by how much, relative to themselves, multipliers differ from their images within a block."""
+    program = grid(5, 5, **kind)
+    layout = lay_out(program, find_symmetry(program))
+    ratios = iterates(layout, choose(arrays, None, 0)(layout, 1, None), steps).ratios
+    return max(
+        float(np.abs(ratios.y[block][np.ix_(image, image)] / ratios.y[block] - 1).max())
+        for blocks, moved in layout.stabilisers
+        for block, images in zip(blocks, moved[:, :, : layout.rows], strict=True)
+        for image in images
+    )
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "numba"])
+@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS], ids=str)
+def test_multipliers_within_a_block_stay_symmetric(kind, arrays, monkeypatch):
+    """Else they drift apart where symmetric steps cannot correct them, and the gap ends at 1e-8 to 1e-7."""
+    pytest.importorskip(arrays)
+    assert asymmetry(arrays, kind, 7) <= 1e-14
+    monkeypatch.setattr(Layout, "symmetrise", lambda self, steps: None)
+    assert asymmetry(arrays, kind, 7) > 1e-13
 
 
 def test_groups_are_generated():

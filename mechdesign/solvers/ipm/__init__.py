@@ -1,7 +1,11 @@
-"""A primal-dual interior-point method for block programs: all ratio rows at once, a Schur complement couples blocks."""
+"""A primal-dual interior-point method for block-angular programs, with all ratio rows at once.
+
+`solve.py` holds the loop, `step.py` one iteration, `newton.py` the linear algebra, `kernels/` the array libraries.
+"""
 
 from mechdesign.solvers.ipm.automorphisms import find_symmetry, generated, invariant, symmetry_of
-from mechdesign.solvers.ipm.solve import BlockSolution, Iteration, solve_block
+from mechdesign.solvers.ipm.solution import BlockSolution, Iteration
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A block program laid out for the solver: blocks first, floors as further variables, one block per orbit.
+"""A block-angular program laid out for the solver: floors as further variables, one block per orbit of columns.
 
 Block o holds ξ_o = (x_o, w_o): the n entries of column o of x, and for each floor f the part w_of of it that the
 column provides, N = n + F in all. Its rows, all homogeneous, are
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.solvers.ipm.auxiliary import AuxiliaryRows
 from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
 
 __all__ = ["LARGEST_EXPONENT", "Layout", "lay_out"]
@@ -38,12 +39,21 @@ _LEAST_WEIGHT = 1e-9
 class Layout:
     """What stays constant during a solve. B is the number of blocks kept.
 
-    `ratios` and `weights` (n, n): g, and the weights of the central path, zero where `free` (n, n) marks a pair
-    without a bound (None if there is none). `cost` (B, n).
-    `kept` (B,): the columns that are blocks; `counts` (B,): how many columns each stands for. `errors`: one (k_f, n)
-    per floor. `minima` (F,). `member_cost` (q, B) and `member_row` (q,): the worst cost. `images` (G, L): the linking
-    rows under each element of the symmetry group, the identity first. `stabilisers`: for each g > 1 the blocks (k,)
-    that g elements map to themselves, with what those do to each block's variables (k, g, N).
+    Attributes:
+        ratios: g (n, n), a huge value where no bound is required.
+        weights: w (n, n) of the central path, zero where no bound is required.
+        free: (n, n), marks the pairs without a bound; None if there is none.
+        cost: (B, n).
+        kept: (B,), the columns that are blocks.
+        counts: (B,), how many columns each block stands for.
+        errors: one (k_f, n) per floor.
+        minima: (F,), the least values of the floors.
+        member_cost: (q, B), the worst cost's coefficients, in the rows `member_row` (q,).
+        images: (G, L), the linking rows under each element of the symmetry group, the identity first.
+        stabilisers: for each g > 1 the blocks (k,) that g elements map to themselves, with what those do to each
+            block's variables (k, g, N).
+        origins: for every column the group element that brings its representative there (m,), and its block (m,).
+        auxiliary: the rows of the floors, and the slacks of the linking rows.
 
     `ratios` are symmetric to the bit, and so are the steps that `symmetrise` returns: all that kernels compute entry by
     entry then is, too. Otherwise the multipliers would drift apart where symmetric steps cannot correct them.
@@ -63,6 +73,8 @@ class Layout:
     member_row: Integers
     images: Integers
     stabilisers: tuple[tuple[Integers, Integers], ...]
+    origins: tuple[Integers, Integers]
+    auxiliary: AuxiliaryRows
 
     @property
     def rows(self) -> int:
@@ -95,9 +107,9 @@ class Layout:
         return self.width + self.members
 
     @property
-    def link_weight(self) -> float:
-        """Weight of the slacks of the linking rows on the central path."""
-        return float(self.counts.sum()) * self.rows if self.members else 1.0
+    def total_weight(self) -> float:
+        """Sum Σ w of the weights of all rows of the program, orbits counted in full."""
+        return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)
 
     def average(self, vector: Array) -> Array:
         """Average a vector (L,) over the symmetry group."""
@@ -144,8 +156,8 @@ class Layout:
             total[self.width :] = -(self.member_cost * (self.counts[:, None] * steps[:, self.member_row]).T).sum(axis=1)
         return self.average(total)
 
-    def pull(self, multipliers: Array) -> Array:
-        """Return E_oᵀ Λ (B, N): what multipliers (L,) of the linking rows add to the blocks."""
+    def adjoint(self, multipliers: Array) -> Array:
+        """Return E_oᵀ Λ (B, N) for multipliers Λ (L,) of the linking rows."""
         result = np.broadcast_to(multipliers[: self.width], (self.blocks, self.width)).copy()
         if self.members:
             weighted = self.member_cost * multipliers[self.width :, None]
@@ -153,6 +165,14 @@ class Layout:
             np.add.at(gathered, self.member_row, weighted)
             result[:, : self.rows] -= gathered.T
         return result
+
+    def unfold(self, x: Array) -> Array:
+        """Return the full matrix (n, m) of the blocks' entries x (B, n)."""
+        mover, block = self.origins
+        full = np.empty((self.rows, self.program.columns))
+        for column in range(self.program.columns):
+            full[self.symmetry.rows[mover[column]], column] = x[block[column]]
+        return full
 
 
 def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
@@ -177,6 +197,10 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     width = n + len(program.floors)
     fixed = symmetry.columns[:, kept] == kept
     orders = fixed.sum(axis=0)
+    repeated = counts.astype(np.float64)
+    errors = tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors)
+    # Weight 1 on the linking rows of the worst cost takes twice to three times the iterations.
+    link_weight = float(repeated.sum()) * n if member_row.size else 1.0
     images = np.hstack(
         [
             symmetry.rows,
@@ -192,8 +216,8 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
         free=free if free.any() else None,
         cost=np.ascontiguousarray(program.cost[:, kept].T),
         kept=kept,
-        counts=counts.astype(np.float64),
-        errors=tuple(np.ascontiguousarray(floor.error, dtype=np.float64) for floor in program.floors),
+        counts=repeated,
+        errors=errors,
         minima=np.array([floor.minimum for floor in program.floors]),
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
@@ -202,4 +226,6 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
             (blocks, np.array([images[fixed[:, block], :width] for block in blocks]))
             for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
         ),
+        origins=symmetry.origins(m),
+        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight),
     )

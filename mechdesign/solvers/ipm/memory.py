@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from mechdesign.solvers.ipm.kernel import Kernel
+from mechdesign.errors import SolverError
+from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["COPIED", "available", "needed", "resident"]
+__all__ = ["COPIED", "check_memory"]
 
 COPIED = 4_000_000
-"""Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept."""
+"""Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
+memory."""
 
-# What a kernel's library takes once it is used, and has compiled, beyond importing it.
-_LIBRARY = {"kernel_numba": 95_000_000, "kernel_torch": 200_000_000, "kernel_accelerator": 200_000_000}
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
@@ -21,7 +21,31 @@ _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
 
-def needed(layout: Layout, workers: int, kernel: type[Kernel]) -> int:
+def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: float | None) -> int:
+    """Return the estimated peak of the process in bytes.
+
+    Args:
+        layout: the program as it is to be solved.
+        threads: how many threads share the blocks.
+        kernel: what holds the large arrays.
+        limit: the most bytes that the process may take; None means what is free.
+
+    Raises:
+        SolverError: with the estimate, where it exceeds that.
+    """
+    estimate = _needed(layout, threads, kernel)
+    free = _available()
+    most = limit if limit is not None else None if free is None else _resident() + free
+    if most is not None and estimate > most:
+        raise SolverError(
+            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
+            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry or fewer cells, "
+            "or another solver with lazy rows"
+        )
+    return estimate
+
+
+def _needed(layout: Layout, threads: int, kernel: type[Kernel]) -> int:
     """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
 
     The solve's large arrays are gone when the multipliers are certified, which takes as much where symmetry makes them
@@ -30,15 +54,15 @@ def needed(layout: Layout, workers: int, kernel: type[Kernel]) -> int:
     rows, columns = layout.rows, layout.program.columns
     entries = layout.blocks * layout.width**2
     large = kernel.ENTRY_BYTES * entries + (8 * entries if layout.blocks * rows**2 <= COPIED else 0)
-    links = (4 + 2 * workers) * layout.links**2
+    links = (4 + 2 * threads) * layout.links**2
     small = 8 * (links + 6 * rows**2 + 24 * rows * columns)
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * layout.blocks / columns
-    base = max(_INTERPRETER, resident()) + _LIBRARY.get(kernel.__module__.rpartition(".")[2], 0)
+    base = max(_INTERPRETER, _resident()) + kernel.LIBRARY_BYTES
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
 
 
-def resident() -> int:
+def _resident() -> int:
     """Return the bytes that this process holds now, 0 where the system does not say so."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -47,7 +71,7 @@ def resident() -> int:
         return 0
 
 
-def available() -> int | None:
+def _available() -> int | None:
     """Return the bytes that can still be had without swapping, where the system says so."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
-import importlib
-import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["Workers", "single_threaded_blas"]
+__all__ = ["Workers", "single_threaded"]
 
 Result = TypeVar("Result")
-
-_PREFIXES = ("scipy_openblas", "openblas")
-_SUFFIXES = ("", "64_", "_64")
 
 
 class Workers:
@@ -31,7 +27,7 @@ class Workers:
     def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
         others = min(threads, len(self.batches)) - 1
-        self._pool = ThreadPoolExecutor(others) if others > 0 else None
+        self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
         self._others = range(1, 1 + others)
 
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False) -> list[Result]:
@@ -67,41 +63,84 @@ def _drain(task: Callable[[int, slice], Result], worker: int, batches: Iterator[
         return [task(worker, batch) for batch in batches]
 
 
-@contextlib.contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Let every BLAS call use one thread, and PyTorch if it is loaded; restore what was before.
+class _Shared:
+    """A setting of the whole process: the first of those who want it makes it, the last one restores what was before.
 
-    Does nothing about a BLAS that is not OpenBLAS.
+    `limit` makes the setting and returns what undoes it. Of a setting that each thread has a copy of, `copied`, all who
+    want it make and undo their own.
     """
-    torch = sys.modules.get("torch")
-    controls = (*_controls(), *([] if torch is None else [(torch.get_num_threads, torch.set_num_threads)]))
-    before = [(setter, getter()) for getter, setter in controls]
-    for setter, _ in before:
-        setter(1)
-    try:
-        yield
-    finally:
-        for setter, threads in before:
-            setter(threads)
+
+    def __init__(self, limit: Callable[[], Callable[[], None]], *, copied: bool) -> None:
+        self._limit, self._copied = limit, copied
+        self._lock, self._users = threading.Lock(), 0
+        self._undo: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._undo = self._limit()
+            elif self._copied:
+                self._limit()
+            self._users += 1
+
+    def __exit__(self, *raised: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 or self._copied:
+                self._undo()
 
 
 @functools.cache
-def _controls() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
-    """Find the thread controls of the OpenBLAS libraries behind NumPy and SciPy."""
-    files = []
-    numpy = "numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"
-    for module in ("scipy.linalg.cython_lapack", numpy):
-        with contextlib.suppress(ImportError):
-            files.append(importlib.import_module(module).__file__)
-    found = []
-    for file in files:
-        with contextlib.suppress(OSError, TypeError):
-            # A symbol is looked up in the extension and in the libraries that it is linked to.
-            library = ctypes.CDLL(file)
-            for prefix, suffix in itertools.product(_PREFIXES, _SUFFIXES):
-                with contextlib.suppress(AttributeError):
-                    getter = getattr(library, f"{prefix}_get_num_threads{suffix}")
-                    setter = getattr(library, f"{prefix}_set_num_threads{suffix}")
-                    found.append((getter, setter))
-                    break
-    return tuple(found)
+def _controller() -> ThreadpoolController:
+    """Find the BLAS libraries behind NumPy and SciPy, once: it takes a millisecond."""
+    found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
+    return found
+
+
+def _one_blas_thread() -> Any:
+    return _controller().limit(limits=1)
+
+
+def _limit_blas() -> Callable[[], None]:
+    """Limit BLAS from a thread of its own, which lives as long: only who set the number of threads may set it again."""
+    holder = ThreadPoolExecutor(1)
+    limit = contextlib.ExitStack()
+
+    def undo() -> None:
+        holder.submit(limit.close).result()
+        holder.shutdown()
+
+    try:
+        holder.submit(lambda: limit.enter_context(_one_blas_thread())).result()
+    except BaseException:
+        undo()
+        raise
+    return undo
+
+
+def _limit_torch() -> Callable[[], None]:
+    torch = sys.modules["torch"]
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    return functools.partial(torch.set_num_threads, before)
+
+
+def _limit_worker() -> None:
+    """Let a worker use one thread where each thread has a number of its own, as with OpenMP; it keeps it to its end."""
+    _one_blas_thread()
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+_BLAS = _Shared(_limit_blas, copied=False)
+_TORCH = _Shared(_limit_torch, copied=True)
+
+
+@contextlib.contextmanager
+def single_threaded() -> Iterator[None]:
+    """Let every call of BLAS, and of PyTorch if it is loaded, use one thread; restore what was before.
+
+    However many solves want it at once: their users are counted, for the number is the process's.
+    """
+    with _BLAS, _one_blas_thread(), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
+        yield

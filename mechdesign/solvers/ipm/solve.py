@@ -1,36 +1,31 @@
-"""Solve a block program: set up, iterate, watch the clock, and hand back the best with what it proves."""
+"""Solve a block-angular program: set up, iterate, watch the clock, and hand back the best with what it proves."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    RatioMultipliers,
-    lower_bound,
-    objective,
-    repaired,
-)
-from mechdesign.solvers.contract import Options, Progress, Status
-from mechdesign.solvers.ipm.bound import bound
-from mechdesign.solvers.ipm.directions import Point
-from mechdesign.solvers.ipm.kernel import Kernel, choose
+from mechdesign.errors import InputError
+from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
+from mechdesign.solvers.ipm.dual import dual_bound, sparsify
+from mechdesign.solvers.ipm.iterate import Iterate, first_iterate, primal_residual
+from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import Layout, lay_out
-from mechdesign.solvers.ipm.memory import COPIED, available, needed, resident
-from mechdesign.solvers.ipm.method import Iterator
-from mechdesign.solvers.ipm.multipliers import sparsify, unfold
-from mechdesign.solvers.ipm.parallel import Workers, single_threaded_blas
-from mechdesign.solvers.ipm.stall import StallError
+from mechdesign.solvers.ipm.memory import COPIED, check_memory
+from mechdesign.solvers.ipm.newton import StallError, factor_blocks
+from mechdesign.solvers.ipm.parallel import Workers, single_threaded
+from mechdesign.solvers.ipm.ratios import RatioRows
+from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
+from mechdesign.solvers.ipm.step import take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
-__all__ = ["BlockSolution", "Iteration", "solve_block"]
+__all__ = ["solve_block"]
 
 Array = npt.NDArray[np.float64]
 
@@ -39,7 +34,7 @@ _EXTRA = {"arrays", "device", "memory"}
 _WORTH_THREADS = 500_000
 # Floors and a cost that pull apart take 160 iterations at n = 300; stalls are noticed long before this.
 _LARGEST_ITERATION = 500
-# What rows may lack before the objective counts as an upper bound, and before the iteration may stop.
+# The primal residual up to which the objective counts as an upper bound, and the iteration may stop.
 _LINKED = 1e-8
 # Relative gaps are relative to the cost, or to this part of the largest coefficient where that is more.
 _UNIT = 1e-9
@@ -51,52 +46,23 @@ _NEAR = 1e-4
 _PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
 _PROGRESS = 0.9
 _SHORT = 1e-4
-# What a unit of what rows lack costs to repair, in units of the cost.
+# What a unit of the primal residual costs to repair, in units of the cost.
 _PRICE = 4.0
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
 
 
 @dataclass(frozen=True)
-class Iteration:
-    """One line of the history: bounds, what the linking rows lack, μ, step lengths, corrections, seconds."""
+class _Settings:
+    """What the caller asks for, checked."""
 
-    iteration: int
-    lower: float
-    upper: float
-    lacking: float
-    mu: float
-    primal: float
-    dual: float
-    corrections: int
-    raised: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSolution:
-    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
-
-    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
-    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more.
-    """
-
-    status: Status
-    x: Array
-    multipliers: BlockMultipliers
-    lower: float
-    upper: float
-    message: str
-    seconds: float
-    memory: int
-    blocks: int
-    history: tuple[Iteration, ...]
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations."""
-        return len(self.history)
+    gap: float
+    time_limit: float | None
+    threads: int | None
+    arrays: object
+    device: object
+    memory: float | None
+    progress: ProgressCallback
 
 
 def solve_block(
@@ -108,157 +74,161 @@ def solve_block(
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
-    Time limit, threads and reports are those of `options`; `options.extra` may hold "memory", the most bytes that the
-    process may take (all that is free, without it), "arrays", the library that does the work ("numpy", "numba" or
-    "torch"), and "device", where torch does it ("cpu", "cuda"). After Ctrl-C the best so far is returned.
-    Raises InputError for options that are not known or no numbers, and SolverError before anything is done when the
-    estimated memory exceeds what there is.
+    After Ctrl-C the best so far is returned.
+
+    Args:
+        program: what to minimise.
+        options: time limit in seconds, threads, a function told of the progress. Its `extra` may hold "memory", the
+            most bytes that the process may take (all that is free, without it), "arrays", the library that does the
+            work ("numpy", "numba" or "torch"), and "device", where PyTorch does it ("cpu", "cuda").
+        gap: the relative gap at which to stop.
+        symmetry: symmetries of the program, to be used.
+
+    Raises:
+        InputError: for options that are not known or no numbers.
+        SolverError: before anything is done, when the estimated memory exceeds what there is.
     """
-    options = options or Options()
-    unknown = set(options.extra) - _EXTRA
-    if unknown:
-        bound = "symmetry, memory (bytes), arrays (numpy, numba or torch) or device"
-        raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
     clock = time.perf_counter()
-    constant = _constant(program, clock)
+    settings = _settings(options or Options(), gap)
+    constant = free_constant(program, clock)
     if constant is not None:
         return constant
     layout = lay_out(program, symmetry)
-    arrays, device = options.extra.get("arrays"), options.extra.get("device")
     entries = layout.blocks * layout.rows**2
-    chosen = choose(arrays, device, entries)
+    kernel = choose(settings.arrays, settings.device, entries)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
-    threads = min(options.threads or cores, layout.blocks)
-    memory = _check_memory(layout, options, threads, chosen)
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        kernel = chosen(layout, threads, device)
-        workers = Workers(kernel.threads, layout.blocks, kernel.batch)
+    threads = min(settings.threads or cores, layout.blocks)
+    memory = check_memory(layout, threads, kernel, settings.memory)
+    stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
+    settings.progress(Progress(stated, 0.0))
+    with single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        arrays = kernel(layout, threads, settings.device)
+        workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         try:
-            return _iterate(Iterator(layout, workers, kernel), options, gap, clock, memory)
+            return _Run(layout, RatioRows(layout, workers, arrays), settings, clock).solution(memory)
         finally:
             workers.close()
 
 
-def _check_memory(layout: Layout, options: Options, threads: int, kernel: type[Kernel]) -> int:
-    estimate = needed(layout, threads, kernel)
-    limit, free = options.extra.get("memory"), available()
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not limit > 0
+def _settings(options: Options, gap: float) -> _Settings:
+    unknown = set(options.extra) - _EXTRA
+    if unknown:
+        bound = "symmetry, memory (bytes), arrays (numpy, numba or torch) or device"
+        raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
+    extra, progress = options.extra, options.progress
+    memory = extra.get("memory")
+    if memory is not None and (
+        isinstance(memory, bool) or not isinstance(memory, int | float | np.integer) or not memory > 0
     ):
-        raise InputError("options.extra.memory", "is no number of bytes", value=limit, bound="greater than 0")
-    most = limit if limit is not None else None if free is None else resident() + free
-    if most is not None and estimate > most:
-        raise SolverError(
-            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
-            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry or fewer cells, "
-            "or another solver with lazy rows"
-        )
-    if options.progress is not None:
-        options.progress(
-            Progress(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {estimate / 1e9:.2f} GB", 0.0)
-        )
-    return estimate
-
-
-def _iterate(state: Iterator, options: Options, gap: float, clock: float, memory: int) -> BlockSolution:
-    layout = state.layout
-    program = layout.program
-    history: list[Iteration] = []
-    # The best x and the best multipliers need not be those of one iterate.
-    best: tuple[float, Array] | None = None
-    proof: tuple[Point, Array] | None = None
-    copied = layout.blocks * layout.rows**2 <= COPIED
-    best_lower, best_gap = -np.inf, np.inf
-    # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
-    marked, since = (np.inf, np.inf), 0
-    status, message = Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
-    unit = _UNIT * _largest_cost(program)
-    steps = (1.0, 1.0, 0)
-    try:
-        for iteration in range(_LARGEST_ITERATION):
-            lacking = state.measure()
-            # The bound is better without the multipliers of x >= 0: their rows have the coefficient g_ss − 1 = 1.
-            pulled = state.blocks.pulled.copy()
-            pulled[:, : layout.rows] -= state.pairs.diagonals
-            lower = bound(layout, state.small, state.point, pulled)
-            upper = objective(program, unfold(layout, state.x))
-            best_lower = max(best_lower, lower)
-            seconds = time.perf_counter() - clock
-            raised = state.blocks.raised
-            history.append(Iteration(iteration, lower, upper, lacking, state.mu, *steps, raised, seconds))
-            linked = lacking <= _LINKED
-            if options.progress is not None:
-                options.progress(
-                    Progress(
-                        "block interior point", seconds, iteration, max(0.0, best_lower), upper if linked else None
-                    )
-                )
-            if lower >= best_lower and copied:
-                proof = state.point, state.pairs.y.copy()
-            if linked and upper - lower <= _NEAR * max(abs(upper), unit):
-                candidate = repaired(program, unfold(layout, state.x))
-                # What rows still lack is paid for in the end.
-                worth = objective(program, candidate) * (1 + _PRICE * lacking)
-                best = (worth, candidate) if best is None or worth < best[0] else best
-                upper = objective(program, best[1])
-            relative = abs(upper - best_lower) / max(abs(upper), unit)
-            if linked and relative <= _ACCEPTABLE and lower >= best_lower and not copied:
-                state.keep()
-            if linked and relative <= gap:
-                status, message = Status.OPTIMAL, f"relative gap {relative:.1e}"
-                break
-            if relative < _PROGRESS * marked[0] or upper - lower < _PROGRESS * marked[1]:
-                marked, since = (relative, upper - lower), -1
-            since += 1
-            best_gap = min(best_gap, relative)
-            patience = next(count for level, count in _PATIENCE if best_gap > level)
-            if since >= patience or max(steps[:2]) < _SHORT:
-                status, message = Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
-                break
-            if options.time_limit is not None and seconds >= options.time_limit:
-                status, message = Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
-                break
-            steps = state.step(corrections=copied or best_gap > _ACCEPTABLE)
-    except StallError as stall:
-        status, message = Status.STALLED, f"stalled at a relative gap of {best_gap:.1e}: {stall}"
-    except KeyboardInterrupt:
-        status, message = Status.INTERRUPTED, "stopped by the user"
-    x = repaired(program, unfold(layout, state.x)) if best is None else best[1]
-    upper = objective(program, x)
-    allowance = _DROPPED * gap * max(upper, unit)
-    state.restore()
-    point, y = (state.point, state.pairs.y) if proof is None else proof
-    multipliers = sparsify(layout, state.small, point, y, allowance)
-    lower = lower_bound(program, multipliers)
-    reached = (upper - lower) / max(abs(upper), unit)
-    if status in (Status.STALLED, Status.OPTIMAL):
-        status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
-    seconds = time.perf_counter() - clock
-    return BlockSolution(status, x, multipliers, lower, upper, message, seconds, memory, layout.blocks, tuple(history))
-
-
-def _constant(program: BlockProgram, clock: float) -> BlockSolution | None:
-    """Return a constant x that costs nothing, which nothing beats, if there is one."""
-    cost = program.cost if program.worst is None else program.worst.cost
-    free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
-    if not free.size or _room(program) < 0:
-        return None
-    x = np.zeros((program.rows, program.columns))
-    x[:, free[0]] = 1.0
-    none = np.zeros(0, dtype=np.int64)
-    floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
-    weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
-    multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
-    seconds = time.perf_counter() - clock
-    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
-
-
-def _room(program: BlockProgram) -> float:
-    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
-    reach = (
-        float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
+        raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=memory)
+    return _Settings(
+        gap,
+        options.time_limit,
+        options.threads,
+        extra.get("arrays"),
+        extra.get("device"),
+        None if memory is None else float(memory),
+        progress if progress is not None else lambda moment: None,
     )
-    return min(reach, default=np.inf)
+
+
+class _Run:
+    """A solve under way: its iterates, and the best found so far.
+
+    The best x and the best multipliers need not be those of one iterate.
+    """
+
+    def __init__(self, layout: Layout, ratios: RatioRows, settings: _Settings, clock: float) -> None:
+        self.layout, self.ratios, self.settings, self.clock = layout, ratios, settings, clock
+        self.program = layout.program
+        self.unit = _UNIT * _largest_cost(self.program)
+        # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
+        self.copied = layout.blocks * layout.rows**2 <= COPIED
+        self.iterate, mu = first_iterate(layout)
+        ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), mu)
+        self.history: list[Iteration] = []
+        self.best: tuple[float, Array] | None = None
+        self.proof: tuple[Iterate, Callable[[], Array]] | None = None
+        self.lower, self.gap = -np.inf, np.inf
+
+    def solution(self, memory: int) -> BlockSolution:
+        """Iterate to the end and return the best."""
+        try:
+            status, message = self._iterate()
+        except StallError as stall:
+            status, message = Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
+        except KeyboardInterrupt:
+            status, message = Status.INTERRUPTED, "stopped by the user"
+        gap = self.settings.gap
+        x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
+        upper = objective(self.program, x)
+        iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
+        multipliers = sparsify(self.layout, iterate, y(), _DROPPED * gap * max(upper, self.unit))
+        lower = lower_bound(self.program, multipliers)
+        if status in (Status.STALLED, Status.OPTIMAL):
+            reached = (upper - lower) / max(abs(upper), self.unit)
+            status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
+        seconds, history = time.perf_counter() - self.clock, tuple(self.history)
+        return BlockSolution(
+            status, x, multipliers, lower, upper, message, seconds, memory, self.layout.blocks, history
+        )
+
+    def _iterate(self) -> tuple[Status, str]:
+        """Iterate until a rule says stop; return what it says."""
+        limit = self.settings.time_limit
+        # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
+        marked, since = (np.inf, np.inf), 0
+        lengths = (1.0, 1.0, 0)
+        for number in range(_LARGEST_ITERATION):
+            blocks = factor_blocks(self.layout, self.ratios, self.iterate)
+            residual = primal_residual(self.layout, self.iterate)
+            lower, upper = dual_bound(blocks), objective(self.program, self._channel())
+            seconds = time.perf_counter() - self.clock
+            self.history.append(
+                Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
+            )
+            relative, absolute = self._measure(number, lower, upper, residual, seconds)
+            if residual <= _LINKED and relative <= self._stop:
+                return Status.OPTIMAL, f"relative gap {relative:.1e}"
+            if relative < _PROGRESS * marked[0] or absolute < _PROGRESS * marked[1]:
+                marked, since = (relative, absolute), -1
+            since += 1
+            self.gap = min(self.gap, relative)
+            patience = next(count for level, count in _PATIENCE if self.gap > level)
+            if since >= patience or max(lengths[:2]) < _SHORT:
+                return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
+            if limit is not None and seconds >= limit:
+                return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
+            step = take_step(blocks, corrections=self.copied or self.gap > _ACCEPTABLE)
+            self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
+        return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
+
+    def _measure(self, number: int, lower: float, upper: float, residual: float, seconds: float) -> tuple[float, float]:
+        """Note what the iterate is worth; return the relative gap to the best bound, and its own absolute gap."""
+        self.lower = max(self.lower, lower)
+        linked = residual <= _LINKED
+        moment = Progress("block interior point", seconds, number, max(0.0, self.lower), upper if linked else None)
+        self.settings.progress(moment)
+        if linked and upper - lower <= _NEAR * max(abs(upper), self.unit):
+            candidate = repaired(self.program, self._channel())
+            # The primal residual is paid for in the end.
+            worth = objective(self.program, candidate) * (1 + _PRICE * residual)
+            self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best
+            upper = objective(self.program, self.best[1])
+        relative = abs(upper - self.lower) / max(abs(upper), self.unit)
+        if lower >= self.lower and (self.copied or (linked and relative <= _ACCEPTABLE)):
+            self.proof = self.iterate, self.ratios.keep(spare=not self.copied)
+        return relative, upper - lower
+
+    def _channel(self) -> Array:
+        """Return the iterate's x as a full matrix (n, m)."""
+        return self.layout.unfold(self.iterate.points[:, : self.layout.rows])
+
+    @property
+    def _stop(self) -> float:
+        """The relative gap to stop at: of a loose one, what dropping multipliers may cost is set aside."""
+        gap = self.settings.gap
+        return gap if gap <= _ACCEPTABLE else (1 - _DROPPED) * gap
 
 
 def _largest_cost(program: BlockProgram) -> float:

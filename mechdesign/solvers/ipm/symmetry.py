@@ -40,6 +40,17 @@ class Symmetry:
         assert int(counts.sum()) == columns
         return kept.astype(np.int64), counts.astype(np.int64)
 
+    def origins(self, columns: int) -> tuple[Integers, Integers]:
+        """Return for every column an element that brings its orbit's representative there, and the orbit's index."""
+        kept, _ = self.representatives(columns)
+        mover = np.zeros(columns, dtype=np.int64)
+        orbit = np.zeros(columns, dtype=np.int64)
+        for index in range(kept.size - 1, -1, -1):
+            for element in range(self.order - 1, -1, -1):
+                column = self.columns[element, kept[index]]
+                mover[column], orbit[column] = element, index
+        return mover, orbit
+
 
 def trivial(program: BlockProgram) -> Symmetry:
     """Return the group of the identity alone."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.ipm.kernel import FARTHEST, LEAST_SHARE, NEAREST, NEVER
-from mechdesign.solvers.ipm.lapack import Lapack, address
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["KERNEL", "NumpyKernel"]
@@ -122,52 +122,30 @@ class NumpyKernel(Dense):
     """
 
     ENTRY_BYTES: ClassVar[int] = 36
+    LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         shape, n = self.y.shape, layout.rows
         self._rho: Singles = np.empty(shape, dtype=np.float32)
         self._kappa: Singles = np.empty(shape, dtype=np.float32)
-        # The targets on either side of q: the ones not in use, with q, have the size of y.
+        # Targets, q of the last ratio test, the other targets: the last two together have the size of y.
         self._singles: Singles = np.empty((3, *shape), dtype=np.float32)
-        self._current = 0
-        self._keeping = False
+        self._q: Singles = self._singles[1]
         self._unit = 1.0
         self._ones = np.ones(n)
         self._height = n if n * n <= 2 * _TILE else max(1, _TILE // n)
         self._deep = max(1, _TILE // (n * n))
         self._buffers = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
 
-    @property
-    def _phi(self) -> Singles:
-        """The current targets."""
-        phi: Singles = self._singles[self._current]
-        return phi
+    def _targets(self, slot: int) -> Singles:
+        targets: Singles = self._singles[2 * slot]
+        return targets
 
-    @property
-    def _other(self) -> Singles:
-        other: Singles = self._singles[2 - self._current]
-        return other
-
-    @property
-    def _q(self) -> Singles:
-        q: Singles = self._singles[1]
-        return q
-
-    @property
-    def _kept(self) -> Array:
-        spare = self._singles[1:] if self._current == 0 else self._singles[:2]
-        return spare.reshape(-1).view(np.float64).reshape(self.y.shape)
-
-    def accept(self) -> None:
-        self._current = 2 - self._current
-
-    def keep(self) -> None:
-        self._keeping = True
-        np.copyto(self._kept, self.y)
-
-    def restore(self) -> None:
-        np.copyto(self.y, self._kept)
+    def keep(self) -> Callable[[], Array]:
+        kept: Array = self._singles[1:].reshape(-1).view(np.float64).reshape(self.y.shape)
+        np.copyto(kept, self.y)
+        return lambda: kept
 
     def _tiles(self, worker: int, blocks: slice) -> Iterator[Tile]:
         n = self.layout.rows
@@ -187,7 +165,7 @@ class NumpyKernel(Dense):
         rho /= z
         return rho, z
 
-    def _pull(self, tile: Tile, values: Array, out: Array) -> None:
+    def _add_adjoint(self, tile: Tile, values: Array, out: Array) -> None:
         """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
         blocks, rows = tile.whole
         scaled = tile.buffers[1]
@@ -195,12 +173,12 @@ class NumpyKernel(Dense):
         out[blocks] += self._ones[: scaled.shape[1]] @ scaled
         out[blocks, rows] -= values @ self._ones
 
-    def _pull_targets(self, tile: Tile, targets: Singles, out: Array) -> None:
+    def _add_adjoint_of_targets(self, tile: Tile, targets: Singles, out: Array) -> None:
         if self.layout.free is not None:
             np.copyto(targets, NEVER, where=self.layout.free[tile.rows])
         values = tile.buffers[2]
         np.multiply(self.y[tile.whole], targets, out=values)
-        self._pull(tile, values, out)
+        self._add_adjoint(tile, values, out)
 
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         self._unit = mu
@@ -211,7 +189,7 @@ class NumpyKernel(Dense):
             np.multiply(measured[0], self.slope[tile.rows], out=y)
             y *= mu / x[tile.blocks, None, :]
 
-    def assemble(self, worker: int, blocks: slice, x: Array, pulled: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         n = self.layout.rows
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
@@ -225,14 +203,14 @@ class NumpyKernel(Dense):
             hessian = self.factors[tile.blocks, tile.rows, :n]
             np.multiply(y, rho, out=hessian)
             hessian *= -x[tile.blocks, tile.rows, None]
-            self._pull(tile, y, pulled)
+            self._add_adjoint(tile, y, adjoint)
             self._rho[tile.whole] = rho
             rho *= self.slope[tile.rows]
             rho *= self._unit / x[tile.blocks, None, :]
             bounded: Any = True if self.layout.free is None else ~self.layout.free[tile.rows]
             np.divide(rho, y, out=rho, where=bounded)
             self._kappa[tile.whole] = rho
-        self._complete(blocks, x[blocks] * pulled[blocks])
+        self._complete(blocks, x[blocks] * adjoint[blocks])
         return True
 
     def _complete(self, blocks: slice, diagonal: Array) -> None:
@@ -258,38 +236,42 @@ class NumpyKernel(Dense):
         q += u[blocks, rows, None].astype(np.float32)
         return q
 
-    def predict(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         low, high = np.inf, -np.inf
         for tile in self._tiles(worker, blocks):
             q = self._relative(tile, u)
             low, high = min(low, float(q.min())), max(high, float(q.max()))
         return low, high
 
-    def aim(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, pulled: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
         for tile in self._tiles(worker, blocks):
-            q, phi, product = self._relative(tile, u), self._phi[tile.whole], tile.singles[1]
+            q, phi, product = self._relative(tile, u), self._targets(0)[tile.whole], tile.singles[1]
             np.add(q, 1.0, out=product)
             product *= q
             np.multiply(self._kappa[tile.whole], centre / self._unit, out=phi)
             phi += product
-            self._pull_targets(tile, phi, pulled)
+            self._add_adjoint_of_targets(tile, phi, adjoint)
 
-    def ratios(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
         primal, dual = np.inf, np.inf
         for tile in self._tiles(worker, blocks):
             q = self._relative(tile, u)
-            if not self._keeping:
+            if corrected:
                 self._q[tile.whole] = q
             primal = min(primal, float(q.min()))
-            change = np.subtract(self._phi[tile.whole], q, out=q)
+            change = np.subtract(self._targets(slot)[tile.whole], q, out=q)
             dual = min(dual, float(change.min()))
         return primal, dual - 1.0
 
-    def recentre(
-        self, worker: int, blocks: slice, x: Array, u: Array, primal: float, dual: float, centre: float, pulled: Array
-    ) -> None:
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        targets, others = self._targets(slot), self._targets(1 - slot)
         for tile in self._tiles(worker, blocks):
-            q, phi, other = self._q[tile.whole], self._phi[tile.whole], self._other[tile.whole]
+            q, phi, other = self._q[tile.whole], targets[tile.whole], others[tile.whole]
             product, bound, clipped = tile.singles
             # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
             np.subtract(phi, q, out=product)
@@ -306,9 +288,9 @@ class NumpyKernel(Dense):
             np.minimum(product, bound, out=product)
             clipped -= product
             np.add(phi, clipped, out=other)
-            self._pull_targets(tile, other, pulled)
+            self._add_adjoint_of_targets(tile, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
             assert measured is not None
@@ -318,7 +300,7 @@ class NumpyKernel(Dense):
             change *= other
             change += own
             # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
-            np.subtract(self._phi[tile.whole], change, out=change)
+            np.subtract(self._targets(slot)[tile.whole], change, out=change)
             change *= dual
             change += 1.0 - dual
             np.maximum(change, LEAST_SHARE, out=change)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.ipm.kernel_torch import TorchKernel, largest_area
+from mechdesign.solvers.ipm.kernels.torch import TorchKernel, largest_area
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["AcceleratorKernel", "kernel_on"]
@@ -99,5 +99,5 @@ def kernel_on(device: object) -> type[TorchKernel]:
         return TorchKernel
     if name not in accelerators and not (name == "cuda" and accelerators):
         bound = ", ".join(["cpu", *accelerators])
-        raise InputError("options.extra.device", "is no device here", value=device, bound=bound)
+        raise InputError("options.extra.device", "is not a device that PyTorch finds here", value=device, bound=bound)
     return AcceleratorKernel

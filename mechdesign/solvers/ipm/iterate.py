@@ -1,21 +1,22 @@
-"""Where the iteration starts: a channel well inside every bound, spread out with distance, or uniform.
+"""An iterate, what the linking rows lack at it, and where the iteration starts: well inside every bound.
 
-Not from the solution of a neighbouring program, with ε or a floor some per cent away: halfway between that and the
-start here, the best of several shares, it took 0 to 37 % fewer iterations under metric privacy (64 and 100 cells), but
-up to a third more with floors, which take 9 to 13 as it is; nearer to the old solution it took more, or stalled.
+The start is a channel spread out with distance, or the uniform one; not the solution of a neighbouring program, with ε
+or a floor some per cent away. Halfway between that and the start here, the best of several shares, it took 0 to 37 %
+fewer iterations under metric privacy (64 and 100 cells), but up to a third more with floors, which take 9 to 13 as it
+is; nearer to the old solution it took more, or stalled.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram, objective
-from mechdesign.solvers.ipm.directions import Point
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.solvers.ipm.small import SmallRows
 
-__all__ = ["first_point", "total_weight"]
+__all__ = ["Iterate", "first_iterate", "link_residual", "primal_residual"]
 
 Array = npt.NDArray[np.float64]
 
@@ -25,32 +26,68 @@ _SPREAD = 0.45
 _FARTHEST = 20.0
 
 
-def total_weight(layout: Layout, small: SmallRows) -> float:
-    """Return the sum of the weights of all rows of the program, orbits counted in full."""
-    return float(layout.counts.sum() * layout.weights.sum() + small.counts @ small.weights)
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A primal-dual point. The multipliers of its ratio rows are in `RatioRows`, as long as it is the newest one.
+
+    Attributes:
+        number: how many steps led here.
+        points: ξ (B, N), the blocks' variables.
+        multipliers: Λ (L,), of the linking rows.
+        theta: θ, the worst cost; 0 without it.
+        z: slacks of the auxiliary rows.
+        y: multipliers of the auxiliary rows.
+    """
+
+    number: int
+    points: Array
+    multipliers: Array
+    theta: float
+    z: Array
+    y: Array
 
 
-def first_point(layout: Layout, small: SmallRows) -> tuple[Point, float]:
+def link_residual(layout: Layout, iterate: Iterate) -> Array:
+    """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
+    total = layout.sums(iterate.points)
+    slack = iterate.z[layout.auxiliary.linking]
+    n, width = layout.rows, layout.width
+    residual = -total
+    residual[:n] += 1.0
+    residual[n:width] += layout.minima + slack[: layout.floors]
+    residual[width:] += slack[layout.floors :] - iterate.theta
+    return residual
+
+
+def primal_residual(layout: Layout, iterate: Iterate) -> float:
+    """Return the largest residual of a linking row in units of a row sum, of a floor's minimum, of the largest cost."""
+    floors = np.where(layout.minima > 0, layout.minima, 1.0)
+    costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
+    units = np.concatenate([np.ones(layout.rows), floors, costs])
+    return float((np.abs(link_residual(layout, iterate)) / units).max())
+
+
+def first_iterate(layout: Layout) -> tuple[Iterate, float]:
     """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0."""
-    program, n = layout.program, layout.rows
+    program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
     channel = _spread(program)
     points, slack = _meeting(layout, channel)
     if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)
         points, slack = _meeting(layout, channel)
-        lacking = slack[: layout.floors] <= 0
-        slack[: layout.floors][lacking] = np.maximum(_BELOW * layout.minima[lacking], 1e-300)
+        unmet = slack[: layout.floors] <= 0
+        slack[: layout.floors][unmet] = np.maximum(_BELOW * layout.minima[unmet], 1e-300)
     cost = objective(program, channel)
     theta = 0.0
     if program.worst is not None:
         theta = 1.1 * cost
         slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
-    z = small.slacks(points, slack)
+    z = auxiliary.slacks(points, slack)
     mu = cost / (program.columns * float(layout.weights.sum()))
-    y = mu * small.weights / z
+    y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
-    multipliers[n:] = y[small.linking]
-    return Point(points, multipliers, theta, z, y), mu
+    multipliers[n:] = y[auxiliary.linking]
+    return Iterate(0, points, multipliers, theta, z, y), mu
 
 
 def _meeting(layout: Layout, channel: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The kernel on PyTorch: whole batches of blocks at a time, on the CPU; `kernel_accelerator` builds on it.
+"""The kernel on PyTorch: whole batches of blocks at a time, on the CPU; `accelerator` builds on it.
 
 Everything stays on the device but vectors, which come and go once for each batch. As in the NumPy kernel ρ, κ for the
 centre μ₀, q of the last direction and the targets are kept in single precision, y and the Hessians in double.
@@ -6,13 +6,14 @@ centre μ₀, q of the last direction and the targets are kept in single precisi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from mechdesign.solvers.ipm.kernel import FARTHEST, LEAST_SHARE, NEAREST, NEVER, RAISES
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["TorchKernel", "largest_area"]
@@ -28,6 +29,7 @@ class TorchKernel:
     """Batches of blocks as tensors on the CPU: a few callers, each with one thread of PyTorch's."""
 
     ENTRY_BYTES: ClassVar[int] = 36
+    LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         self.layout, self.threads, self.device = layout, threads, torch.device(str(device or "cpu"))
@@ -45,12 +47,12 @@ class TorchKernel:
         self._schur = torch.zeros((threads, layout.links, layout.links), **double)
         self._rho = torch.empty((blocks, n, n), **single)
         self._kappa = torch.empty((blocks, n, n), **single)
-        # The targets on either side of q: the ones not in use, with q, have the size of y. Parts start at even places.
+        # Targets, q of the last ratio test, the other targets: the last two together have the size of y. Parts start at
+        # even places.
         size = blocks * n * n
         self._pool = torch.empty((3, size + size % 2), **single)
         self._singles = [part[:size].view(blocks, n, n) for part in self._pool]
-        self._current = 0
-        self._keeping = False
+        self._q = self._singles[1]
         self._unit = 1.0
         self._work = torch.empty((threads, 3, self.batch * n * n), **double)
 
@@ -75,23 +77,8 @@ class TorchKernel:
         n, count = self.layout.rows, blocks.stop - blocks.start
         return [buffer.view(torch.float32)[: count * n * n].view(count, n, n) for buffer in self._work[worker]]
 
-    @property
-    def _phi(self) -> torch.Tensor:
-        """The current targets."""
-        return self._singles[self._current]
-
-    @property
-    def _other(self) -> torch.Tensor:
-        return self._singles[2 - self._current]
-
-    @property
-    def _q(self) -> torch.Tensor:
-        return self._singles[1]
-
-    @property
-    def _kept(self) -> torch.Tensor:
-        spare = self._pool[1:] if self._current == 0 else self._pool[:2]
-        return spare.reshape(-1).view(torch.float64)[: self._y.numel()].view(self._y.shape)
+    def _targets(self, slot: int) -> torch.Tensor:
+        return self._singles[2 * slot]
 
     def multipliers(self) -> Array:
         y: Array = self._y.cpu().numpy()
@@ -101,15 +88,15 @@ class TorchKernel:
         diagonals: Array = self._y.diagonal(dim1=1, dim2=2).cpu().numpy()
         return diagonals
 
-    def accept(self) -> None:
-        self._current = 2 - self._current
+    def keep(self) -> Callable[[], Array]:
+        kept = self._pool[1:].reshape(-1).view(torch.float64)[: self._y.numel()].view(self._y.shape)
+        kept.copy_(self._y)
 
-    def keep(self) -> None:
-        self._keeping = True
-        self._kept.copy_(self._y)
+        def read() -> Array:
+            y: Array = kept.cpu().numpy()
+            return y
 
-    def restore(self) -> None:
-        self._y.copy_(self._kept)
+        return read
 
     def _growth(self, worker: int, blocks: slice, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ρ and z, in the first buffers."""
@@ -118,18 +105,18 @@ class TorchKernel:
         torch.sub(rho, x[:, :, None], out=z)
         return rho.div_(z), z
 
-    def _pulled(self, worker: int, blocks: slice, values: torch.Tensor) -> torch.Tensor:
+    def _adjoint(self, worker: int, blocks: slice, values: torch.Tensor) -> torch.Tensor:
         """Return Bᵀ values (b, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
         scaled = self._doubles(worker, blocks)[1]
         torch.mul(values, self._ratios, out=scaled)
         return scaled.sum(dim=1).sub_(values.sum(dim=2))
 
-    def _pull_targets(self, worker: int, blocks: slice, targets: torch.Tensor, pulled: Array) -> None:
+    def _add_adjoint_of_targets(self, worker: int, blocks: slice, targets: torch.Tensor, adjoint: Array) -> None:
         if self._free is not None:
             targets.masked_fill_(self._free, NEVER)
         values = self._doubles(worker, blocks)[2]
         torch.mul(self._y[blocks], targets, out=values)
-        pulled[blocks] += self._pulled(worker, blocks, values).cpu().numpy()
+        adjoint[blocks] += self._adjoint(worker, blocks, values).cpu().numpy()
 
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         self._unit = mu
@@ -139,7 +126,7 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
-    def assemble(self, worker: int, blocks: slice, x: Array, pulled: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         n = self.layout.rows
         (points,) = self._send(x[blocks])
         rho, z = self._growth(worker, blocks, points)
@@ -149,7 +136,7 @@ class TorchKernel:
         # −g x_s x_t W = −y ρ x_s
         torch.mul(y, rho, out=other)
         other.mul_(-points[:, :, None])
-        sums = self._pulled(worker, blocks, y)
+        sums = self._adjoint(worker, blocks, y)
         hessian = self._factors[blocks, :n, :n]
         # H·1 = x∘(Bᵀy)
         diagonal = points * sums - other.sum(dim=1) - other.sum(dim=2) + 2 * other.diagonal(dim1=1, dim2=2)
@@ -161,7 +148,7 @@ class TorchKernel:
             rho.masked_fill_(self._free, 0.0)
         self._kappa[blocks] = rho
         results = torch.cat([sums, total[:, None], least[:, None]], dim=1).cpu().numpy()
-        pulled[blocks] += results[:, :n]
+        adjoint[blocks] += results[:, :n]
         products[blocks] += results[:, n]
         return bool(results[:, -1].min() > 0)
 
@@ -189,12 +176,12 @@ class TorchKernel:
         matrices[index, mine, mine] = corner[:, 0]
         factors, failed = torch.linalg.cholesky_ex(matrices)
         largest = 0.0
-        for raised in RAISES:
+        for delta in REGULARISATIONS:
             if not failed.any():
                 break
-            largest, again = raised, failed.nonzero()[:, 0]
+            largest, again = delta, failed.nonzero()[:, 0]
             higher = matrices[again]
-            higher.diagonal(dim1=1, dim2=2).mul_(1.0 + raised)
+            higher.diagonal(dim1=1, dim2=2).mul_(1.0 + delta)
             factors[again], failed[again] = torch.linalg.cholesky_ex(higher)
         self._keep_factors(blocks, factors)
         return np.inf if failed.any() else largest
@@ -243,29 +230,32 @@ class TorchKernel:
         torch.sub(steps[:, None, :], steps[:, :, None], out=q)
         return q.mul_(self._rho[blocks]).add_(steps.float()[:, :, None])
 
-    def predict(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         low, high = torch.stack(torch.aminmax(self._relative(worker, blocks, u))).tolist()
         return low, high
 
-    def aim(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, pulled: Array) -> None:
-        q, phi, product = self._relative(worker, blocks, u), self._phi[blocks], self._halves(worker, blocks)[1]
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        q, phi, product = self._relative(worker, blocks, u), self._targets(0)[blocks], self._halves(worker, blocks)[1]
         torch.add(q, 1.0, out=product)
         product.mul_(q)
         torch.add(product, self._kappa[blocks], alpha=centre / self._unit, out=phi)
-        self._pull_targets(worker, blocks, phi, pulled)
+        self._add_adjoint_of_targets(worker, blocks, phi, adjoint)
 
-    def ratios(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
         q = self._relative(worker, blocks, u)
-        if not self._keeping:
+        if corrected:
             self._q[blocks] = q
         least = q.amin()
-        primal, dual = torch.stack([least, torch.sub(self._phi[blocks], q, out=q).amin()]).tolist()
+        primal, dual = torch.stack([least, torch.sub(self._targets(slot)[blocks], q, out=q).amin()]).tolist()
         return primal, dual - 1.0
 
-    def recentre(
-        self, worker: int, blocks: slice, x: Array, u: Array, primal: float, dual: float, centre: float, pulled: Array
-    ) -> None:
-        q, phi, other = self._q[blocks], self._phi[blocks], self._other[blocks]
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        q, phi, other = self._q[blocks], self._targets(slot)[blocks], self._targets(1 - slot)[blocks]
         product, bound, clipped = self._halves(worker, blocks)
         # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
         torch.sub(phi, q, out=product)
@@ -278,15 +268,15 @@ class TorchKernel:
         torch.minimum(clipped, bound, out=clipped)
         torch.minimum(product, bound.mul_(2.0), out=product)
         torch.add(phi, clipped.sub_(product), out=other)
-        self._pull_targets(worker, blocks, other, pulled)
+        self._add_adjoint_of_targets(worker, blocks, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
         points, steps = self._send(x[blocks], u[blocks])
         change, other = self._growth(worker, blocks, points)
         torch.sub(steps[:, None, :], steps[:, :, None], out=other)
         change.mul_(other).add_(steps[:, :, None])
         # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
-        torch.sub(self._phi[blocks], change, out=change)
+        torch.sub(self._targets(slot)[blocks], change, out=change)
         change.mul_(dual).add_(1.0 - dual).clamp_(min=LEAST_SHARE)
         self._y[blocks].mul_(change)
 

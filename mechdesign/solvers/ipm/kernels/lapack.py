@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
 
-from mechdesign.solvers.ipm.kernel import RAISES
+from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 
 __all__ = ["Lapack", "address"]
 
@@ -78,20 +78,20 @@ class Lapack:
         return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
 
     def factor(self, matrix: Array) -> float:
-        """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return how far it was raised.
+        """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
         The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
-        raised by a factor 1 + δ, the least of `RAISES` that works; infinity means that none did.
+        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did.
         """
         at = address(matrix)
         diagonal = matrix.diagonal().copy()
-        for raised in (0.0, *RAISES):
-            if raised:
+        for delta in (0.0, *REGULARISATIONS):
+            if delta:
                 np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
-                np.fill_diagonal(matrix, diagonal * (1 + raised))
+                np.fill_diagonal(matrix, diagonal * (1 + delta))
             self._potrf(self._lower, self._size_at, at, self._size_at, self._info_at)
             if self._info.value == 0:
-                return raised
+                return delta
         return np.inf
 
     def invert(self, factor: int) -> None:

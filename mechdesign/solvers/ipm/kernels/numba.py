@@ -12,9 +12,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.ipm.kernel import FARTHEST, NEAREST, NEVER
-from mechdesign.solvers.ipm.kernel_numpy import Dense
-from mechdesign.solvers.ipm.lapack import address
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.lapack import address
+from mechdesign.solvers.ipm.kernels.numpy import Dense
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["KERNEL", "NumbaKernel"]
@@ -52,7 +52,7 @@ def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
 
 
 @_compiled
-def _assemble(ratios: Array, x: Array, y: Array, pulled: Array, products: Array, hessian: Array) -> float:
+def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array, hessian: Array) -> float:
     """Return the least slack; the Hessians are complete but for what `_symmetrise` does."""
     blocks, n = x.shape
     least = np.full(n, np.inf)
@@ -80,7 +80,7 @@ def _assemble(ratios: Array, x: Array, y: Array, pulled: Array, products: Array,
             column[s] += row
         products[b] += total
         for t in range(n):
-            pulled[b, t] += received[t]
+            adjoint[b, t] += received[t]
             column[t] = received[t] * x[b, t] - column[t] + 2 * hessian[b, t, t]
         _symmetrise(hessian[b], n)
         for t in range(n):
@@ -124,7 +124,7 @@ def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Ar
 
 
 @_compiled
-def _predict(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
+def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
     blocks, n = x.shape
     # A least value for each column: unlike a single one it costs next to nothing.
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
@@ -138,8 +138,8 @@ def _predict(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
 
 
 @_compiled
-def _aim(
-    ratios: Array, slope: Array, x: Array, u: Array, y: Array, centre: float, targets: Singles, pulled: Array
+def _mehrotra(
+    ratios: Array, slope: Array, x: Array, u: Array, y: Array, centre: float, targets: Singles, adjoint: Array
 ) -> None:
     blocks, n = x.shape
     received = np.empty(n)
@@ -160,11 +160,11 @@ def _aim(
                 received[t] += ratios[s, t] * value
             received[s] -= given
         for t in range(n):
-            pulled[b, t] += received[t]
+            adjoint[b, t] += received[t]
 
 
 @_compiled
-def _ratios(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float, float]:
+def _ratio_test(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float, float]:
     blocks, n = x.shape
     primal, dual = np.full(n, np.inf), np.full(n, np.inf)
     for b in range(blocks):
@@ -177,9 +177,9 @@ def _ratios(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float,
 
 
 @_compiled
-def _recentre(
+def _centrality(
     ratios: Array, slope: Array, x: Array, u: Array, y: Array, steps: tuple[float, float], centre: float,
-    targets: Singles, others: Singles, pulled: Array,
+    targets: Singles, others: Singles, adjoint: Array,
 ) -> None:  # fmt: skip
     blocks, n = x.shape
     received = np.empty(n)
@@ -204,7 +204,7 @@ def _recentre(
                 received[t] += ratios[s, t] * value
             received[s] -= given
         for t in range(n):
-            pulled[b, t] += received[t]
+            adjoint[b, t] += received[t]
 
 
 @_compiled
@@ -222,30 +222,25 @@ class NumbaKernel(Dense):
     """Kept besides y and the Hessians: two arrays of targets in single precision, and y once more when asked to."""
 
     ENTRY_BYTES: ClassVar[int] = 32
+    LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
-        self._targets: Singles = np.empty(self.y.shape, dtype=np.float32)
-        self._others: Singles = np.empty(self.y.shape, dtype=np.float32)
+        self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
         self._kept: Array | None = None
 
-    def accept(self) -> None:
-        self._targets, self._others = self._others, self._targets
-
-    def keep(self) -> None:
+    def keep(self) -> Callable[[], Array]:
         if self._kept is None:
-            self._kept = self.y.copy()
-        np.copyto(self._kept, self.y)
-
-    def restore(self) -> None:
-        assert self._kept is not None
-        np.copyto(self.y, self._kept)
+            self._kept = np.empty_like(self.y)
+        kept = self._kept
+        np.copyto(kept, self.y)
+        return lambda: kept
 
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         _start(self.layout.ratios, self.slope, x[blocks], mu, self.y[blocks])
 
-    def assemble(self, worker: int, blocks: slice, x: Array, pulled: Array, products: Array) -> bool:
-        mine = pulled[blocks], products[blocks], self.factors[blocks]
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        mine = adjoint[blocks], products[blocks], self.factors[blocks]
         least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *mine)
         return least > 0
 
@@ -262,27 +257,30 @@ class NumbaKernel(Dense):
             invert(at)
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
-    def predict(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
-        low, high = _predict(self.layout.ratios, x[blocks], u[blocks])
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+        low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])
         return low, high
 
-    def aim(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, pulled: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
         point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
-        _aim(*point, centre, self._targets[blocks], pulled[blocks])
+        _mehrotra(*point, centre, self._targets[0][blocks], adjoint[blocks])
 
-    def ratios(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
-        primal, dual = _ratios(self.layout.ratios, x[blocks], u[blocks], self._targets[blocks])
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        primal, dual = _ratio_test(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks])
         return primal, dual
 
-    def recentre(
-        self, worker: int, blocks: slice, x: Array, u: Array, primal: float, dual: float, centre: float, pulled: Array
-    ) -> None:
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
         point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
-        targets = self._targets[blocks], self._others[blocks]
-        _recentre(*point, (float(primal), float(dual)), float(centre), *targets, pulled[blocks])
+        targets = self._targets[slot][blocks], self._targets[1 - slot][blocks]
+        _centrality(*point, (float(primal), float(dual)), float(centre), *targets, adjoint[blocks])
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, dual: float) -> None:
-        _advance(self.layout.ratios, x[blocks], u[blocks], self._targets[blocks], float(dual), self.y[blocks])
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        _advance(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks], float(dual), self.y[blocks])
 
 
 KERNEL = NumbaKernel

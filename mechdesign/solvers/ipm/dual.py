@@ -1,4 +1,4 @@
-"""From dense multipliers to sparse ones that prove nearly the same bound."""
+"""The lower bound that an iterate proves, and sparse multipliers that prove nearly the same one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,45 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, RatioMultipliers
-from mechdesign.solvers.ipm.bound import floor_multipliers
-from mechdesign.solvers.ipm.directions import Point
+from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.solvers.ipm.small import SmallRows
+from mechdesign.solvers.ipm.newton import FactoredBlocks
 
-__all__ = ["sparsify", "unfold"]
+__all__ = ["dual_bound", "sparsify"]
 
 Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
-def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance: float) -> BlockMultipliers:
-    """Drop the smallest multipliers; the bound falls by at most `allowance`.
+def dual_bound(blocks: FactoredBlocks) -> float:
+    """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
+
+    Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v in every block (what w_o >= 0 then costs
+    is nothing), and once all is divided by Σ ω for the worst cost. It is better without the multipliers of x >= 0,
+    whose rows have the coefficient g_ss − 1 = 1.
+    """
+    layout, iterate = blocks.layout, blocks.iterate
+    auxiliary, n, width = layout.auxiliary, layout.rows, layout.width
+    multipliers = iterate.multipliers
+    adjoint = blocks.adjoint[:, :n] - blocks.ratios.kernel.diagonals()
+    reduced = layout.cost - layout.adjoint(multipliers)[:, :n] - adjoint
+    for index, (error, scaled) in enumerate(zip(layout.errors, _floor_multipliers(layout, iterate), strict=True)):
+        reduced -= (scaled - auxiliary.floor(iterate.y, index)) @ error
+    least = reduced.min(axis=0)[layout.images[:, :n]].min(axis=0)
+    total = float((multipliers[:n] + least).sum()) + float(multipliers[n:width] @ layout.minima)
+    return total / float(multipliers[width:].sum()) if layout.members else total
+
+
+def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Array]:
+    """Return for each floor its multipliers (B, k), scaled in every block to sum to v."""
+    result = []
+    for index in range(layout.floors):
+        mine = layout.auxiliary.floor(iterate.y, index)
+        result.append(mine * (iterate.multipliers[layout.rows + index] / mine.sum(axis=1, keepdims=True)))
+    return result
+
+
+def sparsify(layout: Layout, iterate: Iterate, y: Array, allowance: float) -> BlockMultipliers:
+    """Drop the smallest multipliers y (B, n, n); the bound falls by at most `allowance`.
 
     Dropping y_st of a column raises the reduced cost of t there and lowers that of s by y_st. Only the least reduced
     cost of a row counts in the bound, so in each row and column the smallest multipliers go as long as their sum is at
@@ -28,8 +54,8 @@ def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance
     n = layout.rows
     share = allowance / n
     if layout.members:
-        share *= float(point.multipliers[layout.width :].sum())
-    budget = _reduced(layout, small, point, y)
+        share *= float(iterate.multipliers[layout.width :].sum())
+    budget = _reduced(layout, iterate, y)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
     parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]] = []
@@ -43,24 +69,22 @@ def sparsify(layout: Layout, small: SmallRows, point: Point, y: Array, allowance
         least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
         s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
         parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
-    mover, block = _unfold(layout)
     scale, weights = 1.0, None
     if layout.members:
-        weights = point.multipliers[layout.width :].copy()
+        weights = iterate.multipliers[layout.width :].copy()
         scale = float(weights.sum())
         weights /= scale
-    ratios = _unfolded(layout, parts, mover, block, scale)
-    return BlockMultipliers(ratios, _floors(layout, small, point, mover, block), weights)
+    ratios = _unfolded(layout, parts, scale)
+    return BlockMultipliers(ratios, _floors(layout, iterate), weights)
 
 
 def _unfolded(
     layout: Layout,
     parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]],
-    mover: Integers,
-    block: Integers,
     scale: float,
 ) -> RatioMultipliers:
     """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
+    mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes[block])])
     total = int(starts[-1])
@@ -75,45 +99,24 @@ def _unfolded(
     return RatioMultipliers(sources, targets, columns, multipliers)
 
 
-def _reduced(layout: Layout, small: SmallRows, point: Point, y: Array) -> Array:
+def _reduced(layout: Layout, iterate: Iterate, y: Array) -> Array:
     """Return the reduced costs (B, n) without the multipliers of x >= 0, which the bound does not need."""
     n = layout.rows
-    reduced = layout.cost - layout.pull(point.multipliers)[:, :n]
+    reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, :n]
     ratios = layout.ratios.copy()
     np.fill_diagonal(ratios, 1.0)
     for block in range(layout.blocks):
         reduced[block] += y[block].sum(axis=1) - (ratios * y[block]).sum(axis=0)
-    for error, values in zip(layout.errors, floor_multipliers(layout, small, point), strict=True):
+    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
         reduced -= values @ error
     return reduced
 
 
-def unfold(layout: Layout, x: Array) -> Array:
-    """Return the full matrix (n, m) of the blocks' entries x (B, n)."""
-    mover, block = _unfold(layout)
-    full = np.empty((layout.rows, layout.program.columns))
-    for column in range(layout.program.columns):
-        full[layout.symmetry.rows[mover[column]], column] = x[block[column]]
-    return full
-
-
-def _unfold(layout: Layout) -> tuple[Integers, Integers]:
-    """Return for every column the group element that brings its block's representative there, and the block."""
-    columns = layout.program.columns
-    kept, _ = layout.symmetry.representatives(columns)
-    mover = np.zeros(columns, dtype=np.int64)
-    block = np.zeros(columns, dtype=np.int64)
-    for index in range(kept.size - 1, -1, -1):
-        for element in range(layout.symmetry.order - 1, -1, -1):
-            column = layout.symmetry.columns[element, kept[index]]
-            mover[column], block[column] = element, index
-    return mover, block
-
-
-def _floors(layout: Layout, small: SmallRows, point: Point, mover: Integers, block: Integers) -> tuple[Array, ...]:
-    scale = float(point.multipliers[layout.width :].sum()) if layout.members else 1.0
+def _floors(layout: Layout, iterate: Iterate) -> tuple[Array, ...]:
+    mover, block = layout.origins
+    scale = float(iterate.multipliers[layout.width :].sum()) if layout.members else 1.0
     result = []
-    for index, values in enumerate(floor_multipliers(layout, small, point)):
+    for index, values in enumerate(_floor_multipliers(layout, iterate)):
         order = layout.symmetry.estimates[index]
         full = np.empty((values.shape[1], block.size))
         for column in range(block.size):

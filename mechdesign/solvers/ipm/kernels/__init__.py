@@ -1,0 +1,48 @@
+"""The array libraries that can do a solve's heavy work, and the choice among them."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.solvers.ipm.kernels.contract import Kernel
+
+__all__ = ["Kernel", "choose"]
+
+# From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
+# The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
+_WORTH_IMPORTING = 250_000
+_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator"}
+_EXTRAS = {"numba": "fast", "torch": "torch"}
+
+
+def choose(name: object, device: object, rows: int) -> type[Kernel]:
+    """Return the kernel called `name`; without a name PyTorch's for a device, Numba's where it pays, else NumPy's.
+
+    Args:
+        name: "numpy", "numba", "torch", or None.
+        device: where PyTorch computes ("cpu", "cuda", …), or None.
+        rows: the number B n² of ratio rows.
+
+    Raises:
+        InputError: for a name that is not known, or a device that the library does not compute on.
+        MissingDependencyError: for a library that is not installed.
+    """
+    if name is None and device in (None, "cpu"):
+        name = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+    elif name is None:
+        name = "torch"
+    if not isinstance(name, str) or name not in _MODULES:
+        bound = ", ".join(_MODULES)
+        raise InputError(
+            "options.extra.arrays", "is not an array library that the block solver knows", value=name, bound=bound
+        )
+    if name != "torch" and device not in (None, "cpu"):
+        raise InputError("options.extra.device", f"is not a device that {name} computes on", value=device, bound="cpu")
+    extra = _EXTRAS.get(name)
+    if extra is not None and importlib.util.find_spec(name) is None:
+        raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
+    module: Any = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
+    return kernel

@@ -1,0 +1,136 @@
+"""What a solve asks of the array library behind it.
+
+A kernel owns all arrays of shape (B, n, n): the multipliers y of the ratio rows z_st = g_st x_t − x_s, two sets of
+complementarity targets, the factored Hessians. It does all work on them, a batch of consecutive blocks at a time.
+Everything else is vectors, NumPy's. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step of a slack
+is, without cancellation,
+
+    q = dz/z = u_s + ρ_st (u_t − u_s),
+
+and a target T of complementarity (y dz + z dy = T − y z), kept as φ = T/(y z), gives dy/y = φ − 1 − q. Targets are kept
+in single precision: any target will do, as long as the same is used throughout a direction. In the same unit the centre
+of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.solvers.ipm.layout import Layout
+
+__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+NEAREST, FARTHEST = 0.1, 10.0
+"""Gondzio's β_min and β_max: products are moved to within these factors of the centre, none lowered by more than the
+second."""
+
+NEVER = 1e30
+"""The target of a pair without a bound, whose y is 0: its row then limits no step of the multipliers."""
+
+LEAST_SHARE = 1e-3
+"""What a step leaves of a multiplier at least, where single precision has let it be too long."""
+
+REGULARISATIONS = tuple(1e-15 * 30.0**power for power in range(9))
+"""Factors by which the diagonal of a matrix that cannot be factored is raised, relative to itself; the least that works
+is taken."""
+
+
+class Kernel(Protocol):
+    """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
+
+    `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
+    or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.
+    """
+
+    ENTRY_BYTES: ClassVar[int]
+    """Bytes of the host's memory for each of the B n² ratio rows."""
+    LIBRARY_BYTES: ClassVar[int]
+    """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
+    threads: int
+    batch: int
+
+    def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
+
+    def multipliers(self) -> Array:
+        """Return y (B, n, n), to read."""
+
+    def diagonals(self) -> Array:
+        """Return the multipliers y_ss of x >= 0 (B, n), to read."""
+
+    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+        """Set y = μ w / z."""
+
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `adjoint` and Σ y z to `products`.
+
+        H_st = −x_s x_t (g_st W_st + g_ts W_ts) for s ≠ t, W = y/z, and since H·1 = x∘(Bᵀy) the diagonal follows from
+        sums of terms of one sign. Return False when rounding has left a slack that is not positive.
+        """
+
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+        """Add floor `index` to H: its rows have y/z = `ratio` (B, k), its part w has y/z = `own` (B,)."""
+
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+        """Replace row and column r = root of H by `edges` (B, N), H_rr by `corners` (B,), and factor the result M.
+
+        Return the largest regularisation that it took, relative to the diagonal; infinity when none sufficed.
+        """
+
+    def accumulate(
+        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+    ) -> None:
+        """Add Σ count · e eᵀ ∘ P₀ to the worker's part of the Schur complement; write P[:, r] to `columns` (B, N).
+
+        P is the inverse of M and P₀ is P without row and column r, its rows and columns taken as the linking rows want
+        them (`layout.linked`); e are the rows of `scale` (B, L).
+        """
+
+    def schur(self) -> Array:
+        """Return the sum of the workers' parts (L, L), its upper triangle valid, and set them to zero."""
+
+    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+        """Replace the rows of `right` (B, N) by the solutions of M b' = b."""
+
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+        """Return the least and the largest q."""
+
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
+
+        The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`.
+        """
+
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        """Return the least q and the least dy/y of the steps `u`, for the targets in `slot`.
+
+        Unless `corrected` no call of `centrality` for the same steps follows, and nothing is stored for it.
+        """
+
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        """Write to the other slot the targets in `slot` with Gondzio's centrality correction; add Bᵀ(T/z) of the new.
+
+        `u` are the steps that `ratio_test` saw last, for the same targets. Products v = (z + α̃_p dz)(y + α̃_d dy) far
+        from t w are moved to within [0.1 t w, 10 t w], here all in units of y z: the change is
+        clip(v, 0.1 κ, 10 κ) − min(v, 20 κ).
+        """
+
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        """Move y by `dual` times dy, for the targets in `slot`."""
+
+    def keep(self) -> Callable[[], Array]:
+        """Keep a copy of y and return a function that reads it, until `keep` is called again.
+
+        The copy may lie where slot 1 and the results of a ratio test are: no corrections after this.
+        """

@@ -1,0 +1,82 @@
+"""What the solver says, and the programs whose answer is known without iterating."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers
+from mechdesign.solvers.contract import Status
+
+__all__ = ["BlockSolution", "Iteration", "free_constant"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history: bounds, primal residual, μ, the step that led here, regularisation, seconds."""
+
+    iteration: int
+    lower: float
+    upper: float
+    primal_residual: float
+    mu: float
+    primal: float
+    dual: float
+    corrections: int
+    regularisation: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
+
+    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
+    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
+    and `message` says more.
+    """
+
+    status: Status
+    x: Array
+    multipliers: BlockMultipliers
+    lower: float
+    upper: float
+    message: str
+    seconds: float
+    memory: int
+    blocks: int
+    history: tuple[Iteration, ...]
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations."""
+        return len(self.history)
+
+
+def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
+    """Return a constant x that costs nothing, which nothing beats, if there is one."""
+    cost = program.cost if program.worst is None else program.worst.cost
+    free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
+    if not free.size or _room(program) < 0:
+        return None
+    x = np.zeros((program.rows, program.columns))
+    x[:, free[0]] = 1.0
+    none = np.zeros(0, dtype=np.int64)
+    floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
+    weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
+    multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
+    seconds = time.perf_counter() - clock
+    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+
+
+def _room(program: BlockProgram) -> float:
+    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
+    reach = (
+        float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
+    )
+    return min(reach, default=np.inf)

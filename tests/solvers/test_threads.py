@@ -1,0 +1,144 @@
+"""Solves side by side: nothing of the process is shared but what is counted, and the numbers are those of one alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from block_cases import grid
+from threadpoolctl import ThreadpoolController
+
+import mechdesign as md
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.solvers.ipm.parallel import single_threaded
+
+
+def blas_threads():
+    return [library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()]
+
+
+@pytest.fixture
+def two_blas_threads():
+    """Set from a thread that has ended: who sets the number may otherwise keep others from setting it."""
+
+    def set_threads(number):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(ThreadpoolController().limit, limits=number, user_api="blas").result()
+
+    before = blas_threads()
+    set_threads(2)
+    if 2 not in blas_threads():
+        pytest.skip("the BLAS here has one thread")
+    yield blas_threads()
+    set_threads(max(before))
+
+
+def test_the_last_of_several_users_restores_the_threads_of_blas(two_blas_threads):
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with single_threaded():
+            entered.set()
+            assert leave.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        with single_threaded():
+            assert set(blas_threads()) == {1}
+            done = pool.submit(other)
+            assert entered.wait(60)
+        # The first one has left, the other has not.
+        assert set(blas_threads()) == {1}
+        leave.set()
+        done.result()
+    assert blas_threads() == two_blas_threads
+
+
+def test_an_error_restores_the_threads_of_blas(two_blas_threads):
+    with pytest.raises(ZeroDivisionError), single_threaded():
+        raise ZeroDivisionError
+    assert blas_threads() == two_blas_threads
+
+
+def test_every_thread_gets_back_the_threads_of_pytorch():
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with single_threaded():
+            inside = torch.get_num_threads()
+            entered.set()
+            assert leave.wait(60)
+            inside = inside, torch.get_num_threads()
+        return inside, torch.get_num_threads()
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            with single_threaded():
+                assert torch.get_num_threads() == 1
+                done = pool.submit(other)
+                assert entered.wait(60)
+            assert torch.get_num_threads() == 2
+            leave.set()
+            assert done.result() == ((1, 1), 2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "numba", "torch"])
+def test_solves_at_once_give_what_they_give_alone(arrays):
+    """To the bit, with several threads each; ways to handle floating-point errors stay what they were."""
+    pytest.importorskip(arrays)
+    programs = [grid(7, 6, floor=0.7, cost="hamming"), grid(8, 5), grid(5, 5, worst=True)]
+    barrier = threading.Barrier(len(programs))
+
+    def solve(program, *, together):
+        if together:
+            barrier.wait(60)
+        before = np.geterr()
+        found = solve_block(
+            program, Options(threads=2, extra={"arrays": arrays}), gap=1e-6, symmetry=find_symmetry(program)
+        )
+        assert np.geterr() == before
+        return found
+
+    alone = [solve(program, together=False) for program in programs]
+    with ThreadPoolExecutor(len(programs)) as pool:
+        futures = [pool.submit(solve, program, together=True) for program in programs]
+        at_once = [future.result() for future in futures]
+    for one, other in zip(alone, at_once, strict=True):
+        assert one.history[-1].lower == other.history[-1].lower
+        assert np.array_equal(one.x, other.x)
+        assert np.array_equal(one.multipliers.ratios.values, other.multipliers.ratios.values)
+        assert (one.lower, one.upper, one.iterations) == (other.lower, other.upper, other.iterations)
+
+
+def test_designs_at_once_give_what_they_give_alone():
+    """Whatever solves and certifies them."""
+
+    def problem(columns, rows, kind):
+        x, y = np.meshgrid(np.arange(float(columns)), np.arange(float(rows)))
+        d = md.distances.euclidean(np.c_[x.ravel(), y.ravel()])
+        prior = np.random.default_rng(columns).dirichlet(np.ones(len(d)))
+        requirements = [md.MetricPrivacy("0.6", d)]
+        if kind == "joint":
+            requirements.append(md.DistortionPrivacy(0.5 * float((np.array(d) @ prior).min()), d))
+        return md.Problem(prior, d, requirements)
+
+    asked = [(problem(6, 5, "metric"), "block"), (problem(5, 5, "joint"), "block"), (problem(4, 4, "metric"), "auto")]
+
+    def design(pair):
+        made = md.design(pair[0], solver=pair[1], tolerance=1e-6)
+        return made.channel.numerators, made.certificate.cost, made.certificate.lower_bound
+
+    alone = [design(pair) for pair in asked]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        at_once = list(pool.map(design, asked))
+    for one, other in zip(alone, at_once, strict=True):
+        assert np.array_equal(one[0], other[0])
+        assert one[1:] == other[1:]
