@@ -19,7 +19,7 @@ __all__ = [
     "Verdict", "all_experiments", "all_figures", "experiment", "figure", "say",
 ]  # fmt: skip
 
-MODULES = ("privacy_games",)
+MODULES = ("privacy_games", "temporal_leakage", "pglp", "dphmm")
 
 _Named = TypeVar("_Named", Experiment, Figure)
 
