@@ -2,16 +2,21 @@
 
     python benchmarks/run.py [--quick] [--store] [--only NAME ...] [--list]
 
-Experiments behind figures are in `figures`, with a spread for each column; their rows are stored in
-``notebooks/results``. Benchmarks are scripts of this folder, listed in `registry` with a spread each; their output is
-stored in ``benchmarks/results``. What is not stored yet is stored; what is stored is replaced with --store only. With
---quick experiments run in their small setting, and those benchmarks run that have one. Exit status: 0, or 1 if anything
-has moved or failed.
+- Experiments behind figures are in `figures`, with a spread for each column; their rows are stored in
+  ``notebooks/results``.
+- Measurements are those of ``docs/measure.py``, whose tables the README shows, stored in ``docs/results``.
+- Benchmarks are scripts of this folder, listed in `registry` with a spread each; their output is stored in
+  ``benchmarks/results``.
+
+What is not stored yet is stored; what is stored is replaced with --store only. With
+--quick experiments run in their small setting, and those benchmarks run that have one. Measure on a machine that has
+nothing else to do. Exit status: 0, or 1 if anything has moved or failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import subprocess
@@ -21,10 +26,11 @@ from pathlib import Path
 
 from figures import Experiment, StaleResultError, all_experiments
 from mechdesign.atomic import write_file
-from registry import BENCHMARKS, Benchmark
+from registry import BENCHMARKS, GAP_SPREAD, MEASUREMENTS, SECONDS_SPREAD, Benchmark
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
+DOCS = FOLDER.parent / "docs"
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -54,7 +60,7 @@ def rerun_benchmark(entry: Benchmark, quick: bool, store: bool) -> list[str]:
         print("  skipped: it has no quick form")
         return []
     command = [sys.executable, str(FOLDER / f"{entry.name}.py"), *shlex.split(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, cwd=FOLDER.parent)
     if done.returncode:
         return [f"{entry.name} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"]
     path = RESULTS / f"{entry.name}{'.quick' if quick else ''}.txt"
@@ -63,6 +69,37 @@ def rerun_benchmark(entry: Benchmark, quick: bool, store: bool) -> list[str]:
         RESULTS.mkdir(exist_ok=True)
         write_file(path, [done.stdout.encode()])
         print(f"  stored in {path.relative_to(FOLDER.parent)}")
+    return moved
+
+
+def rerun_measurement(name: str, quick: bool, store: bool) -> list[str]:
+    """Measure again, compare value by value, and return what has moved."""
+    if quick:
+        print("  skipped: it has no quick form")
+        return []
+    path = DOCS / "results" / f"{name}.json"
+    before = path.read_bytes() if path.exists() else b'{"values": {}}'
+    stored = json.loads(before)["values"]
+    command = [sys.executable, str(DOCS / "measure.py"), name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+        after = json.loads(path.read_text(encoding="utf-8"))["values"] if path.exists() else {}
+    finally:
+        if stored and not store:
+            write_file(path, [before])
+    if done.returncode:
+        return [f"{name} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"]
+    return compare_values(stored, after) if stored else []
+
+
+def compare_values(before: dict[str, float], after: dict[str, float]) -> list[str]:
+    """Return the named seconds and gaps that differ by more than the factor of their kind."""
+    moved = [f"{name} is there only once" for name in sorted(before.keys() ^ after.keys())]
+    for name in before.keys() & after.keys():
+        spread = GAP_SPREAD if name.endswith("gap") else SECONDS_SPREAD
+        low, high = sorted((before[name], after[name]))
+        if high > spread * low:
+            moved.append(f"{name} was {before[name]:.3g} and is {after[name]:.3g}")
     return moved
 
 
@@ -100,9 +137,11 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list what there is")
     options = parser.parse_args()
     experiments, benchmarks = all_experiments(), {entry.name: entry for entry in BENCHMARKS}
-    names = [*experiments, *benchmarks]
+    names = [*experiments, *MEASUREMENTS, *benchmarks]
     if options.list:
-        print(*(f"{name}: {benchmarks[name].quoted if name in benchmarks else 'figures'}" for name in names), sep="\n")
+        for name in names:
+            kind = "figures" if name in experiments else "tables of the README" if name in MEASUREMENTS else ""
+            print(f"{name}: {kind or benchmarks[name].quoted}")
         return 0
     unknown = [name for name in options.only or () if name not in names]
     if unknown:
@@ -113,6 +152,8 @@ def main() -> int:
         clock = time.perf_counter()
         if name in experiments:
             found = rerun_experiment(experiments[name], "small" if options.quick else "full", options.store)
+        elif name in MEASUREMENTS:
+            found = rerun_measurement(name, options.quick, options.store)
         else:
             found = rerun_benchmark(benchmarks[name], options.quick, options.store)
         print(f"  {time.perf_counter() - clock:.0f} s", flush=True)

@@ -113,10 +113,11 @@ figure("privacy_games_6").show()
 figure("privacy_games_7").show()
 
 # %% [markdown]
-# Two requirements tie the designer's hands more than one: the channel that is best for the floor need not be
-# differentially private, the one that is best for ε need not reach the floor, and what does both can cost more than
-# either. The privacy of the joint mechanism is the larger of the two only where the floor binds, as an optimal
-# differential mechanism is not unique and its distortion is an accident of which one was found.
+# Where the differential mechanism reaches the floor by itself, the second requirement costs nothing, for the same channel
+# meets both. Its privacy may still differ from the joint mechanism's, as optimal channels are not unique, and how far
+# an attack errs beyond what was asked for depends on which of them was found. Where the floor lies above, it binds: the
+# privacy is then the floor, and the cost is above both others, because what is best for the floor is not
+# differentially private and what is best for ε does not reach the floor.
 
 # %% [markdown]
 # ## Appendix C: dropping bounds

@@ -27,7 +27,7 @@ def test_rows_come_back_as_stored(squares):
 
 
 def test_what_was_never_stored_says_how_to_store_it(squares):
-    with pytest.raises(StaleResultError, match="run.py --only squares"):
+    with pytest.raises(StaleResultError, match=r"run\.py --only squares"):
         squares.stored()
 
 
@@ -98,6 +98,19 @@ def test_printed_numbers_are_compared_one_by_one(after, found):
     assert run.compare_texts("a 10 s, 3.0 GB", after, 2.0) == found
 
 
+def test_measured_values_are_compared_by_their_kind():
+    before = {"design": 1.0, "design, gap": 1e-8, "gone": 1.0}
+    assert run.compare_values(before, before) == []
+    assert run.compare_values(before, {"design": 1.9, "design, gap": 9e-8, "gone": 1.0}) == []
+    found = run.compare_values(before, {"design": 2.1, "design, gap": 2e-7, "new": 1.0})
+    assert sorted(found) == [
+        "design was 1 and is 2.1",
+        "design, gap was 1e-08 and is 2e-07",
+        "gone is there only once",
+        "new is there only once",
+    ]
+
+
 @pytest.mark.parametrize("name", all_experiments())
 def test_every_experiment_is_stored_whole(name):
     for setting in ("small", "full"):
@@ -105,13 +118,12 @@ def test_every_experiment_is_stored_whole(name):
 
 
 @pytest.mark.parametrize("name", all_figures())
-def test_every_figure_is_drawn_and_judged_in_both_settings(name):
+def test_every_figure_is_drawn_and_judged_in_the_small_setting_too(name):
     shown: Figure = figure(name)
-    for setting in ("small", "full"):
-        stored = shown.experiment.stored(setting)
-        verdict = shown.verdict(stored)
-        assert 0 <= verdict.held <= verdict.cases
-        assert shown.png(stored, dpi=40).startswith(b"\x89PNG")
+    stored = shown.experiment.stored("small")
+    verdict = shown.verdict(stored)
+    assert 0 <= verdict.held <= verdict.cases
+    assert shown.png(stored, dpi=40).startswith(b"\x89PNG")
 
 
 def test_unknown_names_are_answered_with_those_that_there_are():

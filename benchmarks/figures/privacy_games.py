@@ -1,31 +1,32 @@
-"""Privacy Games (Shokri 2015): its Figures 2 to 8, drawn from designs for real check-ins, and its claims judged."""
+"""Privacy Games (Shokri 2015): its Figures 2 to 8 on real check-ins, and its claims judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from matplotlib.figure import Figure as Picture
 
-from figures.drawing import finish, label, line, panels
-from figures.experiments import Row, Rows
+from figures.experiments import Rows
+from figures.privacy_games_pictures import (
+    MECHANISMS,
+    approximation_picture,
+    bayes_against_optimal,
+    bayes_of_two,
+    cost_against_privacy,
+    informed_adversaries,
+    joint_privacy,
+    privacy_against_epsilon,
+    scenario_3_lines,
+    trios,
+    users_of,
+)
 from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
 from figures.showing import Figure, Verdict
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 
-MECHANISMS = ("differential", "distortion", "joint")
 # Two distortions or costs count as equal when they differ by less than this part of the larger.
 SAME = 1e-3
-
-Trio = dict[str, Row]
-
-
-def trios(rows: Rows) -> Iterator[Trio]:
-    """Yield the rows of the three mechanisms that are compared with each other."""
-    for start in range(0, len(rows), 3):
-        yield {row["mechanism"]: row for row in rows[start : start + 3]}
 
 
 def same(first: float, second: float) -> bool:
@@ -38,21 +39,10 @@ def percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def privacy_against_epsilon(rows: Rows) -> Picture:
-    """Draw Figure 2(a): a line for each user."""
-    picture, (axes,) = panels(width=7.0, height=3.6)
-    for number, user in enumerate(_users(rows)):
-        own = [row for row in rows if row["user"] == user and row["mechanism"] == "differential"]
-        axes.plot([r["epsilon"] for r in own], [r["optimal"] for r in own], **line(number), label=f"user {user}")
-    label(axes, "ε of the differential mechanism (per km)", "error of the optimal attack (km)")
-    axes.set_ylim(bottom=0)
-    return finish(picture, "The optimal attack errs less as ε grows", legend=axes, columns=5)
-
-
 def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
     """Judge Figure 2(a): by user."""
     held, ends = 0, []
-    for user in _users(rows):
+    for user in users_of(rows):
         errors = [row["optimal"] for row in rows if row["user"] == user and row["mechanism"] == "differential"]
         falls = all(after <= before * (1 + SAME) for before, after in pairwise(errors))
         held += falls and errors[-1] < 1
@@ -64,21 +54,6 @@ def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
         "privacy to lose: for them the optimal mechanism is that cell, whatever the truth."
     )
     return Verdict(held, len(ends), found)
-
-
-def cost_against_privacy(rows: Rows) -> Picture:
-    """Draw Figure 2(b): a dot for each user and ε."""
-    picture, (axes,) = panels(width=7.0, height=3.8)
-    for number, mechanism in enumerate(MECHANISMS):
-        own = [row for row in rows if row["mechanism"] == mechanism]
-        style = line(number, lines=False) | {"markersize": (8, 4.5, 4)[number]}
-        if number == 0:
-            style |= {"markerfacecolor": "none"}
-        axes.plot([r["optimal"] for r in own], [r["cost"] for r in own], **style, label=mechanism)
-    label(axes, "error of the optimal attack (km)", "cost: probability that the answer is wrong")
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
-    return finish(picture, "For the same error of the attack, distortion privacy alone costs least", legend=axes)
 
 
 def judge_cost_against_privacy(rows: Rows) -> Verdict:
@@ -100,21 +75,6 @@ def judge_cost_against_privacy(rows: Rows) -> Verdict:
     return Verdict(held, len(cases), found)
 
 
-def bayes_of_two(rows: Rows) -> Picture:
-    """Draw Figure 3."""
-    picture, (axes,) = panels(width=5.2, height=4.4)
-    cases = list(trios(rows))
-    axes.plot(
-        [c["distortion"]["bayes"] for c in cases],
-        [c["differential"]["bayes"] for c in cases],
-        **line(0, lines=False),
-        label="a user and an ε",
-    )
-    _diagonal(axes, cases[0]["joint"], cases, "bayes")
-    label(axes, "Bayesian attack's error, distortion mechanism (km)", "… differential mechanism (km)")
-    return finish(picture, "The Bayesian attack errs more under differential privacy", legend=axes)
-
-
 def judge_bayes_of_two(rows: Rows) -> Verdict:
     """Judge Figure 3: by user and ε."""
     cases = list(trios(rows))
@@ -127,21 +87,6 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
         "depend on which was found: the interior-point method gives centres, the simplex method vertices."
     )
     return Verdict(held, len(cases), found)
-
-
-def bayes_against_optimal(rows: Rows) -> Picture:
-    """Draw Figure 4."""
-    picture, all_axes = panels(3, width=3.3, height=3.3)
-    cases = list(trios(rows))
-    for number, (axes, mechanism) in enumerate(zip(all_axes, MECHANISMS, strict=True)):
-        axes.plot(
-            [c[mechanism]["optimal"] for c in cases],
-            [c[mechanism]["bayes"] for c in cases],
-            **line(number, lines=False),
-        )
-        _diagonal(axes, cases[0][mechanism], cases, "bayes")
-        label(axes, "optimal attack's error (km)", "Bayesian attack's error (km)" if number == 0 else "", mechanism)
-    return finish(picture, "The Bayesian attack overstates privacy, most under differential and joint mechanisms")
 
 
 def judge_bayes_against_optimal(rows: Rows) -> Verdict:
@@ -161,42 +106,9 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
     return Verdict(held, cases, found)
 
 
-def joint_privacy(rows: Rows) -> Picture:
-    """Draw Figure 5."""
-    picture, (axes,) = panels(width=5.2, height=4.4)
-    cases = list(trios(rows))
-    for number, mechanism in enumerate(("differential", "distortion")):
-        axes.plot(
-            [c["joint"]["optimal"] for c in cases],
-            [c[mechanism]["optimal"] for c in cases],
-            **line(number, lines=False),
-            label=mechanism,
-        )
-    _diagonal(axes, cases[0]["joint"], cases, "optimal")
-    label(axes, "optimal attack's error, joint mechanism (km)", "… one requirement alone (km)")
-    return finish(picture, "The joint mechanism's privacy is the floor's", legend=axes)
-
-
 def judge_joint_privacy(rows: Rows) -> Verdict:
     """Judge Figure 5: by user, ε and floor; privacy as large as the larger, at the cost of the dearer."""
     return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
-
-
-def informed_adversaries(rows: Rows) -> Picture:
-    """Draw Figure 6: a panel for each share of better information."""
-    picture, all_axes = panels(len(SHARES) + 1, width=2.7, height=3.0)
-    cases = list(trios(rows))
-    columns = ["optimal", *(f"informed_{share:g}" for share in SHARES)]
-    titles = ["as informed as assumed", *(f"{100 * share:.0f} % of doubt removed" for share in SHARES)]
-    for number, (axes, column, title) in enumerate(zip(all_axes, columns, titles, strict=True)):
-        axes.plot(
-            [c["distortion"][column] for c in cases],
-            [c["differential"][column] for c in cases],
-            **line(number, lines=False),
-        )
-        _diagonal(axes, cases[0]["joint"], cases, "optimal")
-        label(axes, "distortion mechanism (km)", "differential mechanism (km)" if number == 0 else "", title)
-    return finish(picture, "Error of the optimal attack when the adversary knows more than was assumed")
 
 
 def judge_informed_adversaries(rows: Rows) -> Verdict:
@@ -217,21 +129,6 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
     return Verdict(held, cases, found)
 
 
-def scenario_3_lines(rows: Rows) -> Picture:
-    """Draw Figure 7: privacy and cost of all experiments, sorted by the joint mechanism."""
-    picture, axes = panels(2, width=4.6, height=3.4)
-    titles = ("optimal attack's error (km)", "cost: probability of a wrong answer")
-    for panel, column, title in zip(axes, ("optimal", "cost"), titles, strict=True):
-        cases = sorted(trios(rows), key=lambda case: case["joint"][column])
-        places = np.arange(1, len(cases) + 1)
-        for number, mechanism in enumerate(MECHANISMS):
-            style = line(number, lines=mechanism == "joint") | {"markersize": 2.5 if mechanism != "joint" else 0}
-            panel.plot(places, [case[mechanism][column] for case in cases], **style, label=mechanism)
-        label(panel, "experiment, sorted by the joint mechanism", title)
-        panel.set_ylim(bottom=0)
-    return finish(picture, "The joint mechanism costs more than either requirement alone", legend=axes[0])
-
-
 def judge_scenario_3(rows: Rows) -> Verdict:
     """Judge Figure 7: by user, ε and floor."""
     return _judge_joint(rows, "With ε and floor chosen apart, the")
@@ -245,51 +142,39 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     dearest = [max(case["differential"]["cost"], case["distortion"]["cost"]) for case in cases]
     excess = [case["joint"]["lower_bound"] / cost - 1 for case, cost in zip(cases, dearest, strict=True)]
     cheap = [over <= SAME for over in excess]
-    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
-    held = sum(one and other for one, other in zip(private, cheap, strict=True))
+    binding = [case["joint"]["floor"] > case["differential"]["optimal"] * (1 - SAME) for case in cases]
     above = sorted(over for over in excess if over > SAME)
     found = (
-        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases. Its "
-        f"cost is the larger of the two in {sum(cheap)}; in the other {len(above)} it is strictly higher, proved by "
-        "the certificates' lower bounds"
+        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases, and "
+        f"its cost in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the certificates' lower "
+        "bounds prove"
     )
     if above:
-        found += f", by {percent(float(np.median(above)))} in the median and by up to {percent(above[-1])}"
-    found += f". The dearer of the two is the differential mechanism in {differential} cases, not in all."
+        found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
+    for kind, name in ((False, "below"), (True, "above")):
+        inside = [index for index, binds in enumerate(binding) if binds == kind]
+        if inside:
+            found += (
+                f". Of {len(inside)} floors {name} what the differential mechanism reaches by itself, the cost is the "
+                f"larger of the two for {sum(cheap[index] for index in inside)} and the privacy for "
+                f"{sum(private[index] for index in inside)}"
+            )
+    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
+    found += f". The differential mechanism is the dearer of the two in {differential} cases."
+    held = sum(one and other for one, other in zip(private, cheap, strict=True))
     return Verdict(held, len(cases), found)
-
-
-def approximation_picture(rows: Rows) -> Picture:
-    """Draw Figure 8: error, time, and what the figure does not show, the ε that is left."""
-    picture, (errors, times, epsilons) = panels(3, width=3.3, height=3.2)
-    exact = {row["user"]: row for row in rows if row["radius"] == 0}
-    for number, user in enumerate(exact):
-        own = [row for row in rows if row["user"] == user and row["radius"] > 0]
-        radii = [row["radius"] for row in own]
-        style = line(number) | {"label": f"user {user}"}
-        errors.plot(radii, [exact[user]["optimal"] - row["optimal"] for row in own], **style)
-        times.plot(radii, [row["seconds"] for row in own], **style)
-        epsilons.plot(radii, [row["tight_epsilon"] for row in own], **style)
-    times.set_yscale("log")
-    epsilons.set_yscale("log")
-    label(errors, "radius (km)", "distortion lost (km)", "privacy lost")
-    label(times, "radius (km)", "seconds (HiGHS)", "time")
-    label(epsilons, "radius (km)", "tight ε per km, at least", "the ε that is left")
-    return finish(picture, "Bounds dropped beyond a radius: less time, and another ε", legend=errors)
 
 
 def judge_approximation(rows: Rows) -> Verdict:
     """Judge Figure 8: by user and radius below the whole map, whether privacy is almost the same."""
     exact = {row["user"]: row for row in rows if row["radius"] == 0}
     whole = max(row["radius"] for row in rows)
+    asked = max(row["tight_epsilon"] for row in exact.values())
     cases = [row for row in rows if 0 < row["radius"] < whole]
     kept = [
-        row["optimal"] >= exact[row["user"]]["optimal"] * 0.99
-        and row["tight_epsilon"] <= exact[row["user"]]["tight_epsilon"] * 1.01
-        for row in cases
+        row["optimal"] >= exact[row["user"]]["optimal"] * 0.99 and row["tight_epsilon"] <= asked * 1.01 for row in cases
     ]
     distortion = sum(row["optimal"] >= exact[row["user"]]["optimal"] * 0.99 for row in cases)
-    asked = next(iter(exact.values()))["tight_epsilon"]
     tight = [row["tight_epsilon"] for row in cases]
     lost = max(1 - row["optimal"] / exact[row["user"]]["optimal"] for row in cases)
     found = (
@@ -299,19 +184,6 @@ def judge_approximation(rows: Rows) -> Verdict:
         "returned channel would make it infinite: what is dropped is differential privacy."
     )
     return Verdict(sum(kept), len(cases), found)
-
-
-def _users(rows: Rows) -> list[int]:
-    return sorted({row["user"] for row in rows})
-
-
-def _diagonal(axes, _row: Row, cases: list[Trio], column: str) -> None:
-    """Draw where both are equal."""
-    end = 1.05 * max(row[column] for case in cases for row in case.values())
-    axes.plot([0, end], [0, end], color="#59636e", linewidth=0.8, linestyle="--", label="equal")
-    axes.set_xlim(0, end)
-    axes.set_ylim(0, end)
-    axes.set_aspect("equal")
 
 
 def _figure(number: str, claim: str, experiment, draw, judge, alt: str) -> Figure:
@@ -335,7 +207,7 @@ FIGURES = (
         SCENARIO_1,
         cost_against_privacy,
         judge_cost_against_privacy,
-        "Cost against error of the optimal attack for three mechanisms; differential and joint dots coincide",
+        "Cost against error of the optimal attack for three mechanisms; the distortion mechanism's dots lie lowest",
     ),
     _figure(
         "3",

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from figures.drawing import COLOURS, finish, label, line, panels
+from figures.drawing import COLOURS, finish, label, line, logarithmic, panels
 from figures.experiments import Experiment, Row, Rows
 from figures.showing import Figure, Verdict
 from figures.temporal_leakage_runs import (
@@ -35,7 +35,7 @@ def over_time(rows: Rows) -> Picture:
     for axes, column in zip(all_axes, ("BPL", "FPL", "TPL"), strict=True):
         for kind, name in enumerate(CORRELATIONS):
             own = _where(rows, correlation=name)
-            axes.plot([r["step"] for r in own], [r[column] for r in own], **line(kind), label=f"{name} correlation")
+            axes.plot([r["step"] for r in own], [r[column] for r in own], **line(kind), label="no correlation" if name == "none" else f"{name} correlation")
         label(axes, "release", "leakage (nats)" if column == "BPL" else "", column)
         axes.set_ylim(bottom=0)
     return finish(picture, "Correlated releases leak more than each one's ε", legend=all_axes[0])
@@ -109,7 +109,7 @@ def suprema(rows: Rows) -> Picture:
         if math.isfinite(limit):
             axes.axhline(limit, color="#000000", linestyle="--", linewidth=1.2, label="supremum, Theorem 11")
         label(axes, "release", "BPL (nats)" if axes is all_axes[0] else "", f"{case}\nε = {epsilon:g}")
-        axes.set_xscale("log")
+        logarithmic(axes, "x")
         axes.set_ylim(bottom=0)
     return finish(picture, "Where there is a supremum, it can be far away", legend=all_axes[2], columns=2)
 
@@ -148,8 +148,8 @@ def runtime(rows: Rows) -> Picture:
             if own or name == "by states":
                 axes.plot([r["x"] for r in own], [r["seconds"] for r in own], **line(kind), label=route)
         label(axes, x.get(name, "α (nats)"), "processor time (s)", _PANELS[name])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        logarithmic(axes, "x")
+        logarithmic(axes, "y")
     return finish(picture, "A hull replaces the paper's three routes", legend=all_axes[0], columns=5)
 
 
@@ -204,7 +204,7 @@ def smoothed(rows: Rows) -> Picture:
             style = line(kind) | ({"color": "#000000", "linewidth": 2.2} if n == max(_values(rows, "states")) else {})
             axes.plot([r["step"] for r in own], [r["BPL"] for r in own], **style, label=f"s = {s:g}, n = {n}")
         label(axes, "release", "BPL (nats)" if axes is all_axes[0] else "", f"ε = {epsilon:g} at each release")
-        axes.set_xscale("log")
+        logarithmic(axes, "x")
     return finish(picture, "Stronger correlation (smaller s) leaks more, and for longer", legend=all_axes[0])
 
 
@@ -280,8 +280,8 @@ def utility(rows: Rows) -> Picture:
     label(all_axes[0], "number of releases", "mean |noise|, sensitivity 1", f"s = {fixed:g}")
     label(all_axes[1], "s (large: weak correlation)", "", f"{length} releases")
     all_axes[0].set_ylim(bottom=0)
-    all_axes[1].set_xscale("log")
-    all_axes[1].set_yscale("log")
+    logarithmic(all_axes[1], "x")
+    logarithmic(all_axes[1], "y")
     return finish(picture, "Under strong correlation a promise of 2 nats costs much noise", legend=all_axes[1])
 
 
