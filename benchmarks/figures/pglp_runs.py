@@ -137,7 +137,7 @@ _ERRORS = {"E_eu": 1e-4, "E_r": 0.05, "E_poi": 0.05}
 SINGLE = Experiment(
     "pglp_single",
     single,
-    small={"side": 6, "epsilons": [1.0, 2.0], "policies": ["G_k9", "G_poi"]},
+    small={"side": 6, "epsilons": [1.0], "policies": ["G_k9", "G_k25", "G_poi"]},
     full={"side": 12, "epsilons": [0.5, 1.0, 2.0], "policies": ["G_k9", "G_k16", "G_k25", "G_poi"]},
     keys=("policy", "epsilon", "mechanism"),
     spread=_ERRORS,

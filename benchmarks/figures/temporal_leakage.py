@@ -35,7 +35,12 @@ def over_time(rows: Rows) -> Picture:
     for axes, column in zip(all_axes, ("BPL", "FPL", "TPL"), strict=True):
         for kind, name in enumerate(CORRELATIONS):
             own = _where(rows, correlation=name)
-            axes.plot([r["step"] for r in own], [r[column] for r in own], **line(kind), label="no correlation" if name == "none" else f"{name} correlation")
+            axes.plot(
+                [r["step"] for r in own],
+                [r[column] for r in own],
+                **line(kind),
+                label="no correlation" if name == "none" else f"{name} correlation",
+            )
         label(axes, "release", "leakage (nats)" if column == "BPL" else "", column)
         axes.set_ylim(bottom=0)
     return finish(picture, "Correlated releases leak more than each one's ε", legend=all_axes[0])
@@ -68,10 +73,18 @@ def loss(rows: Rows) -> Picture:
         axes.plot(alpha, [row[pair] for row in curve], **line(kind, markers=False), label=f"pair {pair}")
     axes.plot(alpha, [row["L"] for row in curve], color="#000000", linewidth=3.2, alpha=0.35, label="L(α)")
     points = _where(rows, kind="transition")
-    axes.plot([r["alpha"] for r in points], [r[r["pair"]] for r in points], "o", color="#000000", ms=6, label="transition")
+    axes.plot(
+        [r["alpha"] for r in points], [r[r["pair"]] for r in points], "o", color="#000000", ms=6, label="transition"
+    )
     meet = [row for row in _where(rows, kind="piece") if row["alpha"] > 0]
     axes.plot(
-        [r["alpha"] for r in meet], [r["L"] for r in meet], "*", ms=15, mfc="#ffffff", mec="#000000", label="pieces meet"
+        [r["alpha"] for r in meet],
+        [r["L"] for r in meet],
+        "*",
+        ms=15,
+        mfc="#ffffff",
+        mec="#000000",
+        label="pieces meet",
     )
     label(axes, "α (nats)", "loss (nats)")
     return finish(picture, "L is the upper envelope of the losses of all pairs of rows", legend=axes, columns=5)
@@ -171,7 +184,9 @@ def judge_runtime(rows: Rows) -> Verdict:
     ]
     steps = sorted({x for panel, x, _ in seconds if panel == "by releases"})
     best = {
-        T: min(("Algorithm 1", "Algorithms 2+3", "Algorithms 2+4+5"), key=lambda route: seconds["by releases", T, route])
+        T: min(
+            ("Algorithm 1", "Algorithms 2+3", "Algorithms 2+4+5"), key=lambda route: seconds["by releases", T, route]
+        )
         for T in steps
     }
     hull = max(seconds["by releases", T, "hull"] / seconds["by releases", T, best[T]] for T in steps)
@@ -247,7 +262,9 @@ def allocation(rows: Rows) -> Picture:
         axes.set_ylim(0, 1.08 * max(max(row[column] for row in rows), 1e-9))
     alpha = rows[0]["alpha"]
     all_axes[1].axhline(alpha, color="#59636e", linewidth=0.8, linestyle=":")
-    return finish(picture, f"Algorithm 8 spends at both ends what Algorithm 7 leaves (α = {alpha:g})", legend=all_axes[0])
+    return finish(
+        picture, f"Algorithm 8 spends at both ends what Algorithm 7 leaves (α = {alpha:g})", legend=all_axes[0]
+    )
 
 
 def judge_allocation(rows: Rows) -> Verdict:
