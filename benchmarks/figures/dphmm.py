@@ -7,7 +7,7 @@ from itertools import pairwise
 from matplotlib.figure import Figure as Picture
 
 from figures.dphmm_runs import ADVERSARIES, EXPERIMENTS, TRACES
-from figures.drawing import finish, label, line, logarithmic, panels
+from figures.drawing import finish, label, line, panels
 from figures.experiments import Experiment, Row, Rows
 from figures.pglp import smooth
 from figures.showing import Figure, Verdict
@@ -41,7 +41,11 @@ def over_time(rows: Rows, columns: dict[str, str], text: str) -> Picture:
 
 def runtime(rows: Rows) -> Picture:
     """Draw Figure 10."""
-    return over_time(rows, {"milliseconds": "processor time of a step (ms)"}, "A step takes some tens of milliseconds")
+    return over_time(
+        rows,
+        {"milliseconds": "processor time of a step (ms)"},
+        "What takes time is a set of possible states that changes",
+    )
 
 
 def judge_runtime(rows: Rows) -> Verdict:
@@ -54,9 +58,9 @@ def judge_runtime(rows: Rows) -> Verdict:
         sizes = f"{mean['G_util']['members']:.0f} possible states, DPLS {mean['DPLS']['members']:.0f}"
         texts.append(f"{data}: {times} ({sizes})")
     found = (
-        f"means over all steps: {'; '.join(texts)}. A mechanism that was fitted to a constrained domain is kept while the "
-        "domain stays the same. That of DPHMM does once the chain has mixed; a δ-location set changes with every output, "
-        "so that DPLS has to fit again."
+        f"means over all steps: {'; '.join(texts)}. A mechanism that was fitted to a constrained domain is kept while "
+        "the domain stays the same. That of DPHMM does once the chain has mixed; a δ-location set changes with every "
+        "output, so that DPLS has to fit again."
     )
     return Verdict(held, 2 * len(_values(rows, "data")), found)
 
@@ -84,8 +88,8 @@ def judge_performance(rows: Rows) -> Verdict:
     wrong = sum(not claim for claim in claims[3::4])
     found = (
         f"degree of protection and error in the mean over all steps: {'; '.join(texts)}. G_util protects among more "
-        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets: how large the δ-location set is "
-        "depends on the chain, and ours, counted from few traces, is not the paper's."
+        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets: how large the δ-location "
+        "set is depends on the chain, and ours, counted from few traces, is not the paper's."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -103,7 +107,7 @@ def by_epsilon(rows: Rows) -> Picture:
         label(axes, "ε per edge" if place >= len(sets) else "", name, data if place < len(sets) else "")
         axes.set_ylim(bottom=0)
         axes.set_xticks(sorted(_values(rows, "epsilon")))
-    return finish(picture, "ε scales the error, not the protection", legend=all_axes[0])
+    return finish(picture, "ε scales the error, and hardly the protection", legend=all_axes[0])
 
 
 def judge_by_epsilon(rows: Rows) -> Verdict:
@@ -160,7 +164,10 @@ def judge_by_radius(rows: Rows) -> Verdict:
             f"{last['degree']:.1f} states and {last['error']:.2f} km at {last['radius']:g} km"
         )
     claims.append(2 * sum(below) > len(below))
-    found = f"protection and error grow {'; '.join(texts)}. The error is below that of DPLS for {sum(below)} of {len(below)} radii."
+    found = (
+        f"protection and error grow {'; '.join(texts)}. The error is below that of DPLS for {sum(below)} of "
+        f"{len(below)} radii."
+    )
     return Verdict(sum(claims), len(claims), found)
 
 
@@ -172,12 +179,12 @@ def adversaries(rows: Rows) -> Picture:
         data, policy = sets[place // 3], POLICIES[place % 3]
         own = [row for row in rows if row["data"] == data and row["policy"] == policy and row["level"] > 0]
         steps = [row["step"] for row in own]
-        axes.plot(steps, [row["level"] for row in own], color="#000000", linewidth=3, alpha=0.35, label="overall level")
+        axes.plot(steps, [row["level"] for row in own], color="#000000", linewidth=7, alpha=0.3, label="overall level")
         for kind, (column, name) in enumerate(KNOWLEDGE.items()):
             axes.plot(steps, [row[column] for row in own], **line(kind), label=name)
         last, first = place // 3 == len(sets) - 1, place % 3 == 0
         label(axes, "step" if last else "", f"{data}\nleast ε (nats)" if first else "", policy if place < 3 else "")
-        logarithmic(axes, "y")
+        axes.set_ylim(bottom=0)
     return finish(picture, "How far one output raises a belief depends on the belief", legend=all_axes[0], columns=3)
 
 
@@ -192,10 +199,11 @@ def judge_adversaries(rows: Rows) -> Verdict:
         f"against whoever holds no other states for possible than the designer, ε stays within the overall level in "
         f"{sum(inside)} of {len(inside)} cases, and comes within 1 % of it for the right belief in {sum(reached)} of "
         f"{len(reached)}: the equivalence is one for all beliefs together. For a single one, the designer's own, ε is "
-        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. Who knows nothing (Case II) learns more than "
-        f"the level at {more} of {len(real)} steps, as any output rules out all that the designer knows to be impossible. "
-        "The level is ε times the largest distance of two possible states in the norm of the hull, and ε itself only where "
-        "the hull contains all their differences."
+        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. Who knows nothing (Case II) learns more "
+        "than "
+        f"the level at {more} of {len(real)} steps, as any output rules out all that the designer knows to be "
+        "impossible. The level is ε times the largest distance of two possible states in the norm of the hull, and ε "
+        "itself only where the hull contains all their differences."
     )
     return Verdict(sum(inside) + sum(reached), len(inside) + len(reached), found)
 
@@ -236,7 +244,8 @@ FIGURES = (
     _figure(
         "10",
         "Figure 10",
-        "the runtime of DPHMM, with G_util or G_trs, is a little longer than that of DPLS, which uses a tighter constraint.",
+        "the runtime of DPHMM, with G_util or G_trs, is a little longer than that of DPLS, which uses a tighter "
+        "constraint.",
         TRACES,
         runtime,
         judge_runtime,

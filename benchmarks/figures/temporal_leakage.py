@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-import numpy as np
 from matplotlib.figure import Figure as Picture
 
 from figures.drawing import COLOURS, finish, label, line, logarithmic, panels
@@ -58,7 +57,8 @@ def judge_over_time(rows: Rows) -> Verdict:
             cases += 1
     middle = max(row["TPL"] for row in rows if row["correlation"] == "moderate")
     found = (
-        f"so it is for {held} of {cases} values. Under the moderate correlation a release leaks up to {middle:.4f} nats, "
+        f"so it is for {held} of {cases} values. Under the moderate correlation a release leaks up to {middle:.4f} "
+        "nats, "
         f"{middle / epsilon:.1f} times what it spends."
     )
     return Verdict(held, cases, found)
@@ -202,9 +202,9 @@ def judge_runtime(rows: Rows) -> Verdict:
         "at the same value of L, linear programs take "
         + ", ".join(f"{factor:,.0f} times as long for {x:.0f} states" for x, factor in slower)
         + " as the slowest algorithm. Fastest of the paper's: "
-        + ", ".join(f"{route} for {T:.0f} releases" for T, route in best.items())
-        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest: ours takes the maximum over "
-        "all prefixes instead of dropping elements one by one, so that α does not matter. The hull, precomputation "
+        + ", ".join(f"{route} for T = {T:.0f}" for T, route in best.items())
+        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest: ours takes the maximum "
+        "over all prefixes instead of dropping elements one by one, so that α does not matter. The hull, precomputation "
         f"included, takes at most {hull:.2f} times as long as the fastest of these."
     )
     return Verdict(sum(claims), len(claims), found)
@@ -242,8 +242,10 @@ def judge_smoothed(rows: Rows) -> Verdict:
     claims = [ordered, 4 <= quick["nearly"] <= 12, 60 <= slow["nearly"] <= 100, ratio > 0.75, smaller]
     fit = f"s = {', '.join(f'{s:g}' for s in fits)} would fit the text" if fits else "no s tried here fits the text"
     found = (
-        f"the supremum falls with s throughout{'' if ordered else ' but for some s'}, and is smaller for n = {many}. For "
-        f"s = 0.005 nine tenths of the supremum are reached after {quick['nearly']} releases with ε = {high:g} (the text: "
+        f"the supremum falls with s throughout{'' if ordered else ' but for some s'}, and is smaller for n = {many}. "
+        "For "
+        f"s = 0.005 nine tenths of the supremum are reached after {quick['nearly']} releases with ε = {high:g} (the "
+        "text: "
         f"almost 8), and after {slow['nearly']} with ε = {low:g} (the text: approximately 80; {fit}). A tenth of the "
         f"budget leaves {100 * ratio:.0f} % of the supremum at s = {strongest:g}, and "
         f"{100 * slow['supremum'] / quick['supremum']:.0f} % at s = 0.005."
@@ -277,7 +279,8 @@ def judge_allocation(rows: Rows) -> Verdict:
     found = (
         f"every release leaks {alpha:g} under Algorithm 8, and between {min(r['TPL'] for r in seven):.4f} and "
         f"{max(r['TPL'] for r in seven):.4f} under Algorithm 7. What the better one gains are the first release, "
-        f"ε = {eight[0]['epsilon']:.4f}, and the last, {eight[-1]['epsilon']:.4f}: {gains} of {len(eight)} releases; those "
+        f"ε = {eight[0]['epsilon']:.4f}, and the last, {eight[-1]['epsilon']:.4f}: {gains} of {len(eight)} releases; "
+        "those "
         f"between get {eight[1]['epsilon']:.4f} from both."
     )
     return Verdict(exact + more, 2, found)
@@ -316,7 +319,8 @@ def judge_utility(rows: Rows) -> Verdict:
     claims = [*(gain > 0 for gain in gains.values()), falls, worst > 2]
     ends = [next(iter(gains)), list(gains)[-1]]
     found = (
-        f"Algorithm 8 needs less noise for each number of releases: {100 * gains[ends[0]]:.1f} % less for {ends[0]}, and "
+        f"Algorithm 8 needs less noise for each number of releases: {100 * gains[ends[0]]:.1f} % less for {ends[0]}, "
+        "and "
         f"still {100 * gains[ends[1]]:.1f} % less for {ends[1]}. Under the strongest correlation of the right panel, "
         f"s = {strongest:g}, the better of the two needs {worst:.1f} times the noise that would do without correlation."
     )
@@ -343,8 +347,8 @@ def _figure(number: int, claim: str, experiment: Experiment, draw, judge, alt: s
 FIGURES = (
     _figure(
         3,
-        "under the strongest correlation leakage accumulates linearly, without correlation it is ε, and under a moderate "
-        "one it lies between; the leakage TPL of every release reaches Tε under the strongest.",
+        "under the strongest correlation leakage accumulates linearly, without correlation it is ε, and under a "
+        "moderate one it lies between; the leakage TPL of every release reaches Tε under the strongest.",
         OVER_TIME,
         over_time,
         judge_over_time,
@@ -352,8 +356,8 @@ FIGURES = (
     ),
     _figure(
         4,
-        "L(α) is the upper envelope of the functions of all pairs of rows; the pentagram, where two of them meet, is not "
-        "any transition point.",
+        "L(α) is the upper envelope of the functions of all pairs of rows; the pentagram, where two of them meet, is "
+        "not any transition point.",
         LOSS,
         loss,
         judge_loss,
@@ -361,8 +365,8 @@ FIGURES = (
     ),
     _figure(
         5,
-        "in (a) and (b) the supremum does not exist; in (c) and (d) Theorem 11 gives it, in line with computing BPL step "
-        "by step.",
+        "in (a) and (b) the supremum does not exist; in (c) and (d) Theorem 11 gives it, in line with computing BPL "
+        "step by step.",
         SUPREMA,
         suprema,
         judge_suprema,

@@ -1,8 +1,8 @@
 """Adversarial privacy: how much an output may raise what somebody believes of a state.
 
-A release is *ε-adversarially private* against an adversary with belief p when, for every output z and every state i with
-p_i > 0, Pr(i | z) ≤ e^ε p_i (constrained adversarial privacy, DPHMM, Xiao et al. 2017, Definition 10.9). The least such
-ε depends on the belief. It is at most the ε for which all states that the adversary holds for possible are
+A release is *ε-adversarially private* against an adversary with belief p when, for every output z and every state i
+with p_i > 0, Pr(i | z) ≤ e^ε p_i (constrained adversarial privacy, DPHMM, Xiao et al. 2017, Definition 10.9). The least
+such ε depends on the belief. It is at most the ε for which all states that the adversary holds for possible are
 indistinguishable, and comes as close to it as one likes where nearly all belief is in one state.
 """
 
