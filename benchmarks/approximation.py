@@ -16,12 +16,12 @@ import time
 
 import numpy as np
 import scipy.sparse as sparse
-from block_sizes import problem
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
+from block_sizes import problem
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import solve
 from mechdesign.solvers.contract import Options

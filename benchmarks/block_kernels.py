@@ -12,13 +12,13 @@ import argparse
 import importlib.util
 import math
 
-from block_sizes import problem
 from rich.console import Console
 from rich.table import Table
-from scenes import median, side_by_side
 
 import mechdesign as md
+from block_sizes import problem
 from mechdesign.errors import SolverError
+from scenes import median, side_by_side
 
 _LARGEST_ON_THE_CPU = 400
 

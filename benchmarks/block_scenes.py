@@ -19,11 +19,11 @@ import sys
 import time
 from pathlib import Path
 
-from block_sizes import problem
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
+from block_sizes import problem
 
 SCENES = {
     "differential": ("euclidean", "differential"),

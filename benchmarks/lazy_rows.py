@@ -13,9 +13,9 @@ import functools
 
 from rich.console import Console
 from rich.table import Table
-from scenes import median, scene, side_by_side
 
 import mechdesign as md
+from scenes import median, scene, side_by_side
 
 
 def main() -> None:

@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from leakage_matrices import KINDS
 from rich.console import Console
 from rich.table import Table
 
+from leakage_matrices import KINDS
 from mechdesign.leakage import LossFunction, plots
 
 

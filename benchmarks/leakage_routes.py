@@ -20,10 +20,10 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
-from leakage_matrices import random_matrix
 from rich.console import Console
 from rich.table import Table
 
+from leakage_matrices import random_matrix
 from mechdesign.leakage import (
     LossFunction,
     algorithm1,

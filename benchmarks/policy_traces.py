@@ -31,12 +31,12 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from policy_traces_pictures import over_time, parameters, pglp, repairs
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
 from mechdesign.policy import metrics
+from policy_traces_pictures import over_time, parameters, pglp, repairs
 
 EPSILONS = (0.5, 1.0, 2.0)
 BLOCKS = (3, 4, 5)

@@ -31,6 +31,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
     ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
     ("py:.*", r"mechdesign\..*\._\w+"),
+    ("py:.*", r"(mechdesign\.registry\.T|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
     ("py:obj", r".*"),
 ]
 

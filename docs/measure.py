@@ -63,6 +63,9 @@ def highs() -> Table:
         "block method, no symmetry": {"solver": "block", "options": {"symmetry": False}},
         "block method": {"solver": "block"},
     }
+    # What is compiled and loaded once is not the contestants' own time.
+    for asked in contestants.values():
+        md.design(scene(5).problem, tolerance=1e-6, **asked)
     rows, values = [], {}
     for side in (6, 8):
         for cost in ("euclidean", "hamming"):

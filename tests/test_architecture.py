@@ -23,6 +23,11 @@ def modules():
 
 
 @cache
+def parsed(path):
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports():
     """Return the graph of all imports between modules: at the top, in functions, and for type checkers only."""
     known = dict(modules())
@@ -30,7 +35,7 @@ def imports():
     graph.add_nodes_from(known)
     for name, path in known.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in parsed(path):
             found = []
             if isinstance(node, ast.Import):
                 found = [alias.name for alias in node.names]
@@ -151,7 +156,7 @@ def test_no_module_elsewhere_tests_for_a_kind(kind):
     for name, path in modules():
         if name.startswith((f"mechdesign.{room}", "mechdesign.certify")):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in parsed(path):
             if isinstance(node, ast.Compare):
                 values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
                 subject = ast.unparse(node.left)

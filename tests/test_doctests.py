@@ -9,7 +9,7 @@ import pytest
 import mechdesign
 
 # They import packages that are optional.
-OPTIONAL = ("mechdesign.solvers.ipm.kernel_torch", "mechdesign.solvers.ipm.kernel_accelerator")
+OPTIONAL = ("mechdesign.solvers.ipm.kernels.torch", "mechdesign.solvers.ipm.kernels.accelerator")
 
 
 def modules():

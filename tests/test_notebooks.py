@@ -1,54 +1,109 @@
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
+import jupytext
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from figures import all_figures
+
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-FIRST = NOTEBOOKS / "first_mechanism.ipynb"
+sys.path.append(str(NOTEBOOKS.parent / "docs"))
+
+import gallery  # noqa: E402
+
+SOURCES = sorted(NOTEBOOKS.glob("*.py"))
 
 # Messages of the kernel's own libraries, which this project can do nothing about.
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning")
 
 
-def printed(data: Path) -> str:
-    """Execute the notebook with `data` as the folder of real data, and return what it printed."""
-    notebook = nbformat.read(FIRST, as_version=4)
-    client = NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": NOTEBOOKS}})
+def executed(path: Path, data: Path) -> nbformat.NotebookNode:
+    """Execute a notebook with `data` as the folder of real data; what it says is on standard output alone."""
+    notebook = jupytext.read(path)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    client = NotebookClient(notebook, timeout=240, resources={"metadata": {"path": NOTEBOOKS}})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MECHDESIGN_DATA", str(data))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(NOTEBOOKS.parent), os.environ.get("PYTHONPATH", "")]))
         client.execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    outputs = outputs_of(notebook)
     assert [output.name for output in outputs if output.output_type == "stream" and output.name != "stdout"] == []
-    # Each picture is shown.
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 4
-    return "".join(output.text for output in outputs if output.output_type == "stream")
+    return notebook
 
 
-def test_first_mechanism_on_simulated_data(tmp_path):
-    text = printed(tmp_path)
-    assert "400 check-ins of 1 users in simulated.csv" in text
-    assert "certificate holds: True" in text
-    assert "verified: True" in text
-    assert "report.html" in text
+def outputs_of(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-def test_first_mechanism_on_real_data(data_folder):
-    text = printed(data_folder)
-    assert "specific_train.csv" in text
-    assert "verified: True" in text
+def text_of(notebook: nbformat.NotebookNode) -> str:
+    outputs = outputs_of(notebook)
+    shown = (output.get("data", {}).get("text/markdown", "") for output in outputs)
+    return "".join(output.text for output in outputs if output.output_type == "stream") + "\n".join(shown)
 
 
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
-def test_notebooks_are_stored_without_outputs(path):
-    notebook = nbformat.read(path, as_version=4)
+def pictures_of(notebook: nbformat.NotebookNode) -> int:
+    return sum("image/png" in output.get("data", {}) for output in outputs_of(notebook))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_notebooks_run(path, data_folder):
+    notebook = executed(path, data_folder)
+    text = text_of(notebook)
+    assert pictures_of(notebook) > 0
+    assert "Not computed again here" not in text
+    if path.stem == "first_mechanism":
+        assert "specific_train.csv" in text
+        assert "verified: True" in text
+    else:
+        assert "rows computed again" in text
+        assert "Verdict" in text
+
+
+WITH_DATA = {"first_mechanism"} | {shown.notebook for shown in all_figures().values() if shown.experiment.data}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.stem in WITH_DATA], ids=lambda path: path.stem)
+def test_notebooks_say_which_data_they_miss(path, tmp_path):
+    notebook = executed(path, tmp_path)
+    text = text_of(notebook)
+    assert pictures_of(notebook) > 0
+    if path.stem == "first_mechanism":
+        assert "400 check-ins of 1 users in simulated.csv" in text
+        assert "certificate holds: True" in text
+        assert "report.html" in text
+    else:
+        assert "Not computed again here:" in text
+        assert "Set MECHDESIGN_DATA" in text
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_notebooks_are_percent_scripts_that_survive_the_round_trip(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# %% [markdown]\n")
+    notebook = jupytext.read(path)
     nbformat.validate(notebook)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs or cell.execution_count for cell in cells)
+    again = jupytext.reads(jupytext.writes(notebook, fmt="py:percent"), fmt="py:percent")
+    assert [(cell.cell_type, cell.source) for cell in again.cells] == [
+        (cell.cell_type, cell.source) for cell in notebook.cells
+    ]
+
+
+def test_no_notebook_is_stored_with_outputs():
+    assert list(NOTEBOOKS.glob("*.ipynb")) == []
 
 
 def test_first_mechanism_is_ten_cells():
-    notebook = nbformat.read(FIRST, as_version=4)
+    notebook = jupytext.read(NOTEBOOKS / "first_mechanism.py")
     assert sum(cell.cell_type == "code" for cell in notebook.cells) <= 10
+
+
+def test_the_gallery_is_that_of_the_stored_results():
+    page = (NOTEBOOKS.parent / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert page == gallery.markdown(), "run: python docs/gallery.py"
+    for name in all_figures():
+        assert (gallery.PICTURES / f"{name}.png").is_file()

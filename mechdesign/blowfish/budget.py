@@ -18,7 +18,7 @@ __all__ = ["Budget", "LedgerLike"]
 
 
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.Ledger`."""
+    """What a release needs of a `mechdesign.Ledger`, or of a part of one."""
 
     def spend(
         self,
@@ -26,7 +26,6 @@ class LedgerLike(Protocol):
         protects: str,
         epsilon: Any = None,
         rho: Any = None,
-        part: Any = None,
     ) -> object:
         """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
         ...

@@ -58,7 +58,8 @@ class ClusteringRelease(Release):
         }
 
     @classmethod
-    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+        """Return the release that has these common attributes and what `_parameters` gave."""
         own = dict(parameters)
         own["centroids"] = np.array(own["centroids"], dtype=np.float64)
         own["attributes"] = tuple(own["attributes"])

@@ -178,7 +178,8 @@ def release_sum(
 def describe_policy(policy: Policy) -> str:
     """Say which policy it is, in a few words."""
     kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
-    text = f"Blowfish policy ({kind}) on {policy.domain!r}"
+    values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
+    text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
     if policy.unbounded:
         text += ", with records added or removed"
     if policy.constraints:

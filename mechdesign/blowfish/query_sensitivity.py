@@ -21,7 +21,7 @@ from mechdesign.errors import InputError
 from mechdesign.validation import as_integer
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["Sensitivity", "sensitivity"]
 
@@ -54,7 +54,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    policy: Policy,
+    policy: PolicyLike,
     query: str | ArrayLike | Callable[..., Any],
     norm: int = 1,
     *,
@@ -124,7 +124,7 @@ def sensitivity(
 
 
 def _named(
-    policy: Policy,
+    policy: PolicyLike,
     query: str,
     norm: int,
     attribute: str | None,
@@ -146,7 +146,7 @@ def _named(
     return kmeans_sums(policy, norm, clusters, origins)
 
 
-def _sum(policy: Policy, name: str | None, norm: int) -> Found:
+def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
     domain = policy.domain
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -160,7 +160,7 @@ def _sum(policy: Policy, name: str | None, norm: int) -> Found:
     return linear(policy.secret_graph, Lattice(weights[None], attribute.unit), norm)
 
 
-def _under_constraints(policy: Policy, found: Found, norm: int, histogram: bool) -> Found:
+def _under_constraints(policy: PolicyLike, found: Found, norm: int, histogram: bool) -> Found:
     known = constraint_sensitivity(policy)
     if histogram and norm == 1:
         return Found(Fraction(known.value), None, known.exact)

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.release.adversary import degrees_of
+from mechdesign.model.domain import Domain
+from mechdesign.release.adversary import Beliefs, degrees_of
+from mechdesign.release.composition import Composition
+from mechdesign.release.outcome import Release
 from mechdesign.report import maps
 from mechdesign.report.figures import figure_bytes
 from mechdesign.report.traces import over_time_picture, trace_picture
-from mechdesign.validation import Integers
-
-if TYPE_CHECKING:
-    from mechdesign.model.domain import Domain
-    from mechdesign.release.released import ReleasedTrace
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["private_files", "public_pictures"]
 
 
-def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
+class Drawable(Protocol):
+    """What the pictures show of a released trace; see `mechdesign.release.released.ReleasedTrace`."""
+
+    @property
+    def releases(self) -> tuple[Release, ...]: ...
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def outputs(self) -> Integers | None: ...
+    @property
+    def places(self) -> Floats: ...
+    @property
+    def lengths(self) -> Floats: ...
+    @property
+    def beliefs(self) -> Beliefs: ...
+    @property
+    def composition(self) -> Composition: ...
+
+
+def public_pictures(found: Drawable) -> dict[str, bytes]:
     """Return the pictures that may be published, by name: they depend on the truth through the outputs alone."""
     stages = [release.stage for release in found.releases]
     degrees = [stage.degrees[stage.members] for stage in stages]
@@ -49,7 +67,7 @@ def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
     return files
 
 
-def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
+def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
     """Return the files that show the true states, shape (steps,), by name: they are for the owner of the trace."""
     apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
     errors = found.beliefs.errors(true, found.lengths)
@@ -80,7 +98,7 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
     return files
 
 
-def _map(found: ReleasedTrace, truth: Integers | None) -> bytes | None:
+def _map(found: Drawable, truth: Integers | None) -> bytes | None:
     outputs = found.outputs
     if outputs is not None:
         return figure_bytes(trace_picture(found.domain, outputs, truth))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.data.schedule import Schedule
+from mechdesign.data.states import States
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model.problem import Problem
 from mechdesign.release.outcome import Release
@@ -15,14 +20,12 @@ from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
 from mechdesign.requirements.graph import graph_requirements
 from mechdesign.solvers.contract import Progress, ProgressCallback, Status
-from mechdesign.spec.policy import ReleaseSettings
+from mechdesign.spec.document import Document
+from mechdesign.spec.policy import Policy, ReleaseSettings
 from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.tables import named
 from mechdesign.synthesis.certified import Design
-
-if TYPE_CHECKING:
-    from mechdesign.data.states import States
-    from mechdesign.spec.specification import Specification
+from mechdesign.synthesis.settings import SolveSettings
 
 __all__ = ["release_trace", "step_problem"]
 
@@ -47,8 +50,27 @@ _STEP_KEYS = {
 }
 
 
+class Asked(Protocol):
+    """What a specification says of a release; see `mechdesign.spec.specification.Specification`."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def document(self) -> Document: ...
+    @property
+    def settings(self) -> SolveSettings: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def release_settings(self) -> ReleaseSettings: ...
+    @property
+    def schedule(self) -> Schedule | None: ...
+    def problems(self) -> Iterator[Problem]: ...
+    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]: ...
+
+
 def release_trace(
-    given: Specification, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
+    given: Asked, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
@@ -78,7 +100,7 @@ def release_trace(
     return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
 
 
-def step_problem(given: Specification) -> Problem:
+def step_problem(given: Asked) -> Problem:
     """Return the problem of a step; raise `SpecificationError` for what cannot be kept along a trace."""
     if given.document.observables is not None:
         raise SpecificationError(
@@ -108,7 +130,7 @@ def step_problem(given: Specification) -> Problem:
     return problem
 
 
-def _epsilons(given: Specification, steps: int) -> Sequence[Fraction | None]:
+def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
     """Return the ε of each step: from the schedule where there is one; None stands for what the trace knows itself."""
     if given.schedule is None:
         return [None] * steps
@@ -123,7 +145,7 @@ def _epsilons(given: Specification, steps: int) -> Sequence[Fraction | None]:
     return known[:steps]
 
 
-def _prepared(given: Specification, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
+def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
     policy, solving = given.policy, given.settings
     assert problem.secrets is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,20 @@ class NormalForm:
         """Number of observables."""
         return int(self.problem.cost.shape[1])
 
+    @functools.cached_property
+    def components(self) -> Integers:
+        """A label for each group (k,), equal where a chain of bounds joins them."""
+        return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))
+
+    @functools.cached_property
+    def implied(self) -> Floats:
+        """The exponents (k, k) that chains of bounds imply: shortest paths, 0 on the diagonal."""
+        sources, targets = np.nonzero(np.isfinite(self.exponents))
+        # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+        graph = sparse.csr_array((self.exponents[sources, targets], (sources, targets)), shape=self.exponents.shape)
+        paths: Floats = csgraph.shortest_path(graph)
+        return paths
+
     def gather(self, per_secret: Floats) -> Floats:
         """Sum an array (n, …) over the members of each group, giving (k, …)."""
         summed = np.zeros((self.groups, *per_secret.shape[1:]))
@@ -84,8 +99,7 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     """
     n = problem.prior.size
     bounds = [(i, claim) for i, claim in enumerate(problem.claims) if isinstance(claim, PairBound)]
-    ties = _ties(n, bounds, alike)
-    group = _groups(n, ties)
+    group, ties = _tied(n, bounds, alike)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
     owner, source, target = (np.full((groups, groups), -1) for _ in range(3))
@@ -111,7 +125,10 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 
-def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tuple[int, int, int, bool], ...]:
+def _tied(
+    n: int, bounds: list[tuple[int, PairBound]], alike: float
+) -> tuple[Integers, tuple[tuple[int, int, int, bool], ...]]:
+    """Return the group of each secret, and the ties that hold the groups together, as `NormalForm` has them."""
     edges: dict[tuple[int, int], tuple[int, bool]] = {}
     for i, bound in bounds:
         tight = np.flatnonzero(bound.exponents <= alike)
@@ -120,7 +137,7 @@ def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tu
                 edges.setdefault((s, t), (i, True))
                 edges.setdefault((t, s), (i, False))
     if not edges:
-        return ()
+        return np.arange(n), ()
     pairs = np.array(list(edges))
     graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
     labels = connected(n, pairs)
@@ -128,8 +145,4 @@ def _ties(n: int, bounds: list[tuple[int, PairBound]], alike: float) -> tuple[tu
     for root in np.unique(labels, return_index=True)[1]:
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)
         ties.extend((s, p, *edges[s, p]) for s, p in ((int(s), int(parents[s])) for s in order[:0:-1]))
-    return tuple(ties)
-
-
-def _groups(n: int, ties: tuple[tuple[int, int, int, bool], ...]) -> Integers:
-    return connected(n, [tie[:2] for tie in ties])
+    return labels, tuple(ties)

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from mechdesign.model.channel import EXPONENT
-from mechdesign.model.connectivity import connected
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
@@ -62,11 +59,10 @@ def round_channel(
     """
     if not np.isfinite(matrix).all():
         return None
-    labels = connected(form.groups, np.argwhere(np.isfinite(form.exponents)))
+    labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
-    paths = _shortest(form.exponents)
     for threshold in _NEGLIGIBLE:
-        rows = _raise(_clean(matrix, threshold, labels), paths)
+        rows = _raise(_clean(matrix, threshold, labels), form.implied)
         common = _common(rows, labels)
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
@@ -143,14 +139,6 @@ def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
 def _normalised(rows: Floats) -> Floats:
     normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
     return normalised
-
-
-def _shortest(exponents: Floats) -> Floats:
-    """Return the exponents that chains of bounds imply, shortest paths, with 0 on the diagonal."""
-    sources, targets = np.nonzero(np.isfinite(exponents))
-    graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
-    paths: Floats = csgraph.shortest_path(graph)
-    return paths
 
 
 def _raise(rows: Floats, paths: Floats) -> Floats:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mechdesign.blowfish import Domain, Policy, release_histogram, strategy
-from mechdesign.blowfish.release import load
-from mechdesign.blowfish.strategy_release import half_widths
+from mechdesign.blowfish.loading import load
+from mechdesign.blowfish.strategy_intervals import half_widths
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace

@@ -93,11 +93,12 @@ class _Shared:
 @functools.cache
 def _controller() -> ThreadpoolController:
     """Find the BLAS libraries behind NumPy and SciPy, once: it takes a millisecond."""
-    return ThreadpoolController()
+    found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
+    return found
 
 
 def _one_blas_thread() -> Any:
-    return _controller().limit(limits=1, user_api="blas")
+    return _controller().limit(limits=1)
 
 
 def _limit_blas() -> Callable[[], None]:

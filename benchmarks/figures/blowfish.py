@@ -1,0 +1,191 @@
+"""Blowfish (He, Machanavajjhala and Ding 2014): its Figures 1 and 2 drawn, and their claims judged."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure as Picture
+
+from figures.blowfish_runs import EXPERIMENTS, KMEANS, LEMMA, PRIVATE, RANGES
+from figures.drawing import finish, label, line, logarithmic, panels
+from figures.experiments import Row, Rows
+from figures.showing import Figure, Verdict
+
+__all__ = ["EXPERIMENTS", "FIGURES"]
+
+DP = "differential privacy"
+
+
+def kmeans_picture(rows: Rows) -> Picture:
+    """Draw objectives against ε, a column for each data set, above with the sensitivity that holds."""
+    names = [name for name in _values(rows, "data") if not name.endswith(("10 %", "all"))]
+    picture, axes = panels(len(names), 2, width=3.5, height=2.7)
+    for index, axis in enumerate(axes):
+        way, name = (PRIVATE, LEMMA)[index // len(names)], names[index % len(names)]
+        own = [row for row in rows if row["data"] == name and row["way"] == way]
+        for number, policy in enumerate(_values(own, "policy")):
+            points = [row for row in own if row["policy"] == policy]
+            axis.plot([r["epsilon"] for r in points], [r["mean"] for r in points], **line(number), label=policy)
+            axis.vlines(
+                [r["epsilon"] for r in points],
+                [r["low"] for r in points],
+                [r["high"] for r in points],
+                color=line(number)["color"],
+                linewidth=1,
+            )
+        both = [row for row in rows if row["data"] == name]
+        axis.set_ylim(0.9, 1.15 * max(max(row["high"], row["mean"]) for row in both))
+        logarithmic(axis, "y")
+        axis.legend(fontsize=7.5, loc="upper right")
+        title = f"{name}, {way}" + (": not private" if way == LEMMA else "")
+        label(
+            axis, "ε" if index >= len(names) else "", "objective / without privacy" if name == names[0] else "", title
+        )
+    return finish(picture, "k-means: what a policy gains depends on edges that cross clusters")
+
+
+def judge_kmeans(rows: Rows) -> Verdict:
+    """Judge Figure 1(a) to 1(c): under policies the objective is below five times that without privacy."""
+    kept = [row for row in rows if row["policy"] != DP and not row["data"].endswith(("10 %", "all"))]
+    private = [row for row in kept if row["way"] == PRIVATE]
+    lemma = [row for row in kept if row["way"] == LEMMA]
+    below, below_lemma = (sum(row["mean"] < 5 for row in part) for part in (private, lemma))
+    ratios = [row["mean"] / _without_policy(rows, row)["mean"] for row in private]
+    better = sum(ratio < 1 for ratio in ratios)
+    worst = max(row["mean"] for row in rows if row["policy"] == DP and row["way"] == PRIVATE)
+    found = (
+        f"the objective is less than five times that without privacy in {below} of {len(private)} cases with the "
+        f"sensitivity that holds, and in {below_lemma} of {len(lemma)} with that of Lemma 6.1, which is not private "
+        f"where an edge crosses a cluster. The policy is better than differential privacy in {better} of "
+        f"{len(private)} cases; without a policy the objective is up to {worst:.1f} times as large as without privacy."
+    )
+    return Verdict(below, len(private), found)
+
+
+def size_picture(rows: Rows) -> Picture:
+    """Draw the objective under differential privacy as a multiple of that under the policy, for sizes of the data."""
+    picture, axes = panels(2, width=4.3, height=3.1)
+    sizes = [name for name in _values(rows, "data") if name.startswith("skin")] or _values(rows, "data")
+    for axis, way in zip(axes, (PRIVATE, LEMMA), strict=True):
+        for number, name in enumerate(sizes):
+            own = [row for row in rows if row["data"] == name and row["way"] == way]
+            points = [row for row in own if row["policy"] == _largest_theta(own)]
+            ratios = [_without_policy(rows, row)["mean"] / row["mean"] for row in points]
+            axis.plot([row["epsilon"] for row in points], ratios, **line(number), label=name)
+        axis.axhline(1, color="#59636e", linewidth=0.8)
+        axis.set_ylim(bottom=0)
+        label(axis, "ε", "objective without / with the policy", way + (": not private" if way == LEMMA else ""))
+    return finish(picture, "What the policy gains, by the size of the data", legend=axes[0])
+
+
+def judge_sizes(rows: Rows) -> Verdict:
+    """Judge Figure 1(d): an improvement in every case."""
+    sizes = [name for name in _values(rows, "data") if name.startswith("skin")] or _values(rows, "data")
+    cases = [
+        row
+        for name in sizes
+        for row in rows
+        if row["data"] == name
+        and row["way"] == PRIVATE
+        and row["policy"] == _largest_theta([other for other in rows if other["data"] == name])
+    ]
+    gains = [_without_policy(rows, row)["mean"] / row["mean"] for row in cases]
+    held = sum(gain > 1 for gain in gains)
+    found = (
+        f"with the sensitivity that holds the policy improves the objective in {held} of {len(cases)} cases, between "
+        f"{min(gains):.2f} and {max(gains):.2f} times."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def ranges_picture(rows: Rows) -> Picture:
+    """Draw errors of ranges against ε, a panel for each data set and a line for each θ."""
+    names = _values(rows, "data")
+    picture, axes = panels(len(names), width=4.5, height=3.4)
+    for axis, name in zip(axes, names, strict=True):
+        own = [row for row in rows if row["data"] == name]
+        for number, theta in enumerate(_values(own, "theta")):
+            points = [row for row in own if row["theta"] == theta]
+            text = f"θ = {theta}" if theta else "no policy"
+            axis.plot([r["epsilon"] for r in points], [r["linear"] for r in points], **line(number), label=text)
+            axis.plot(
+                [r["epsilon"] for r in points],
+                [r["planned"] for r in points],
+                color=line(number)["color"],
+                linewidth=0.7,
+            )
+        logarithmic(axis, "y")
+        label(axis, "ε", "mean squared error of a range (records²)", f"{name}, {own[0]['values']:,} values")
+        axis.legend(fontsize=7.5, loc="upper right")
+    return finish(picture, "Ranges: the weaker the policy, the smaller the error (thin lines: as planned)")
+
+
+def judge_ranges(rows: Rows) -> Verdict:
+    """Judge Figure 2: with a smaller θ the error is smaller."""
+    cases = [row for row in rows if row["theta"]]
+    held, gains, planned = 0, [], []
+    for row in cases:
+        others = [r for r in rows if r["data"] == row["data"] and r["epsilon"] == row["epsilon"]]
+        above = min((r for r in others if (r["theta"] or r["values"]) > row["theta"]), key=_theta)
+        held += row["linear"] < above["linear"]
+        gains.append(next(r for r in others if not r["theta"])["linear"] / row["linear"])
+        planned.append(row["linear"] / row["planned"])
+    inferred = [row["linear"] / row["inferred"] for row in rows]
+    found = (
+        f"the error falls with θ in {held} of {len(cases)} cases, and is up to {max(gains):,.0f} times smaller than "
+        f"without a policy. What was planned before any data is met to a factor between {min(planned):.2f} and "
+        f"{max(planned):.2f}; isotonic regression, which costs no privacy, makes the error {min(inferred):.1f} to "
+        f"{max(inferred):.0f} times smaller on these data."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def _values(rows: Rows, column: str) -> list:
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def _theta(row: Row) -> int:
+    return row["theta"] or row["values"]
+
+
+def _largest_theta(rows: Rows) -> str:
+    """Return the first policy after differential privacy: that of the largest θ."""
+    return _values(rows, "policy")[1]
+
+
+def _without_policy(rows: Rows, row: Row) -> Row:
+    same = ("data", "epsilon", "way")
+    return next(r for r in rows if r["policy"] == DP and all(r[key] == row[key] for key in same))
+
+
+FIGURES = (
+    Figure(
+        "blowfish_1abc",
+        "Blowfish, Figures 1(a) to 1(c)",
+        "the objective of k-means with the Laplace mechanism can be up to 100 times that without privacy, but under "
+        "Blowfish policies less than 5 times.",
+        KMEANS,
+        kmeans_picture,
+        judge_kmeans,
+        "blowfish",
+        "Objective against ε for three data sets and three policies, with the sensitivity that holds and by Lemma 6.1",
+    ),
+    Figure(
+        "blowfish_1d",
+        "Blowfish, Figure 1(d)",
+        "in all cases there is an improvement in the objective under Blowfish; it is smaller for larger data sets.",
+        KMEANS,
+        size_picture,
+        judge_sizes,
+        "blowfish",
+        "Objective without as a multiple of that with the policy, against ε, for three sizes of the data",
+    ),
+    Figure(
+        "blowfish_2bc",
+        "Blowfish, Figures 2(b) and 2(c)",
+        "with the ordered hierarchical mechanism the error of range queries falls with the threshold θ of the policy.",
+        RANGES,
+        ranges_picture,
+        judge_ranges,
+        "blowfish",
+        "Mean squared error of ranges against ε, falling from no policy to a threshold of one, for two data sets",
+    ),
+)

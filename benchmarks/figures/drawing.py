@@ -1,0 +1,65 @@
+"""What the pictures share: marks that can be told apart in grey, axes with units, legends below."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from mechdesign.report.scales import short
+from mechdesign.report.style import headline, new_figure
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "label", "line", "logarithmic", "panels"]
+
+# Okabe and Ito's palette, dark and light in turn, so that neighbours differ in grey too; markers and dashes differ.
+COLOURS = ("#0072B2", "#E69F00", "#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)))
+
+
+def panels(columns: int = 1, rows: int = 1, width: float = 4.3, height: float = 3.1) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels of `width` × `height` inches and a list of these, row by row."""
+    figure = new_figure(columns * width, rows * height + 0.6)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    return figure, [axes for row in grid for axes in row]
+
+
+def line(kind: int, *, markers: bool = True, lines: bool = True) -> dict[str, object]:
+    """Return the keywords of `Axes.plot` for the series with number `kind`; from the eighth on marks are hollow."""
+    return {
+        "markerfacecolor": "white" if kind >= len(COLOURS) else COLOURS[kind],
+        "color": COLOURS[kind % len(COLOURS)],
+        "marker": MARKERS[kind % len(MARKERS)] if markers else None,
+        "linestyle": DASHES[kind % len(DASHES)] if lines else "none",
+        "markersize": 4.5,
+        "linewidth": 1.4,
+    }
+
+
+def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic, with plain numbers at powers of ten, and at 2 and 5 times these where there are few."""
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high < 200 * low else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label(axes: Axes, x: str, y: str, title: str = "") -> None:
+    """Name the axes, with units, and the panel."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if title:
+        axes.set_title(title, loc="left")
+    axes.grid(True, axis="y")
+
+
+def finish(figure: Figure, text: str, *, legend: Axes | None = None, columns: int = 4) -> Figure:
+    """Put the headline above the figure, and the legend of one of its panels below."""
+    if legend is not None:
+        figure.legend(*legend.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=8.5)
+    headline(figure, text)
+    return figure

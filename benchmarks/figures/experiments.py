@@ -1,0 +1,242 @@
+"""Experiments: rows computed from parameters and data, stored with digests of both, and compared when recomputed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mechdesign as md
+from mechdesign.atomic import write_file
+
+__all__ = ["Comparison", "Experiment", "MovedError", "Row", "Rows", "StaleResultError", "Stored", "data_folder"]
+
+Row = dict[str, Any]
+Rows = list[Row]
+
+RESULTS = Path(__file__).parents[2] / "notebooks" / "results"
+
+
+class StaleResultError(RuntimeError):
+    """A stored result is missing, was changed, or belongs to other parameters or data."""
+
+
+class MovedError(RuntimeError):
+    """A number computed again differs from the stored one by more than its stated spread."""
+
+
+def data_folder() -> Path:
+    """Return the folder of real data, whether or not it is there: MECHDESIGN_DATA, or ``shared/data`` beside us."""
+    named = os.environ.get("MECHDESIGN_DATA")
+    return Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The rows of one setting of an experiment, and how they came about."""
+
+    rows: Rows
+    parameters: Mapping[str, Any]
+    data: Mapping[str, str]
+    made_with: Mapping[str, Any]
+
+    @property
+    def origin(self) -> str:
+        """Say in one line where the rows come from."""
+        made = self.made_with
+        return (
+            f"{len(self.rows)} rows, computed on {made['date']} with mechdesign {made['mechdesign']}, "
+            f"NumPy {made['numpy']} and Python {made['python']} in {made['seconds']:.0f} s"
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far numbers computed again are from the stored ones: the largest difference of each column."""
+
+    rows: int
+    differences: Mapping[str, float]
+    moved: tuple[str, ...]
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{column} {difference:.1e}" for column, difference in self.differences.items())
+        return f"{self.rows} rows computed again; largest differences: {found}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A computation behind figures.
+
+    Attributes:
+        name: Also the name of its file of results.
+        compute: Yields rows from the parameters of a setting; where there are `data`, also from their folder, which is
+            the first argument.
+        small: Parameters with which it takes seconds, for the tests and for whoever reads a notebook.
+        full: Parameters of the stored figures.
+        keys: Columns that tell the rows apart.
+        spread: For each column that must come out again, how much it may differ, as a part of the larger of the two
+            values or, for values below one, absolutely. Columns that are neither here nor in `keys` are not compared.
+        data: Files below the folder of real data.
+    """
+
+    name: str
+    compute: Callable[..., Iterable[Row]]
+    small: Mapping[str, Any]
+    full: Mapping[str, Any]
+    keys: tuple[str, ...]
+    spread: Mapping[str, float]
+    data: tuple[str, ...] = field(default=())
+
+    @property
+    def path(self) -> Path:
+        """The file of stored results."""
+        return RESULTS / f"{self.name}.json"
+
+    @property
+    def missing_data(self) -> tuple[str, ...]:
+        """The files of real data that are not there."""
+        folder = data_folder()
+        return tuple(name for name in self.data if not (folder / name).is_file())
+
+    def run(self, setting: str = "small") -> Stored:
+        """Compute the rows of a setting, "small" or "full"."""
+        clock = time.perf_counter()
+        arguments = (data_folder(),) if self.data else ()
+        rows = [_plain(row) for row in self.compute(*arguments, **self._parameters(setting))]
+        made = {
+            "date": datetime.now(UTC).date().isoformat(),
+            "mechdesign": md.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "seconds": round(time.perf_counter() - clock, 1),
+        }
+        return Stored(rows, self._parameters(setting), self._digests(), made)
+
+    def store(self, settings: Iterable[str] = ("small", "full")) -> None:
+        """Compute settings and keep their rows."""
+        for setting in settings:
+            self.keep(setting, self.run(setting))
+
+    def keep(self, setting: str, found: Stored) -> None:
+        """Store the rows of a setting beside those of the other."""
+        content = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+        inputs = {"experiment": self.name, "parameters": found.parameters, "data": found.data}
+        content[setting] = {
+            "made_with": dict(found.made_with),
+            "inputs": inputs,
+            "inputs_sha256": _digest(inputs),
+            "rows_sha256": _digest(found.rows),
+            "rows": found.rows,
+        }
+        RESULTS.mkdir(exist_ok=True)
+        write_file(self.path, [_text(content).encode()])
+
+    def stored(self, setting: str = "full") -> Stored:
+        """Return stored rows, after checking that they are whole and belong to these parameters and data.
+
+        Raises:
+            StaleResultError: They are not there, or do not belong.
+        """
+        remedy = f"run: python benchmarks/run.py --only {self.name}"
+        try:
+            entry = json.loads(self.path.read_text(encoding="utf-8"))[setting]
+        except (OSError, KeyError) as error:
+            raise StaleResultError(f"{self.path.name} has no {setting} setting; {remedy}") from error
+        inputs = entry["inputs"]
+        if _digest(entry["rows"]) != entry["rows_sha256"] or _digest(inputs) != entry["inputs_sha256"]:
+            raise StaleResultError(f"{self.path.name} was changed after it was written; {remedy}")
+        if inputs["parameters"] != _plain(self._parameters(setting)):
+            raise StaleResultError(f"{self.path.name} was computed with other parameters; {remedy}")
+        if not self.missing_data and inputs["data"] != self._digests():
+            raise StaleResultError(f"{self.path.name} was computed from other data; {remedy}")
+        return Stored(entry["rows"], inputs["parameters"], inputs["data"], entry["made_with"])
+
+    def recompute(self, setting: str = "small") -> Comparison:
+        """Compute a setting again and compare it with what is stored.
+
+        Raises:
+            MovedError: A number has moved by more than its spread.
+        """
+        comparison = self.compare(self.stored(setting), self.run(setting))
+        if comparison.moved:
+            raise MovedError(f"{self.name}: " + "; ".join(comparison.moved[:5]))
+        return comparison
+
+    def checked(self) -> str:
+        """Return in a sentence what recomputing the small setting gave, or why it was not done."""
+        if self.missing_data:
+            return (
+                f"Not computed again here: {', '.join(self.missing_data)} not found. Set MECHDESIGN_DATA to the folder "
+                "of the data sets; until then the figures show what is stored."
+            )
+        return f"{self.recompute()}."
+
+    def compare(self, before: Stored, after: Stored) -> Comparison:
+        """Compare two runs of the same setting, row by row."""
+        old, new = self._by_key(before.rows), self._by_key(after.rows)
+        moved = [f"row {key} is there only once" for key in old.keys() ^ new.keys()]
+        differences = dict.fromkeys(self.spread, 0.0)
+        for key in old.keys() & new.keys():
+            for column, spread in self.spread.items():
+                was, now = old[key][column], new[key][column]
+                if isinstance(was, str | bool) or was is None or now is None:
+                    if was != now:
+                        moved.append(f"{column} of {key} was {was} and is {now}")
+                    continue
+                if was != now:
+                    difference = abs(was - now) / max(abs(was), abs(now), 1.0)
+                    differences[column] = max(differences[column], difference)
+                    if not difference <= spread:
+                        moved.append(f"{column} of {key} was {was:.6g} and is {now:.6g}")
+        return Comparison(len(new), differences, tuple(moved))
+
+    def _parameters(self, setting: str) -> Mapping[str, Any]:
+        return {"small": self.small, "full": self.full}[setting]
+
+    def _digests(self) -> dict[str, str]:
+        folder = data_folder()
+        return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in self.data}
+
+    def _by_key(self, rows: Rows) -> dict[tuple[Any, ...], Row]:
+        found = {tuple(row[key] for key in self.keys): row for row in rows}
+        if len(found) != len(rows):
+            raise ValueError(f"{self.name}: rows with the same {', '.join(self.keys)}")
+        return found
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` in terms of JSON; floats keep ten significant digits, infinities become text."""
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.10g}") if math.isfinite(value) else str(value)
+    return value
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Return JSON with a line for each row, so that differences can be read."""
+    parts = []
+    for setting, entry in sorted(content.items()):
+        rows = ",\n   ".join(json.dumps(row, ensure_ascii=False) for row in entry["rows"])
+        head = json.dumps({name: value for name, value in entry.items() if name != "rows"}, ensure_ascii=False)
+        parts.append(f' "{setting}": {head[:-1]},\n  "rows": [\n   {rows}\n  ]}}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -1,0 +1,263 @@
+"""Privacy Games (Shokri 2015): its Figures 2 to 8 on real check-ins, and its claims judged."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from figures.experiments import Rows
+from figures.privacy_games_pictures import (
+    MECHANISMS,
+    approximation_picture,
+    bayes_against_optimal,
+    bayes_of_two,
+    cost_against_privacy,
+    informed_adversaries,
+    joint_privacy,
+    privacy_against_epsilon,
+    scenario_3_lines,
+    trios,
+    users_of,
+)
+from figures.privacy_games_runs import APPROXIMATION, EXPERIMENTS, SCENARIO_1, SCENARIO_2, SCENARIO_3, SHARES
+from figures.showing import Figure, Verdict
+
+__all__ = ["EXPERIMENTS", "FIGURES"]
+
+# Two distortions or costs count as equal when they differ by less than this part of the larger.
+SAME = 1e-3
+
+
+def same(first: float, second: float) -> bool:
+    """Return whether two numbers count as equal."""
+    return bool(abs(first - second) <= SAME * max(abs(first), abs(second)))
+
+
+def percent(part: float) -> str:
+    """Return a share in per cent."""
+    return f"{100 * part:.1f} %"
+
+
+def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
+    """Judge Figure 2(a): by user."""
+    held, ends = 0, []
+    for user in users_of(rows):
+        errors = [row["optimal"] for row in rows if row["user"] == user and row["mechanism"] == "differential"]
+        falls = all(after <= before * (1 + SAME) for before, after in pairwise(errors))
+        held += falls and errors[-1] < 1
+        ends.append(errors[-1])
+    top = max(row["epsilon"] for row in rows)
+    found = (
+        f"the error falls throughout and ends below 1 km for {held} of {len(ends)} users; at ε = {top:g} it lies "
+        f"between {min(ends):.3f} and {max(ends):.3f} km. Users who are nearly always in one cell have next to no "
+        "privacy to lose: for them the optimal mechanism is that cell, whatever the truth."
+    )
+    return Verdict(held, len(ends), found)
+
+
+def judge_cost_against_privacy(rows: Rows) -> Verdict:
+    """Judge Figure 2(b): by user and ε."""
+    cases = list(trios(rows))
+    equal = sum(same(case["joint"]["cost"], case["differential"]["cost"]) for case in cases)
+    dearer = [case["differential"]["cost"] / case["distortion"]["cost"] - 1 for case in cases]
+    held = sum(
+        same(case["joint"]["cost"], case["differential"]["cost"])
+        and case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME)
+        for case in cases
+    )
+    found = (
+        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases. It could not be "
+        "otherwise: the floor is what the differential mechanism reaches by itself, so that this mechanism is optimal "
+        f"for both requirements. It costs up to {percent(max(dearer))} more than the distortion mechanism, "
+        f"{percent(float(np.median(dearer)))} in the median."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def judge_bayes_of_two(rows: Rows) -> Verdict:
+    """Judge Figure 3: by user and ε."""
+    cases = list(trios(rows))
+    gains = [case["differential"]["bayes"] / case["distortion"]["bayes"] - 1 for case in cases]
+    held = sum(gain >= -SAME for gain in gains)
+    found = (
+        f"the Bayesian attack errs at least as much under the differential mechanism in {held} of {len(cases)} cases, "
+        f"by {percent(float(np.median(gains)))} more in the median; the least favourable case is "
+        f"{percent(min(gains))}. Optimal channels are not unique, and attacks other than the one that was planned for "
+        "depend on which was found: the interior-point method gives centres, the simplex method vertices."
+    )
+    return Verdict(held, len(cases), found)
+
+
+def judge_bayes_against_optimal(rows: Rows) -> Verdict:
+    """Judge Figure 4: by user, ε and mechanism."""
+    held, cases, ratios = 0, 0, {mechanism: [] for mechanism in MECHANISMS}
+    for case in trios(rows):
+        for mechanism, row in case.items():
+            held += row["bayes"] >= row["optimal"] * (1 - 1e-9)
+            cases += 1
+            ratios[mechanism].append(row["bayes"] / row["optimal"])
+    medians = {mechanism: float(np.median(values)) for mechanism, values in ratios.items()}
+    found = (
+        f"the Bayesian attack's error is at least the optimal one's in {held} of {cases} cases; in the median it is "
+        + ", ".join(f"{value:.2f} times as large ({mechanism})" for mechanism, value in medians.items())
+        + "."
+    )
+    return Verdict(held, cases, found)
+
+
+def judge_joint_privacy(rows: Rows) -> Verdict:
+    """Judge Figure 5: by user, ε and floor; privacy as large as the larger, at the cost of the dearer."""
+    return _judge_joint(rows, "With floors above what the differential mechanism reaches, the")
+
+
+def judge_informed_adversaries(rows: Rows) -> Verdict:
+    """Judge Figure 6: by user, ε and information."""
+    held, cases, parts = 0, 0, []
+    for share in SHARES:
+        column = f"informed_{share:g}"
+        pairs = [(case["differential"][column], case["distortion"][column]) for case in trios(rows)]
+        better = sum(one >= other * (1 - SAME) for one, other in pairs)
+        clearly = sum(other > one * (1 + SAME) for one, other in pairs)
+        held, cases = held + better, cases + len(pairs)
+        ratio = float(np.median([one / other for one, other in pairs if other > 0]))
+        parts.append(
+            f"at {100 * share:.0f} % of the doubt removed in {better} of {len(pairs)} cases (the distortion mechanism "
+            f"protects better in {clearly}; median ratio of errors {ratio:.2f})"
+        )
+    found = "the differential mechanism keeps at least as much privacy " + ", ".join(parts) + "."
+    return Verdict(held, cases, found)
+
+
+def judge_scenario_3(rows: Rows) -> Verdict:
+    """Judge Figure 7: by user, ε and floor."""
+    return _judge_joint(rows, "With ε and floor chosen apart, the")
+
+
+def _judge_joint(rows: Rows, start: str) -> Verdict:
+    """Compare the joint mechanism with the larger of the two: certified bounds decide about costs."""
+    cases = list(trios(rows))
+    larger = [max(case["differential"]["optimal"], case["distortion"]["optimal"]) for case in cases]
+    private = [same(case["joint"]["optimal"], best) for case, best in zip(cases, larger, strict=True)]
+    dearest = [max(case["differential"]["cost"], case["distortion"]["cost"]) for case in cases]
+    excess = [case["joint"]["lower_bound"] / cost - 1 for case, cost in zip(cases, dearest, strict=True)]
+    cheap = [over <= SAME for over in excess]
+    binding = [case["joint"]["floor"] > case["differential"]["optimal"] * (1 - SAME) for case in cases]
+    above = sorted(over for over in excess if over > SAME)
+    found = (
+        f"{start} joint mechanism's privacy equals the larger of the two in {sum(private)} of {len(cases)} cases, and "
+        f"its cost in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the certificates' lower "
+        "bounds prove"
+    )
+    if above:
+        found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
+    for kind, name in ((False, "below"), (True, "above")):
+        inside = [index for index, binds in enumerate(binding) if binds == kind]
+        if inside:
+            found += (
+                f". Of {len(inside)} floors {name} what the differential mechanism reaches by itself, the cost is the "
+                f"larger of the two for {sum(cheap[index] for index in inside)} and the privacy for "
+                f"{sum(private[index] for index in inside)}"
+            )
+    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
+    found += f". The differential mechanism is the dearer of the two in {differential} cases."
+    held = sum(one and other for one, other in zip(private, cheap, strict=True))
+    return Verdict(held, len(cases), found)
+
+
+def judge_approximation(rows: Rows) -> Verdict:
+    """Judge Figure 8: by user and radius below the whole map, whether privacy is almost the same."""
+    exact = {row["user"]: row for row in rows if row["radius"] == 0}
+    whole = max(row["radius"] for row in rows)
+    asked = max(row["tight_epsilon"] for row in exact.values())
+    cases = [row for row in rows if 0 < row["radius"] < whole]
+    kept = [
+        row["optimal"] >= exact[row["user"]]["optimal"] * 0.99 and row["tight_epsilon"] <= asked * 1.01 for row in cases
+    ]
+    distortion = sum(row["optimal"] >= exact[row["user"]]["optimal"] * 0.99 for row in cases)
+    tight = [row["tight_epsilon"] for row in cases]
+    lost = max(1 - row["optimal"] / exact[row["user"]]["optimal"] for row in cases)
+    found = (
+        f"distortion within 1 % of the exact mechanism's is kept in {distortion} of {len(cases)} cases (up to "
+        f"{percent(lost)} is lost), and with it the ε asked for, {asked:.2f} per km, in {sum(kept)}. The tight ε of "
+        f"the approximate channels lies between {min(tight):.2f} and {max(tight):.2f} per km or above, as zeros in a "
+        "returned channel would make it infinite: what is dropped is differential privacy."
+    )
+    return Verdict(sum(kept), len(cases), found)
+
+
+def _figure(number: str, claim: str, experiment, draw, judge, alt: str) -> Figure:
+    name = f"privacy_games_{number.replace('(', '').replace(')', '')}"
+    return Figure(name, f"Privacy Games, Figure {number}", claim, experiment, draw, judge, "privacy_games", alt)
+
+
+FIGURES = (
+    _figure(
+        "2(a)",
+        "as ε increases, the expected error of the adversary decreases and converges to below 1 km.",
+        SCENARIO_1,
+        privacy_against_epsilon,
+        judge_privacy_against_epsilon,
+        "Error of the optimal attack in km against ε, a falling line for each of ten users",
+    ),
+    _figure(
+        "2(b)",
+        "the cost of a level of distortion privacy is much higher for the differential and the joint mechanism than "
+        "for the distortion mechanism, and the same for these two.",
+        SCENARIO_1,
+        cost_against_privacy,
+        judge_cost_against_privacy,
+        "Cost against error of the optimal attack for three mechanisms; the distortion mechanism's dots lie lowest",
+    ),
+    _figure(
+        "3",
+        "the differential mechanism is more robust to the Bayesian attack than the distortion mechanism.",
+        SCENARIO_1,
+        bayes_of_two,
+        judge_bayes_of_two,
+        "Bayesian attack's error under the differential against the distortion mechanism, with the diagonal",
+    ),
+    _figure(
+        "4",
+        "the optimal attack outperforms the Bayesian attack, more obviously so under differential and joint "
+        "protection.",
+        SCENARIO_1,
+        bayes_against_optimal,
+        judge_bayes_against_optimal,
+        "Bayesian attack's error against the optimal attack's, a panel for each mechanism",
+    ),
+    _figure(
+        "5",
+        "the joint mechanism guarantees the maximum of the privacy levels of the two mechanisms, with the same cost.",
+        SCENARIO_2,
+        joint_privacy,
+        judge_joint_privacy,
+        "Optimal attack's error under one requirement alone against that under both",
+    ),
+    _figure(
+        "6",
+        "the differential mechanism is more robust to better informed adversaries than the distortion mechanism.",
+        SCENARIO_1,
+        informed_adversaries,
+        judge_informed_adversaries,
+        "Optimal attack's error under both mechanisms for four degrees of information",
+    ),
+    _figure(
+        "7",
+        "the privacy of the joint mechanism is the maximum of the two, and so is its cost, which is that of the "
+        "differential mechanism in all experiments.",
+        SCENARIO_3,
+        scenario_3_lines,
+        judge_scenario_3,
+        "Privacy and cost of three mechanisms over all experiments, sorted by the joint mechanism",
+    ),
+    _figure(
+        "8",
+        "with a relatively small threshold the approximate mechanism provides almost the same privacy as the optimal "
+        "one, in less time.",
+        APPROXIMATION,
+        approximation_picture,
+        judge_approximation,
+        "Privacy lost, seconds and remaining ε against the radius beyond which bounds are dropped",
+    ),
+)

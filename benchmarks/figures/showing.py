@@ -1,0 +1,83 @@
+"""Figures: a claim, the rows of an experiment, a picture of them, and a verdict computed from them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure as Picture
+
+from figures.experiments import Experiment, Rows, Stored
+from mechdesign.report.style import styled
+
+__all__ = ["Figure", "Verdict", "say"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim: in how many of the cases it held, and the sentences that say so with numbers."""
+
+    held: int
+    cases: int
+    found: str
+
+    @property
+    def outcome(self) -> str:
+        """Return "holds", "holds in part" or "does not come out here"."""
+        if self.held == self.cases:
+            return "holds"
+        return "holds in part" if self.held else "does not come out here"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper, or one of our own.
+
+    Attributes:
+        name: Also the name of its picture.
+        title: The paper and its number there.
+        claim: What the paper says, in its words or close to them.
+        experiment: Where the rows come from.
+        draw: Makes the picture from rows.
+        judge: Makes the verdict from rows.
+        notebook: The notebook that shows it.
+        alt: What the picture shows, for those who do not see it.
+    """
+
+    name: str
+    title: str
+    claim: str
+    experiment: Experiment
+    draw: Callable[[Rows], Picture]
+    judge: Callable[[Rows], Verdict]
+    notebook: str
+    alt: str
+
+    def verdict(self, stored: Stored | None = None) -> Verdict:
+        """Return the verdict on rows, by default those stored."""
+        return self.judge((stored or self.experiment.stored()).rows)
+
+    def png(self, stored: Stored | None = None, dpi: int = 110) -> bytes:
+        """Return the picture of rows, by default those stored."""
+        with styled():
+            content = io.BytesIO()
+            self.draw((stored or self.experiment.stored()).rows).savefig(content, dpi=dpi, metadata={"Software": None})
+        return content.getvalue()
+
+    def show(self, stored: Stored | None = None) -> None:
+        """Display claim, picture, finding and verdict in a notebook."""
+        from IPython.display import Image, display
+
+        stored = stored or self.experiment.stored()
+        verdict = self.verdict(stored)
+        say(f"**{self.title}.** *The claim:* {self.claim}")
+        display(Image(self.png(stored), alt=self.alt))
+        say(f"*Found:* {verdict.found}\n\n**Verdict: the claim {verdict.outcome}.**\n\n<small>{stored.origin}</small>")
+
+
+def say(text: str) -> None:
+    """Display Markdown with numbers put in by the caller."""
+    from IPython.display import Markdown, display
+
+    display(Markdown(text))

@@ -1,0 +1,43 @@
+"""What README and site quote: benchmarks and measurements with their commands, and by how much they may move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BENCHMARKS", "GAP_SPREAD", "MEASUREMENTS", "SECONDS_SPREAD", "Benchmark"]
+
+MEASUREMENTS = ("first_minute", "highs", "sizes")
+"""Of docs/measure.py: the tables of the README."""
+
+# Factors by which their values may differ: seconds, and certified gaps.
+SECONDS_SPREAD, GAP_SPREAD = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A script of this folder whose output is stored in ``benchmarks/results/NAME.txt`` (``NAME.quick.txt``).
+
+    `spread` is the factor by which any number of its output may differ from the stored one: mostly seconds, which
+    depend on the machine and on what else it does. `quoted` says what its numbers stand behind.
+    """
+
+    name: str
+    arguments: str
+    quick: str | None
+    spread: float
+    quoted: str
+
+
+BENCHMARKS = (
+    Benchmark("block_against_highs", "--sides 8 10", "--sides 5 --repeats 1", 2.0, "speed beside HiGHS"),
+    Benchmark("block_scenes", "", None, 2.0, "300 secrets, every kind of requirement, real check-ins"),
+    Benchmark("block_sizes", "--long --plot notebooks/pictures/growth.png", None, 2.0, "growth, with the picture"),
+    Benchmark("approximation", "--grid 20x15", "--grid 5x4", 2.0, "what dropping far pairs does"),
+    Benchmark("lazy_rows", "", "--side 5 --repeats 1", 2.0, "lazy rows beside all rows"),
+    Benchmark("verify_speed", "", "8 6", 2.0, "verifying"),
+    Benchmark("policy_scale", "", "12", 2.0, "policy graphs of 2,500 cells"),
+    Benchmark("policy_utility", "", None, 1.5, "noise and least-cost channels on real check-ins"),
+    Benchmark("policy_traces", "", None, 1.5, "traces under policy graphs"),
+    Benchmark("leakage_routes", "", "--quick", 3.0, "the hull beside the paper's algorithms"),
+    Benchmark("leakage_precompute", "", "--sizes 30 --repeats 1", 2.0, "loss functions of 1,000 states"),
+)
