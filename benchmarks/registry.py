@@ -38,6 +38,7 @@ BENCHMARKS = (
     Benchmark("policy_scale", "", "12", 2.0, "policy graphs of 2,500 cells"),
     Benchmark("policy_utility", "", None, 1.5, "noise and least-cost channels on real check-ins"),
     Benchmark("policy_traces", "", None, 1.5, "traces under policy graphs"),
+    Benchmark("blowfish_figures", "", None, 1.5, "k-means and ranges under policies, in tables"),
     Benchmark("leakage_routes", "", "--quick", 3.0, "the hull beside the paper's algorithms"),
     Benchmark("leakage_precompute", "", "--sizes 30 --repeats 1", 2.0, "loss functions of 1,000 states"),
 )

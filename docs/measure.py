@@ -29,9 +29,10 @@ DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
 sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 
+from stored import RESULTS, with_tables  # noqa: E402
+
 from block_scenes import SCENES, problem  # noqa: E402
 from scenes import scene, side_by_side  # noqa: E402
-from stored import RESULTS, with_tables  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
 
@@ -63,6 +64,9 @@ def highs() -> Table:
         "block method, no symmetry": {"solver": "block", "options": {"symmetry": False}},
         "block method": {"solver": "block"},
     }
+    # What is compiled and loaded once is not the contestants' own time.
+    for asked in contestants.values():
+        md.design(scene(5).problem, tolerance=1e-6, **asked)
     rows, values = [], {}
     for side in (6, 8):
         for cost in ("euclidean", "hamming"):

@@ -21,6 +21,7 @@ from mechdesign.report.policy import Shown, policy_picture
 from mechdesign.report.scales import probability_scale
 from mechdesign.report.style import headline, new_figure, styled
 from mechdesign.report.traces import trace_picture
+from mechdesign.spec.examples import on_disk
 
 FOLDER = Path(__file__).parent / "pictures"
 
@@ -111,6 +112,31 @@ def trace() -> Figure:
     return trace_picture(city, outputs, truth)
 
 
+def databases() -> Figure:
+    """Show released distribution functions of ages under differential privacy and under a threshold policy."""
+    with on_disk("admissions.csv") as path:
+        ages = np.loadtxt(path, skiprows=1, dtype=np.int64)
+    counts = np.bincount(ages, minlength=100)
+    cases = (
+        ("differential privacy", md.blowfish.hierarchical(counts, 0.1, rng=3)),
+        ("ages at most 5 years apart", md.blowfish.ordered_hierarchical(counts, 5, 0.1, rng=3)),
+    )
+    figure = new_figure(8.4, 3.3)
+    for panel, (name, release) in zip(figure.subplots(1, 2, sharey=True), cases, strict=True):
+        share = release.records
+        panel.fill_between(range(100), release.low / share, release.high / share, step="post", alpha=0.22, linewidth=0)
+        panel.plot(
+            release.answers / share, drawstyle="steps-post", linewidth=1.4, label="released, with 95 % intervals"
+        )
+        panel.plot(np.cumsum(counts) / share, ":", color="#1b1f24", linewidth=1.2, label="true")
+        panel.set_title(name, loc="left", fontsize=9)
+        panel.set_xlabel("age")
+    figure.axes[0].set_ylabel("share of records")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=2)
+    headline(figure, "The same budget tells more where less must be hidden")
+    return figure
+
+
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
@@ -118,6 +144,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),
     "trace": (trace, "png"),
+    "databases": (databases, "png"),
 }
 
 

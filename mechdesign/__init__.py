@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mechdesign.version import __version__
 
 if TYPE_CHECKING:
+    from . import bench as bench
     from . import blowfish as blowfish
     from . import errors as errors
     from . import graphs as graphs
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from . import policy as policy
     from . import release as release
     from . import spec as spec
+    from . import sweep as sweep
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
     from .certify.certificate import Certificate as Certificate
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "attack": ".attacks.attack",
+    "bench": ".bench",
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
@@ -51,6 +54,7 @@ _MODULES = {
     "policy": ".policy",
     "release": ".release",
     "spec": ".spec",
+    "sweep": ".sweep",
     "traces": ".data.traces",
 }
 _VALUES = {

@@ -36,6 +36,8 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
             # The name must not reach the disk before the content.
             os.fsync(file.fileno())
         os.replace(temporary, target)
+        # Nor is the content of use while its name is still to be written.
+        _synchronise(target.parent)
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
     finally:

@@ -9,6 +9,7 @@ __all__ = [
     "BudgetExceededError",
     "BudgetWarning",
     "CertificateError",
+    "ClusterError",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -17,6 +18,7 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "RecordsError",
     "SolverError",
     "SolverInterruptedError",
     "SpecificationError",
@@ -107,6 +109,14 @@ class LedgerError(MechdesignError):
 
 class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
+
+
+class RecordsError(MechdesignError):
+    """A folder of results cannot be used: it is damaged, of another version, or holds another request's results."""
+
+
+class ClusterError(MechdesignError):
+    """A cluster of machines was lost during a computation; what was finished is kept."""
 
 
 class MissingDependencyError(MechdesignError, ImportError):

@@ -36,7 +36,11 @@ say(
 )
 
 # %% [markdown]
-# So each policy is shown with the sensitivity that holds, and as the paper draws it, which is not private.
+# So each policy is shown with the sensitivity that holds, and as the paper draws it, which is not private under a
+# threshold. (Under differential privacy the lemma's value, twice the diameter, holds; it is more than is needed where sums are
+# taken about the middle of the box.) The paper's gains are those of the lemma. With a sensitivity that holds, an edge
+# that crosses a cluster costs the distances of both ends from where the sums are taken about, whatever θ: little is
+# gained.
 
 # %%
 figure("blowfish_1abc").show()

@@ -23,6 +23,11 @@ def modules():
 
 
 @cache
+def parsed(path):
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports():
     """Return the graph of all imports between modules: at the top, in functions, and for type checkers only."""
     known = dict(modules())
@@ -30,7 +35,7 @@ def imports():
     graph.add_nodes_from(known)
     for name, path in known.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in parsed(path):
             found = []
             if isinstance(node, ast.Import):
                 found = [alias.name for alias in node.names]
@@ -72,16 +77,7 @@ def test_no_import_cycle_between_rooms_not_even_for_type_checkers():
     assert not imports().in_degree("mechdesign")
 
 
-def rooms_with_cycles_yet(room):
-    marks = (
-        [pytest.mark.xfail(strict=False, reason="values and what computes them name each other")]
-        if room == "blowfish"
-        else []
-    )
-    return pytest.param(room, marks=marks)
-
-
-@pytest.mark.parametrize("room", [rooms_with_cycles_yet(room) for room in sorted(itertools.chain(*layers()))])
+@pytest.mark.parametrize("room", sorted(itertools.chain(*layers())))
 def test_no_import_cycle_within_a_room_not_even_for_type_checkers(room):
     names = [name for name, _ in modules() if f"{name}.".startswith(f"mechdesign.{room}.")]
     assert not cycles(imports().subgraph(names))
@@ -160,7 +156,7 @@ def test_no_module_elsewhere_tests_for_a_kind(kind):
     for name, path in modules():
         if name.startswith((f"mechdesign.{room}", "mechdesign.certify")):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in parsed(path):
             if isinstance(node, ast.Compare):
                 values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
                 subject = ast.unparse(node.left)

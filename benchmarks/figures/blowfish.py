@@ -71,7 +71,7 @@ def size_picture(rows: Rows) -> Picture:
             ratios = [_without_policy(rows, row)["mean"] / row["mean"] for row in points]
             axis.plot([row["epsilon"] for row in points], ratios, **line(number), label=name)
         axis.axhline(1, color="#59636e", linewidth=0.8)
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.1 * axis.get_ylim()[1])
         label(axis, "ε", "objective without / with the policy", way + (": not private" if way == LEMMA else ""))
     return finish(picture, "What the policy gains, by the size of the data", legend=axes[0])
 
@@ -104,7 +104,7 @@ def ranges_picture(rows: Rows) -> Picture:
         own = [row for row in rows if row["data"] == name]
         for number, theta in enumerate(_values(own, "theta")):
             points = [row for row in own if row["theta"] == theta]
-            text = f"θ = {theta}" if theta else "no policy"
+            text = f"θ = {theta}" if theta else "differential privacy"
             axis.plot([r["epsilon"] for r in points], [r["linear"] for r in points], **line(number), label=text)
             axis.plot(
                 [r["epsilon"] for r in points],

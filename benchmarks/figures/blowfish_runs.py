@@ -116,7 +116,7 @@ KMEANS = Experiment(
     "blowfish_kmeans",
     clustering,
     small={"names": ["simulated"], "epsilons": [1.0], "repeats": 2},
-    full={"names": list(DATA), "epsilons": [0.1, 0.4, 1.0], "repeats": 6},
+    full={"names": list(DATA), "epsilons": [0.1, 0.4, 1.0], "repeats": 20},
     keys=("data", "policy", "epsilon", "way"),
     # The same random numbers, but one record nearer to another centroid changes all that follows.
     spread={"mean": 0.2},

@@ -90,15 +90,20 @@ def _kind(value: Schema) -> str:
 
 
 class Grammar(SphinxDirective):
-    """``{specification-grammar}`` shows the tables of a specification, with their keys, from the JSON schema."""
+    """``{specification-grammar}`` shows the tables of a specification, with their keys, from the JSON schema.
+
+    Its argument is empty for channels, or ``release`` for releases from tables.
+    """
+
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each table."""
-        from mechdesign.spec import schema
-
+        kind = self.arguments[0] if self.arguments else "table"
         found: list[nodes.Node] = []
-        for name, text in grammar(schema()):
-            section = nodes.section(ids=[f"table-{name.lower().replace(' ', '-')}"], names=[f"table {name.lower()}"])
+        for name, text in grammar(schemas()["release" if self.arguments else "specification"]):
+            label = f"{kind} {name.lower()}"
+            section = nodes.section(ids=[label.replace(" ", "-")], names=[label])
             self.state.document.note_explicit_target(section)
             section += nodes.title("", name)
             section += self.parse_text_to_nodes(text)
@@ -106,13 +111,20 @@ class Grammar(SphinxDirective):
         return found
 
 
-def write_schema(app: Sphinx, error: Exception | None) -> None:
-    """Write the JSON schema beside the pages, for editors to use."""
-    if error is None and app.builder.format == "html":
-        from mechdesign.spec import schema
+def schemas() -> dict[str, Schema]:
+    """Return the schema of specifications of channels, and of releases from tables."""
+    from mechdesign.spec import schema
+    from mechdesign.spec.blowfish.specification import ReleaseDocument
 
-        text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-        (Path(app.outdir) / "specification.schema.json").write_text(text, encoding="utf-8")
+    return {"specification": schema(), "release": schema(ReleaseDocument)}
+
+
+def write_schema(app: Sphinx, error: Exception | None) -> None:
+    """Write the JSON schemas beside the pages, for editors to use."""
+    if error is None and app.builder.format == "html":
+        for name, found in schemas().items():
+            text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+            (Path(app.outdir) / f"{name}.schema.json").write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -78,7 +78,7 @@ or give the ledger that the data deserve a larger budget
     ) -> None:
         self._budget_epsilon = None if epsilon is None else _not_negative(epsilon, "epsilon")
         self._budget_rho = None if rho is None else _not_negative(rho, "rho")
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else _file(path)
         self._lock = threading.RLock()
         self._entries: tuple[Entry, ...] = ()
         if self._path is not None and self._path.exists():
@@ -275,6 +275,14 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
         f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is left; "
         "spend less, or give the ledger that the data deserve a larger budget"
     )
+
+
+def _file(path: str | PathLike[str]) -> Path:
+    """Return the one name of a file: through a link or from another folder it must not be a second ledger."""
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
 
 
 def _budgets(epsilon: Fraction | None, rho: Fraction | None) -> str:

@@ -10,6 +10,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mechdesign.spec.blowfish.specification import ReleaseSpecification as ReleaseSpecification
+    from mechdesign.spec.blowfish.specification import read_spec as read_spec
+
     from .budget import Budget as Budget
     from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
     from .constrained_histogram import constraint_sensitivity as constraint_sensitivity
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from .cumulative import hierarchical as hierarchical
     from .cumulative import ordered as ordered
     from .cumulative import ordered_hierarchical as ordered_hierarchical
+    from .division import part_of as part_of
     from .domain import Domain as Domain
     from .kmeans_release import ClusteringRelease as ClusteringRelease
     from .kmeans_release import kmeans as kmeans
@@ -25,10 +29,20 @@ if TYPE_CHECKING:
     from .linear_release import release_linear as release_linear
     from .linear_release import release_sum as release_sum
     from .linear_strategy import Strategy as Strategy
-    from .linear_strategy import strategy as strategy
+    from .loading import load as load
+    from .optimal_channels import CountCosts as CountCosts
+    from .optimal_channels import compare_counts as compare_counts
+    from .optimal_channels import optimal_attribute as optimal_attribute
+    from .optimal_channels import optimal_count as optimal_count
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
+    from .pictures import comparison_picture as comparison_picture
+    from .planning import Plan as Plan
+    from .planning import plan_cumulative as plan_cumulative
+    from .planning import plan_histogram as plan_histogram
+    from .planning import plan_workload as plan_workload
     from .policy import Policy as Policy
+    from .publication import Publication as Publication
     from .query_sensitivity import Sensitivity as Sensitivity
     from .query_sensitivity import sensitivity as sensitivity
     from .range_planning import RangePlan as RangePlan
@@ -43,7 +57,7 @@ if TYPE_CHECKING:
     from .ranges import range_query as range_query
     from .release import Description as Description
     from .release import Release as Release
-    from .release import load as load
+    from .strategy_choice import strategy as strategy
     from .workload import Workload as Workload
     from .workload import marginals as marginals
 
@@ -51,39 +65,52 @@ _VALUES = {
     "Budget": ".budget",
     "ClusteringRelease": ".kmeans_release",
     "ConstraintSensitivity": ".constrained_histogram",
+    "CountCosts": ".optimal_channels",
     "CumulativeRelease": ".cumulative",
     "Description": ".release",
     "Distribution": ".ranges",
     "Domain": ".domain",
     "Estimate": ".ranges",
     "ParallelComposition": ".parallel",
+    "Plan": ".planning",
     "Policy": ".policy",
+    "Publication": ".publication",
     "Quantile": ".ranges",
     "RangePlan": ".range_planning",
     "Release": ".release",
+    "ReleaseSpecification": "mechdesign.spec.blowfish.specification",
     "Sensitivity": ".query_sensitivity",
     "Strategy": ".linear_strategy",
     "Workload": ".workload",
     "budget_split": ".range_planning",
     "cdf": ".ranges",
+    "compare_counts": ".optimal_channels",
+    "comparison_picture": ".pictures",
     "constraint_sensitivity": ".constrained_histogram",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
-    "load": ".release",
+    "load": ".loading",
     "marginal_constraints": ".constraints",
+    "optimal_attribute": ".optimal_channels",
+    "optimal_count": ".optimal_channels",
     "ordered": ".cumulative",
     "ordered_error": ".range_planning",
     "ordered_hierarchical": ".cumulative",
     "marginals": ".workload",
     "parallel_composition": ".parallel",
+    "part_of": ".division",
+    "plan_cumulative": ".planning",
+    "plan_histogram": ".planning",
     "plan_ranges": ".range_planning",
+    "plan_workload": ".planning",
     "quantile": ".ranges",
     "range_query": ".ranges",
+    "read_spec": "mechdesign.spec.blowfish.specification",
     "release_histogram": ".linear_release",
     "release_linear": ".linear_release",
     "release_sum": ".linear_release",
     "sensitivity": ".query_sensitivity",
-    "strategy": ".linear_strategy",
+    "strategy": ".strategy_choice",
 }
 
 __all__ = [*_VALUES]

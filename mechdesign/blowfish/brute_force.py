@@ -14,7 +14,7 @@ from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_integer
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["LARGEST_SEARCH", "largest_change", "neighbouring_databases"]
 
@@ -24,7 +24,7 @@ LARGEST_SEARCH = 200_000
 Database = tuple[int, ...]
 
 
-def neighbouring_databases(policy: Policy, records: int) -> Iterator[tuple[Database, Database]]:
+def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[Database, Database]]:
     """Yield every pair of neighbouring databases of `records` records, once.
 
     A database is a tuple with the number of each record's value, |T| for an absent one. Two databases are neighbours if
@@ -55,7 +55,7 @@ def neighbouring_databases(policy: Policy, records: int) -> Iterator[tuple[Datab
                 yield first, second
 
 
-def largest_change(policy: Policy, function: Callable[..., Any], records: int, norm: int) -> Fraction:
+def largest_change(policy: PolicyLike, function: Callable[..., Any], records: int, norm: int) -> Fraction:
     """Return the largest ‖f(D) − f(D')‖ to the power `norm` over the neighbouring databases of `records` records."""
     values: dict[Database, list[Fraction]] = {}
     size = policy.domain.size

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 
@@ -18,7 +18,7 @@ __all__ = ["Budget", "LedgerLike"]
 
 
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.Ledger`."""
+    """What a release needs of a `mechdesign.Ledger`, or of a part of one."""
 
     def spend(
         self,
@@ -26,7 +26,6 @@ class LedgerLike(Protocol):
         protects: str,
         epsilon: Any = None,
         rho: Any = None,
-        part: Any = None,
     ) -> object:
         """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
         ...
@@ -59,39 +58,44 @@ class Budget:
         return cls(epsilon=amount) if rho is None else cls(rho=amount)
 
     def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
-        """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0."""
+        """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0: it is ε-private."""
         assert self.epsilon is not None
         try:
             return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
         except InputError as error:
             raise self._too_small() from error
 
-    def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
-        """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact.
+    def gaussian(self, square: Fraction | int) -> DiscreteGaussian:
+        """Return the noise with σ² = Δ²/(2ρ) for integers of squared ℓ2-sensitivity Δ² > 0: it is ρ-zCDP.
 
-        Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
-        Kamath and Steinke 2020).
+        After Canonne, Kamath and Steinke 2020.
         """
+        assert self.rho is not None
+        try:
+            return DiscreteGaussian(Fraction(square) / (2 * self.rho))
+        except InputError as error:
+            raise self._too_small() from error
+
+    def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
+        """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact."""
         power = sensitivity(policy, query, 1 if self.rho is None else 2, **options).power
         if power == 0:
             return None
-        if self.rho is None:
-            return self.laplace(power / step)
-        try:
-            return DiscreteGaussian(power / step**2 / (2 * self.rho))
-        except InputError as error:
-            raise self._too_small() from error
+        return self.laplace(power / step) if self.rho is None else self.gaussian(power / step**2)
 
     def _too_small(self) -> InputError:
         path, amount = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
         return InputError(
             path,
             "is too small or too large for the sensitivity",
-            value=float(amount or 0),
+            value=exact_text(amount or Fraction(0)),
             bound="so that the noise has a scale above 0 and of at most 2^50 steps",
         )
 
     def spend(self, ledger: LedgerLike | None, what: str, protects: str) -> None:
         """Enter the budget in a ledger where there is one."""
-        if ledger is not None:
-            ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho)
+        if ledger is None:
+            return
+        if not callable(getattr(ledger, "spend", None)):
+            raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
+        ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho)

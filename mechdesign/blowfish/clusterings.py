@@ -27,7 +27,7 @@ from mechdesign.validation import Integers, as_indices
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["counts", "kmeans_sizes", "kmeans_sums"]
 
@@ -44,7 +44,7 @@ def counts(graph: SecretGraph, labels: Integers | None) -> Found:
     return Found(Fraction(0), None)
 
 
-def kmeans_sizes(policy: Policy, clusters: ArrayLike | None) -> Found:
+def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> Found:
     """Return the largest change of the sizes of the clusters, by ℓ1 norm or squared ℓ2 norm alike.
 
     Without `clusters` of any clustering that depends on the numeric attributes only.
@@ -53,7 +53,7 @@ def kmeans_sizes(policy: Policy, clusters: ArrayLike | None) -> Found:
     return counts(policy.secret_graph, labels)
 
 
-def kmeans_sums(policy: Policy, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> Found:
+def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> Found:
     """Return the largest change of the sums of the clusters, to the power `norm`.
 
     Without `clusters` the ends of every edge that changes the numeric attributes may be in different clusters, which

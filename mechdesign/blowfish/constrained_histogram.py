@@ -24,7 +24,7 @@ from mechdesign.blowfish.secret_graphs import Edge
 from mechdesign.blowfish.zero_sums import longest_zero_sum, minimal_zero_sums
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["ConstraintSensitivity", "constraint_sensitivity"]
 
@@ -55,7 +55,7 @@ class ConstraintSensitivity:
     witness: tuple[Edge, ...]
 
 
-def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
+def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     """Return how far the histograms of two neighbouring databases can be apart, constraints included.
 
     For sparse constraints the bound is 2·max(α, ξ), with α the longest simple cycle of the policy graph and ξ its
@@ -95,7 +95,7 @@ def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
     return ConstraintSensitivity(change * moves, False, moves, effects.sparse, witness)
 
 
-def _policy_graph_walks(effects: Effects, policy: Policy) -> tuple[list[Walk], int]:
+def _policy_graph_walks(effects: Effects, policy: PolicyLike) -> tuple[list[Walk], int]:
     links = nx.Graph()
     links.add_nodes_from(effects.kept)
     ports = set()

@@ -71,7 +71,8 @@ class CumulativeRelease(Release):
         return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
 
     @classmethod
-    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
+    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
+        """Return the release that has these common attributes and what `_parameters` gave."""
         own = dict(parameters)
         texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
         scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
 from mechdesign.validation import as_floats, as_generator, as_integer, read_only
-
-if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -60,7 +58,8 @@ class ClusteringRelease(Release):
         }
 
     @classmethod
-    def _restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
+        """Return the release that has these common attributes and what `_parameters` gave."""
         own = dict(parameters)
         own["centroids"] = np.array(own["centroids"], dtype=np.float64)
         own["attributes"] = tuple(own["attributes"])
@@ -110,7 +109,7 @@ def kmeans(
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
     budget, level = Budget.of(epsilon), as_confidence(confidence)
     assert budget.epsilon is not None
-    domain = policy.domain
+    domain = as_policy(policy).domain
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
     if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
@@ -240,7 +239,8 @@ def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radiu
     given = as_floats(initial, "initial", "(k, d)")
     if given.shape != (clusters, len(middles)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")
-    outside = np.abs(given - middles) > radius
+    # Not a number is not inside either.
+    outside = ~(np.abs(given - middles) <= radius)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))
         raise InputError(f"initial[{row}]", "is outside the box", value=given[row].tolist(), bound="within the domain")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clique_graphs import block_numbers
+from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
@@ -20,12 +21,14 @@ from mechdesign.validation import as_generator
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
-    from mechdesign.blowfish.policy import Policy
 
 __all__ = ["describe_policy", "release_histogram", "release_linear", "release_sum"]
 
 Rng = np.random.Generator | int | None
 Integers = NDArray[np.int64]
+
+# Steps within these bounds, and what is divided by them, are floats.
+_LEAST_STEP = Fraction(1, 10**200)
 
 
 def release_histogram(
@@ -68,7 +71,7 @@ def release_histogram(
     ((4,), 1.357)
     """
     budget = Budget.of(epsilon, rho)
-    counts = policy.domain.counts(data)
+    counts = as_policy(policy).domain.counts(data)
     policy.check_counts(counts)
     if partition is None:
         asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
@@ -114,9 +117,10 @@ def release_linear(
     """
     budget = Budget.of(epsilon, rho)
     unit = exact(step, "step")
-    if unit <= 0:
-        raise InputError("step", "is not positive", value=step, bound="> 0")
-    rows = _on_lattice(queries, unit, policy.domain.size)
+    if not _LEAST_STEP <= unit <= 1 / _LEAST_STEP:
+        problem = "is not positive" if unit <= 0 else "is out of range"
+        raise InputError("step", problem, value=step, bound="between 1e-200 and 1e200")
+    rows = _on_lattice(queries, unit, as_policy(policy).domain.size)
     counts = policy.domain.counts(data)
     policy.check_counts(counts)
     largest = int(np.abs(rows).max(initial=0)) * int(counts.sum())
@@ -155,7 +159,7 @@ def release_sum(
         BudgetExceededError: the ledger refuses.
     """
     budget = Budget.of(epsilon, rho)
-    domain = policy.domain
+    domain = as_policy(policy).domain
     if attribute is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     name = domain.names[0] if attribute is None else attribute
@@ -174,7 +178,8 @@ def release_sum(
 def describe_policy(policy: Policy) -> str:
     """Say which policy it is, in a few words."""
     kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
-    text = f"Blowfish policy ({kind}) on {policy.domain!r}"
+    values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
+    text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
     if policy.unbounded:
         text += ", with records added or removed"
     if policy.constraints:
@@ -269,7 +274,10 @@ def _with_noise(
 
 def _on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
-    given = np.atleast_2d(np.asarray(queries))
+    try:
+        given = np.atleast_2d(np.asarray(queries))
+    except ValueError as error:
+        raise InputError("queries", f"are not an array ({error})", bound=f"({size},) or (q, {size})") from error
     if given.ndim != 2 or given.shape[1] != size or len(given) == 0:
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=f"({size},) or (q, {size})")
     if given.dtype.kind in "biuf":

@@ -1,4 +1,4 @@
-"""Answers to many linear queries at once: the strategy of least error, its proven limit, and its exact release."""
+"""A strategy: queries that are asked with noise, what is decoded from them, and its exact release."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import (
+    LARGEST_VALUE,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DiscreteNoise,
+    as_confidence,
+)
+from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
-from .classical_strategies import decoder, squared_error
-from .edge_space import EdgeSpace, edge_space
-from .linear_queries import linear
-from .numbers import as_lattice
+from .edge_space import EdgeSpace
+from .linear_release import describe_policy
 from .policy import Policy
-from .release import Release
-from .strategy_bound import StrategyBound, certified_bound
-from .strategy_candidates import KINDS, Candidate, candidate, program
-from .strategy_release import release_workload
-from .workload import Workload, as_workload
+from .release import Description, Release
+from .strategy_bound import StrategyBound
+from .strategy_intervals import half_widths
+from .workload import Workload
 
-__all__ = ["Strategy", "strategy"]
+__all__ = ["Strategy"]
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
-
-_LARGEST_SIZE = 2048
-_TOLERANCE = 5e-5
-# Rows are rounded so finely that sums of squares of their differences just fit an int64.
-_BITS = 61
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +113,10 @@ class Strategy:
         Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
         Kamath and Steinke 2020); both are exact statements about integers.
         """
-        budget = self._budget(epsilon, rho)
+        budget = self._checked(epsilon, rho)
         if self.power == 0:
             return None
-        if self.noise == "laplace":
-            return DiscreteLaplace(self.power / budget)
-        return DiscreteGaussian(self.power / (2 * budget))
+        return budget.laplace(self.power) if self.noise == "laplace" else budget.gaussian(self.power)
 
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
@@ -158,8 +155,14 @@ class Strategy:
         law = self.law(epsilon=epsilon, rho=rho)
         if law is None:
             return np.zeros(self.workload.count)
-        spread = self.space.histogram(self.decoding) * float(self.unit)
-        result: _Floats = np.sqrt(law.variance * self.workload.variances(spread @ spread.T))
+        if self.workload.integral:
+            spread = self.space.histogram(self.decoding) * float(self.unit)
+            variances = self.workload.variances(spread @ spread.T)
+        else:
+            # What the coefficients of a query have in common would drown small differences.
+            spread = self.space.differences(self.workload.matrix()) @ self.decoding * float(self.unit)
+            variances = (spread**2).sum(axis=1)
+        result: _Floats = np.sqrt(law.variance * variances)
         return result
 
     def release(
@@ -189,9 +192,62 @@ class Strategy:
             InputError: a value outside the domain, no record, or a budget of the other kind.
             BudgetExceededError: the ledger refuses.
         """
-        return release_workload(self, data, epsilon=epsilon, rho=rho, ledger=ledger, rng=rng, confidence=confidence)
+        law = self.law(epsilon=epsilon, rho=rho)
+        generator = None if rng is None else as_generator(rng)
+        level = as_confidence(confidence)
+        policy, workload, space = self.policy, self.workload, self.space
+        counts = policy.domain.counts(data)
+        if int(np.abs(self.rows).sum(axis=0).max(initial=0)) * int(counts.sum()) > LARGEST_VALUE:
+            raise InputError("data", "hold too many records for the strategy's lattice", value=int(counts.sum()))
+        budget, what = Budget.of(epsilon, rho), f"workload: {workload.phrase}"
+        totals = counts - space.histogram(space.paths[:-1].T @ counts)
+        if law is None:
+            budget = Budget(epsilon=Fraction(0)) if budget.rho is None else Budget(rho=Fraction(0))
+            # Of the data nothing but what the policy leaves exact is used.
+            histogram, mechanism = totals, "none"
+            errors = widths = np.zeros(workload.count)
+        else:
+            budget.spend(ledger, what, policy.neighbours)
+            histogram = self.estimate(law.add(self.rows @ counts, generator), totals)
+            errors = self.standard_errors(epsilon=epsilon, rho=rho)
+            widths = half_widths(law, errors, len(self.rows), level)
+            mechanism = (
+                f"{self.kind} strategy of {len(self.rows)} queries, {law} on each in steps of "
+                f"2^{1 - self.unit.denominator.bit_length()}, decoded by least squares"
+            )
+        answers = workload.answers(histogram)
+        description = Description(
+            what=what,
+            policy=describe_policy(policy),
+            neighbours=policy.neighbours,
+            mechanism=mechanism,
+            epsilon=budget.epsilon,
+            rho=budget.rho,
+            step=self.unit,
+            confidence=level,
+            rehearsal=rng is not None,
+            remarks=self._remarks(law, budget),
+        )
+        return Release(description, workload.labels(), answers, errors, answers - widths, answers + widths)
+
+    def _remarks(self, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
+        if law is None:
+            return ("The policy leaves these answers exact: no two neighbouring databases differ in them.",)
+        error = self.error(epsilon=budget.epsilon, rho=budget.rho)
+        limit = self.lower_bound(epsilon=budget.epsilon, rho=budget.rho)
+        return (
+            self.exact_part,
+            f"Expected total squared error {error:.6g}; no linear unbiased strategy has less than {limit:.6g}.",
+            "The answers are unbiased and are not rounded to what is possible: counts may be negative.",
+        )
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
+        budget = self._checked(epsilon, rho)
+        amount = budget.epsilon if self.noise == "laplace" else budget.rho
+        assert amount is not None
+        return amount
+
+    def _checked(self, epsilon: Any, rho: Any) -> Budget:
         budget = Budget.of(epsilon, rho)
         if self.noise == "laplace":
             if budget.epsilon is None:
@@ -202,8 +258,7 @@ class Strategy:
                     bound="epsilon",
                     remedy='ε-privacy implies ρ-zCDP with ρ = ε²/2: give epsilon = √(2ρ), or use noise="gaussian"',
                 )
-            return budget.epsilon
-        if budget.rho is None:
+        elif budget.rho is None:
             raise InputError(
                 "epsilon",
                 "does not measure Gaussian noise, which is ε-private for no ε",
@@ -211,134 +266,4 @@ class Strategy:
                 bound="rho",
                 remedy='give rho, or use noise="laplace"',
             )
-        return budget.rho
-
-
-def strategy(
-    workload: object,
-    policy: Policy,
-    noise: str = "gaussian",
-    kind: str = "auto",
-    *,
-    tolerance: float = _TOLERANCE,
-) -> Strategy:
-    """Choose the queries to be asked with noise so that a workload of linear queries is answered with least error.
-
-    The total squared error is compared with a proven limit. For Gaussian noise the best strategy is found, with the
-    limit within `tolerance` of it; for Laplace noise the best of several known ones, which may stay above the limit.
-
-    Args:
-        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
-            numbers of values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
-        policy: what is protected, without count constraints.
-        noise: "gaussian" or "laplace".
-        kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
-            "hierarchical", "ordered-hierarchical".
-        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
-
-    Returns:
-        The strategy, with `error`, `lower_bound`, `matrix` and `release`.
-
-    >>> from mechdesign.blowfish import Domain, Policy
-    >>> found = strategy("ranges", Policy.line(Domain({"age": range(64)})))
-    >>> found.kind, found.matrix.shape
-    ('optimal', (63, 64))
-    >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
-    1.0
-    >>> round((found.error(rho="0.5") / found.workload.count) ** 0.5, 4)
-    1.3848
-
-    Raises:
-        InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
-            more than 2,048 values.
-    """
-    if noise not in ("gaussian", "laplace"):
-        raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
-    if kind not in ("auto", *KINDS):
-        raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
-    if not isinstance(policy, Policy):
-        raise InputError(
-            "policy", "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy"
-        )
-    if policy.constraints:
-        raise InputError(
-            "policy",
-            "has count constraints",
-            value=len(policy.constraints),
-            bound="none for a strategy",
-            remedy="several records of neighbours then differ: release a histogram",
-        )
-    if policy.domain.size > _LARGEST_SIZE:
-        raise InputError(
-            "policy",
-            "has too many values",
-            value=policy.domain.size,
-            bound=f"at most {_LARGEST_SIZE} for a strategy",
-            remedy="release an ordered hierarchical histogram, or group values",
-        )
-    if not 0 < tolerance < 1:
-        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
-    queries = as_workload(workload, policy.domain)
-    space = edge_space(policy.domain.size, policy.secret_graph.edges())
-    law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
-    norm = 1 if noise == "laplace" else 2
-    if not _protected(queries, space):
-        return _exact_strategy(queries, policy, law, space)
-    programme = program(queries, space, policy.domain.shape, tolerance)
-    bound = certified_bound(queries, space, programme.best.weights)
-    # The Gaussian optimum leaves the others no more than the tolerance: their budgets need no optimising.
-    balance = noise == "laplace" or kind != "auto"
-    kinds = KINDS if kind == "auto" else (kind,)
-    found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
-    if not found:
-        raise InputError(
-            "kind",
-            "does not fit the policy",
-            value=kind,
-            bound="edges between values more than one number apart",
-        )
-    found.sort(key=lambda one: one.error)
-    best = found[0]
-    rows, unit, lattice = _on_lattice(best, space, norm)
-    largest = linear(policy.secret_graph, as_lattice(rows, space.size), norm)
-    if not largest.exact:
-        raise SolverError("the strategy's sensitivity could not be computed exactly; its rows are too large")
-    decoding = decoder(lattice * float(unit))
-    ratios = tuple((one.kind, one.detail, one.error / bound.value if bound.value else math.inf) for one in found)
-    reason = "it was asked for"
-    if kind == "auto":
-        reason = f"it has the least expected error of {len(found)} candidates"
-    reason += f": {ratios[0][2]:.6g} times the proven limit"
-    trace = squared_error(decoding, programme.gram) * float(unit) ** 2
-    return Strategy(
-        queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
-    )
-
-
-def _protected(queries: Workload, space: EdgeSpace) -> bool:
-    """Say whether any edge changes the answer to any query."""
-    if space.rank == 0:
-        return False
-    return bool(np.abs(np.diag(space.congruence(queries.gram()))).max() > 0)
-
-
-def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
-    rank, size = space.rank, space.size
-    bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    reason = "the policy protects nothing of the workload: all answers are exact"
-    rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
-    return Strategy(
-        queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
-    )
-
-
-def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[_Integers, Fraction, _Floats]:
-    """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
-    coefficients = best.coefficients
-    reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
-    # Differences are at most twice the largest entry; a factor of two is left for rounding.
-    bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
-    integers = np.rint(np.ldexp(coefficients, bits))
-    lattice = integers if best.basis is None else integers @ best.basis
-    rows = np.rint(lattice @ space.paths[:-1].T).astype(np.int64)
-    return rows, Fraction(2) ** -bits, lattice
+        return budget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,11 @@ __all__ = ["Lattice", "as_lattice", "plain", "root_up"]
 
 # Sums of as many squares of entries as there are rows stay below 2^62.
 _LARGEST_BITS = 62
+# Norms of differences of floats up to this size are floats.
+_LARGEST = 1e300
+# Squares of floats up to this size, of their reciprocals and of their differences neither overflow nor underflow: a
+# difference is at least 2**-53 times as large as what is subtracted.
+_LARGEST_FLOAT = 2.0**400
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +81,9 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 def root_up(power: Fraction) -> float:
     """Return about the least float whose square, and whose printed decimal's square, is not below `power`."""
-    number = math.sqrt(nearest(power))
+    # Brought near 1, so that neither the fraction nor its root leaves the range of floats on the way.
+    shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
+    number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)
     for _ in range(2):
         number = math.nextafter(number, 0)
     while Fraction(number) ** 2 < power or printed(number) ** 2 < power:
@@ -92,17 +99,23 @@ def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
 
 
 def _from_floats(array: NDArray[np.float64], path: str) -> Lattice:
-    good = np.isfinite(array)
+    good = np.abs(array) <= _LARGEST
     if not good.all():
         place = np.unravel_index(int(np.argmin(good)), array.shape)
         row, column = (int(index) for index in place)
-        raise InputError(f"{path}[{row},{column}]", "is not finite", value=float(array[place]), bound="a finite number")
+        raise InputError(
+            f"{path}[{row},{column}]", "is not accepted", value=float(array[place]), bound="a number of at most 1e300"
+        )
     for bits in (0, 8, 24):
         scaled = np.ldexp(array, bits)
         if np.abs(scaled).max() >= 2.0**53:
             break
         if (scaled == np.rint(scaled)).all() and (integers := _small(scaled.astype(np.int64))).dtype.kind == "i":
             return Lattice(integers, Fraction(1, 1 << bits), floats=True)
+    sizes = np.abs(array[array != 0])
+    if sizes.max() > _LARGEST_FLOAT or sizes.min() < 1 / _LARGEST_FLOAT:
+        fractions = [[Fraction(value) for value in values] for values in array.tolist()]
+        return replace(_from_fractions(fractions), floats=True)
     return Lattice(array, floats=True)
 
 
@@ -111,9 +124,12 @@ def _from_objects(array: NDArray[Any], path: str) -> Lattice:
         [exact(value, f"{path}[{row},{column}]") for column, value in enumerate(values)]
         for row, values in enumerate(array.tolist())
     ]
-    denominator = math.lcm(*{value.denominator for values in fractions for value in values})
-    integers = np.empty(array.shape, dtype=object)
-    for row, values in enumerate(fractions):
+    return replace(_from_fractions(fractions), floats=any(isinstance(value, float) for value in array.ravel()))
+
+
+def _from_fractions(rows: list[list[Fraction]]) -> Lattice:
+    denominator = math.lcm(*{value.denominator for values in rows for value in values})
+    integers = np.empty((len(rows), len(rows[0])), dtype=object)
+    for row, values in enumerate(rows):
         integers[row] = [value.numerator * (denominator // value.denominator) for value in values]
-    floats = any(isinstance(value, float) for value in array.ravel())
-    return Lattice(_small(integers), Fraction(1, denominator), floats)
+    return Lattice(_small(integers), Fraction(1, denominator))

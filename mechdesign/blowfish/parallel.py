@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.constraint_effects import Effects
+from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.secret_graphs import Edge
-
-if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
 
 __all__ = ["ParallelComposition", "parallel_composition"]
 
@@ -51,7 +48,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
             edge may lead from one part to another, so that the group is no secret. Unless given, the groups are chosen
             without looking at the data, and any person may be in any group.
     """
-    graph = policy.secret_graph
+    graph = as_policy(policy).secret_graph
     labels = None if parts is None else np.append(block_numbers(policy.domain, parts, "parts"), -1)
     if labels is not None and (edge := graph.crossing(labels[:-1])) is not None:
         return ParallelComposition(False, "A record may move from one part to another, which changes both.", None, edge)

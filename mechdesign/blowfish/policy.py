@@ -22,7 +22,7 @@ from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, read_only
 
-__all__ = ["Policy", "block_numbers"]
+__all__ = ["Policy", "as_policy", "block_numbers"]
 
 ConstraintsLike = Iterable[object]
 
@@ -138,11 +138,11 @@ class Policy:
         """Protect what any of several policies on one domain protects, given the known counts of all of them."""
         if not policies:
             raise InputError("policies", "are empty", bound="at least one policy")
-        domain = policies[0].domain
+        domain = as_policy(policies[0], "policies[0]").domain
         parts: list[SecretGraph] = []
         constraints: list[Constraint] = []
         for index, policy in enumerate(policies):
-            if policy.domain != domain:
+            if as_policy(policy, f"policies[{index}]").domain != domain:
                 raise InputError(f"policies[{index}]", "has another domain", value=policy.domain, bound=repr(domain))
             graph = policy.secret_graph
             parts += graph.parts if isinstance(graph, UnionGraph) else (graph,)
@@ -225,6 +225,13 @@ which changes from one value of age to the next or the previous one.
         (1, 5)
         """
         return sensitivity(self, query, norm, **options).value
+
+
+def as_policy(policy: object, path: str = "policy") -> Policy:
+    """Return a policy itself; raise `InputError` for anything else."""
+    if not isinstance(policy, Policy):
+        raise InputError(path, "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy")
+    return policy
 
 
 def _checked(domain: object) -> Domain:

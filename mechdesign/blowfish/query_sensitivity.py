@@ -18,9 +18,10 @@ from mechdesign.blowfish.linear_queries import Found, linear
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
 from mechdesign.blowfish.secret_graphs import Edge
 from mechdesign.errors import InputError
+from mechdesign.validation import as_integer
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.policy import Policy
+    from mechdesign.blowfish.policy_like import PolicyLike
 
 __all__ = ["Sensitivity", "sensitivity"]
 
@@ -53,7 +54,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    policy: Policy,
+    policy: PolicyLike,
     query: str | ArrayLike | Callable[..., Any],
     norm: int = 1,
     *,
@@ -95,7 +96,7 @@ def sensitivity(
     Raises:
         InputError: an unknown query, another norm, an option of another query, or arrays of the wrong shape.
     """
-    if isinstance(norm, bool) or norm not in (1, 2):
+    if (norm := as_integer(norm, "norm", 1)) > 2:
         raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
     options = {
         "attribute": attribute,
@@ -117,12 +118,13 @@ def sensitivity(
     else:
         found = linear(policy.secret_graph, as_lattice(query, policy.domain.size), norm)
     if policy.constraints and found.power:
-        found = _under_constraints(policy, found, norm, histogram=query == "histogram" and partition is None)
+        every_value = isinstance(query, str) and query == "histogram" and partition is None
+        found = _under_constraints(policy, found, norm, histogram=every_value)
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)
 
 
 def _named(
-    policy: Policy,
+    policy: PolicyLike,
     query: str,
     norm: int,
     attribute: str | None,
@@ -144,7 +146,7 @@ def _named(
     return kmeans_sums(policy, norm, clusters, origins)
 
 
-def _sum(policy: Policy, name: str | None, norm: int) -> Found:
+def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
     domain = policy.domain
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -158,7 +160,7 @@ def _sum(policy: Policy, name: str | None, norm: int) -> Found:
     return linear(policy.secret_graph, Lattice(weights[None], attribute.unit), norm)
 
 
-def _under_constraints(policy: Policy, found: Found, norm: int, histogram: bool) -> Found:
+def _under_constraints(policy: PolicyLike, found: Found, norm: int, histogram: bool) -> Found:
     known = constraint_sensitivity(policy)
     if histogram and norm == 1:
         return Found(Fraction(known.value), None, known.exact)

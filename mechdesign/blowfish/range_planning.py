@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_tree import RangeTree, height
-from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.validation import as_integer
 
@@ -20,6 +20,10 @@ __all__ = ["RangePlan", "budget_split", "ordered_error", "plan_ranges"]
 _BLOCKS = 64
 # Shares of the budget are multiples of 2**-20 of it.
 _SHARES = 2**20
+# Within these all errors are floats, and all scales of the noise what `DiscreteLaplace` accepts.
+_LEAST_EPSILON = Fraction(1, 10**6)
+_LARGEST_EPSILON = 10**100
+_LARGEST_FANOUT = 2**31
 # Fan-outs whose error without least squares is larger by this factor than the best one's are not looked at.
 _WORTH_A_LOOK = 2.0
 
@@ -167,6 +171,10 @@ def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, 
     if threshold > number:
         raise InputError("theta", "is above the number of values", value=theta, bound=f"from 1 to {number}")
     budget = exact(epsilon, "epsilon")
-    if budget <= 0:
-        raise InputError("epsilon", "is not positive", value=epsilon, bound="> 0")
-    return number, threshold, as_integer(fanout, "fanout", 2), budget
+    if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
+        problem = "is not positive" if budget <= 0 else "is out of range"
+        raise InputError("epsilon", problem, value=exact_text(budget), bound="between 1e-6 and 1e100")
+    branches = as_integer(fanout, "fanout", 2)
+    if branches > _LARGEST_FANOUT:
+        raise InputError("fanout", "is too large", value=fanout, bound=f"an integer from 2 to {_LARGEST_FANOUT}")
+    return number, threshold, branches, budget

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -17,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import ExportError, InputError
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import ExportError
 from mechdesign.validation import read_only
 
-__all__ = ["Description", "Release", "load"]
+__all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
 
 Floats = NDArray[np.float64]
 Column = NDArray[Any]
 
-_VERSION = 1
-_ANSWERS = "answers.csv"
-_HEADER = "release.json"
+VERSION = 1
+ANSWERS = "answers.csv"
+HEADER = "release.json"
 _ROWS_AT_ONCE = 50_000
 
 R = TypeVar("R", bound="Release")
@@ -136,10 +134,10 @@ class Release:
                 digest.update(part)
                 yield part
 
-        write_file(folder / _ANSWERS, digested())
+        write_file(folder / ANSWERS, digested())
         described = self.description
-        header = _Header(
-            version=_VERSION,
+        header = Header(
+            version=VERSION,
             kind=self.kind,
             what=described.what,
             policy=described.policy,
@@ -156,7 +154,7 @@ class Release:
             parameters=self._parameters(),
             answers_sha256=digest.hexdigest(),
         )
-        write_file(folder / _HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
+        write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
 
     def _columns(self) -> dict[str, Floats]:
         """Return the columns of numbers by the names of the attributes."""
@@ -172,7 +170,8 @@ class Release:
         return {}
 
     @classmethod
-    def _restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
+    def restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
+        """Return the release that has these common attributes and what `_parameters` gave."""
         return cls(**common, **parameters)
 
     def _rows(self) -> Iterator[bytes]:
@@ -184,32 +183,9 @@ class Release:
             yield b"\n".join(map(b",".join, zip(*cells, strict=True))) + b"\n"
 
 
-def load(directory: str | os.PathLike[str]) -> Release:
-    """Read what `Release.save` wrote, as the kind of release that it was.
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What ``release.json`` holds."""
 
-    Raises:
-        InputError: a file is missing, damaged, or of another version.
-    """
-    folder = Path(directory)
-    try:
-        header = msgspec.json.decode((folder / _HEADER).read_bytes(), type=_Header)
-        rows = (folder / _ANSWERS).read_bytes()
-    except (OSError, msgspec.MsgspecError) as error:
-        raise _damaged(folder, str(error)) from error
-    if header.version != _VERSION:
-        raise _damaged(folder, f"version {header.version}, and this program reads version {_VERSION}")
-    if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
-        raise _damaged(folder, f"{_ANSWERS} is not the file that {_HEADER} describes")
-    kinds = _kinds()
-    if header.kind not in kinds:
-        raise _damaged(folder, f"the kind {header.kind!r} is unknown")
-    try:
-        return _built(kinds[header.kind], header, rows)
-    except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(folder, str(error)) from error
-
-
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
     version: int
     kind: str
     what: str
@@ -228,52 +204,6 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     answers_sha256: str
 
 
-def _built(kind: type[R], header: _Header, rows: bytes) -> R:
-    table = _table(rows.decode())
-    labels = {name: _labels(table.pop(name), form) for name, form in header.labels.items()}
-    numbers = {name: _numbers(column) for name, column in table.items()}
-    if any(len(column) != header.queries for column in numbers.values()):
-        raise ValueError(f"{_ANSWERS} does not hold {header.queries} rows")
-    description = Description(
-        what=header.what,
-        policy=header.policy,
-        neighbours=header.neighbours,
-        mechanism=header.mechanism,
-        epsilon=None if header.epsilon is None else exact(header.epsilon),
-        rho=None if header.rho is None else exact(header.rho),
-        step=exact(header.step),
-        confidence=exact(header.confidence),
-        rehearsal=header.rehearsal,
-        remarks=tuple(header.remarks),
-    )
-    return kind._restored({"description": description, "labels": labels, **numbers}, header.parameters)
-
-
-def _table(text: str) -> dict[str, Sequence[str]]:
-    """Return the columns of a CSV file by their names."""
-    if '"' in text:
-        names, *rows = csv.reader(io.StringIO(text))
-        columns: list[Sequence[str]] = [*zip(*rows, strict=True)]
-        return dict(zip(names, columns, strict=True))
-    names = text[: text.index("\n")].split(",")
-    # All cells at once: a list per row takes ten times as long.
-    cells = text.removesuffix("\n").replace("\n", ",").split(",")
-    return {name: cells[len(names) + place :: len(names)] for place, name in enumerate(names)}
-
-
-def _numbers(column: Sequence[str]) -> Floats:
-    # Far faster than to have NumPy read texts.
-    return np.array(msgspec.json.decode(f"[{','.join(column)}]", type=list[float]), dtype=np.float64)
-
-
-def _labels(column: Sequence[str], form: str) -> Column:
-    if form == "text":
-        return np.array(column, dtype=np.str_)
-    numbers = _numbers(column)
-    whole = numbers.astype(np.int64)
-    return whole if (whole == numbers).all() else numbers
-
-
 def _cells(array: Column) -> list[bytes]:
     """Return the texts of a column; those of floats keep all of them."""
     if array.dtype.kind == "U":
@@ -285,15 +215,3 @@ def _cells(array: Column) -> list[bytes]:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text
-
-
-def _kinds() -> dict[str, type[Release]]:
-    # They are made from what this module defines.
-    from mechdesign.blowfish.cumulative import CumulativeRelease
-    from mechdesign.blowfish.kmeans_release import ClusteringRelease
-
-    return {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
-
-
-def _damaged(folder: Path, problem: str) -> InputError:
-    return InputError(str(folder), f"holds no release that can be read ({problem})")

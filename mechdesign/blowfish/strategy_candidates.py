@@ -88,7 +88,12 @@ def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolera
         shape: the number of values of each attribute.
         tolerance: stop when upper/lower − 1 is no more than this.
     """
-    inside = space.centred(space.centred(workload.gram()).T)
+    if workload.integral:
+        inside = space.centred(space.centred(workload.gram()).T)
+    else:
+        # What the rows have in common is taken off before it is squared, and small differences are kept.
+        centred = space.centred(workload.matrix())
+        inside = centred.T @ centred
     inside = (inside + inside.T) / 2
     spectrum = np.linalg.eigvalsh(inside)
     rank = int((spectrum > _RANK * spectrum[-1]).sum())

@@ -33,6 +33,8 @@ _Integers = NDArray[np.int64]
 
 # Sums of this many units in the last place are exact in a float64.
 _EXACT = 2.0**53
+# Squares of coefficients up to this size, and of their reciprocals, neither overflow nor underflow.
+_LARGEST = 1e100
 
 
 class Workload(ABC):
@@ -310,8 +312,13 @@ def _coefficients(workload: Any) -> MatrixQueries:
         raise InputError(
             "workload", f"is no matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
         ) from error
-    if not np.isfinite(matrix.data).all():
-        raise InputError("workload", "has a coefficient that is not finite", bound="finite numbers")
+    sizes = np.abs(matrix.data)
+    if not ((sizes == 0) | ((sizes >= 1 / _LARGEST) & (sizes <= _LARGEST))).all():
+        raise InputError(
+            "workload",
+            "has a coefficient that is not finite, or too large or too small",
+            bound="zero, or between 1e-100 and 1e100 in magnitude",
+        )
     return MatrixQueries(matrix)
 
 

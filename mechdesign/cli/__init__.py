@@ -21,6 +21,7 @@ from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.errors import (
     CertificateError,
+    ClusterError,
     MechdesignError,
     MetricWarning,
     SolverError,
@@ -34,14 +35,17 @@ __all__ = ["exit_code", "main"]
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
+    "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
     "attack": "Attack a channel in five ways.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
+    "blowfish": "Release counts, distributions or clusters of a table under a policy.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
+    "bench": "Run solvers on families of problems, and judge what they return.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
 }
@@ -53,7 +57,7 @@ def exit_code(error: MechdesignError) -> int:
         return 1
     if isinstance(error, SolverInterruptedError):
         return STOPPED
-    return 3 if isinstance(error, SolverError | UnboundedError) else 2
+    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
 
 
 class _Commands(click.Group):

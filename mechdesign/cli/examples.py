@@ -30,7 +30,7 @@ def examples(name: str | None) -> None:
     console.print("\nTimes are those of two cores without Numba. Print one to change it:", soft_wrap=True)
     console.print("mechdesign examples city > city.toml, then mechdesign design city.toml", soft_wrap=True)
     traces = ", ".join(f"mechdesign examples {each.trace} > {each.trace}" for each in EXAMPLES if each.trace)
-    console.print(f"The trace of a release is a file of its own: {traces}", soft_wrap=True)
+    console.print(f"The data of a release are a file of their own: {traces}", soft_wrap=True)
 
 
 def _text(name: str) -> str:

@@ -25,7 +25,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["load", "load_problem", "save"]
+__all__ = ["encode", "load", "load_problem", "save"]
 
 
 def save(
@@ -41,6 +41,13 @@ def save(
     Everything is computed before the first file is touched. An older set in the directory is replaced, without its
     report when `report` is false. Raises `ExportError` when the files cannot be written.
     """
+    bundle.write(directory, encode(problem, channel, certificate, evidence, report))
+
+
+def encode(
+    problem: Problem, channel: Channel, certificate: Certificate, evidence: Evidence, report: bool = True
+) -> dict[str, bytes]:
+    """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
     files = {"channel.csv": exact_csv(channel).encode()}
     if report:
@@ -48,7 +55,7 @@ def save(
         from mechdesign.report.page import html
 
         files["report.html"] = html(problem, channel, certificate).encode()
-    bundle.write(directory, bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files))
+    return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files)
 
 
 def load_problem(directory: str | Path) -> Problem:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
 import shlex
 from collections.abc import Iterable
 from html import escape
-from importlib import resources
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
@@ -20,17 +17,14 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
 from mechdesign.report import dots, plot, policy
+from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
 from mechdesign.report.sentences import claimants, met, requirement_name, summary
-from mechdesign.report.svg import inline_svg
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
-
-# No script runs in the page and nothing is fetched, whatever a label may hold.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
@@ -50,27 +44,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
         _provenance(channel, certificate),
         _use(problem),
     ]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{_style()}</style>",
-            "</head>",
-            "<body>",
-            "<main>",
-            *sections,
-            "</main>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    return document(title, sections)
 
 
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
@@ -89,13 +63,13 @@ def _header(title: str, problem: Problem, certificate: Certificate) -> str:
         verdict = "<strong>Holds.</strong> Every requirement below was checked in exact arithmetic."
     else:
         pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
-        verdict = f"<strong>Does not hold.</strong> {_text(certificate.reason)}.{pair}"
+        verdict = f"<strong>Does not hold.</strong> {text(certificate.reason)}.{pair}"
     return "\n".join(
         [
             "<header>",
             f"<h1>{escape(title)}</h1>",
             f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
-            f"<p>{_text(summary(problem, certificate))}</p>",
+            f"<p>{text(summary(problem, certificate))}</p>",
             "</header>",
         ]
     )
@@ -103,30 +77,30 @@ def _header(title: str, problem: Problem, certificate: Certificate) -> str:
 
 def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
-        return _section("Requirements", "<p>Nothing was required.</p>")
+        return section("Requirements", "<p>Nothing was required.</p>")
     rows = []
     for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
         least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
-                _text(requirement_name(problem, requirement)),
+                text(requirement_name(problem, requirement)),
                 f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
                 f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
-    table = _table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
+    verdicts = table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
     note = (
         "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
         "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
     )
-    picture = _figure(
+    picture = figure(
         dots.requirements_picture(met(problem, certificate)),
         "requirements",
         "Requirements against what was realised",
         "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
-    return _section("Requirements", table, note, picture)
+    return section("Requirements", verdicts, note, picture)
 
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
@@ -154,14 +128,14 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([each.edges for each in graphs]), axis=0)
         parts.append(
-            _figure(
+            figure(
                 policy.policy_picture(problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
                 "graph",
                 "The policy graph",
                 "Each line joins two secrets that must not be told apart by more than ε.",
             )
         )
-    yield _section("Policy graph", *parts)
+    yield section("Policy graph", *parts)
 
 
 def _costs(problem: Problem, certificate: Certificate) -> str:
@@ -182,7 +156,7 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
         "with the channel and can be checked without any solver.</p>"
     )
-    picture = _figure(
+    picture = figure(
         dots.cost_picture(
             certificate.cost,
             certificate.lower_bound,
@@ -197,25 +171,25 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         "E(s, o) the bound on the logarithm of the odds that the requirements imply; remapped, each of its outputs is "
         "replaced by the answer that is then best on average.",
     )
-    return _section("Cost", _table((), rows, "numbers"), note, picture)
+    return section("Cost", table((), rows, "numbers"), note, picture)
 
 
 def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
     shown = answers(problem)
-    yield _section(
+    yield section(
         "Prior",
-        _figure(
+        figure(
             plot.prior_picture(problem.prior, problem.secrets),
             "prior",
             "Prior probability of each secret",
             "What an adversary is taken to believe before any answer.",
         ),
     )
-    yield _section(
+    yield section(
         "Answers",
-        _figure(
+        figure(
             plot.outputs_picture(channel.matrix, problem.prior, problem.secrets, shown),
             "answers",
             "Probability of each answer for the most likely secrets",
@@ -225,9 +199,9 @@ def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
         ),
     )
     measured = found.name or "error as given"
-    yield _section(
+    yield section(
         "What the adversary still does not know",
-        _figure(
+        figure(
             plot.error_picture(best.per_secret, problem.prior, problem.secrets, found.unit),
             "error",
             "Expected error of the best attack for each secret",
@@ -241,10 +215,10 @@ def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
 def _provenance(channel: Channel, certificate: Certificate) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest()
     n, m = channel.numerators.shape
-    rows = [(_text(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
+    rows = [(text(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
     rows.append(("channel", f"{n} × {m} integers over 2<sup>62</sup>"))
     rows.append(("SHA-256 of the integers, row by row, 8 bytes each, low byte first", f"<code>{digest}</code>"))
-    return _section("Provenance", _table((), rows))
+    return section("Provenance", table((), rows))
 
 
 def _use(problem: Problem) -> str:
@@ -261,7 +235,7 @@ def _use(problem: Problem) -> str:
         "md.verify(DIR)                     # raises an error that names the worst pair unless it holds\n"
         f"md.Channel.load(DIR).sample({index}, size=10)"
     )
-    return _section(
+    return section(
         "Verify and sample",
         "<p>With DIR the folder that this report is in:</p>",
         f"<pre><code>{escape(commands)}</code></pre>",
@@ -270,35 +244,14 @@ def _use(problem: Problem) -> str:
     )
 
 
-def _figure(figure: Figure, name: str, subject: str, caption: str) -> str:
-    finding = " ".join(figure.get_suptitle().split())
-    picture = inline_svg(figure, name, f"{subject}. {finding}.")
-    return f'<figure id="{name}">\n{picture}\n<figcaption>{_text(caption)}</figcaption>\n</figure>'
-
-
-def _section(heading: str, *parts: str) -> str:
-    return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *parts, "</section>"])
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str = "") -> str:
-    """Return a table of cells that are HTML already; the first of each row is its head."""
-    lines = [f'<div class="wide"><table class="{kind}">' if kind else '<div class="wide"><table>']
-    if heads:
-        lines.append("<thead><tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead>")
-    lines.append("<tbody>")
-    for first, *rest in rows:
-        lines.append(f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>")
-    return "\n".join([*lines, "</tbody>", "</table></div>"])
-
-
 def _pair(problem: Problem, pair: tuple[int, int]) -> str:
     if problem.secrets is None:
         return f"{pair[0]} and {pair[1]}"
-    return " and ".join(_text(problem.secrets.labels[index]) for index in pair)
+    return " and ".join(text(problem.secrets.labels[index]) for index in pair)
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{_exact(value)} {_text(unit)}".rstrip()
+    return f"{_exact(value)} {text(unit)}".rstrip()
 
 
 def _exact(value: float) -> str:
@@ -307,13 +260,4 @@ def _exact(value: float) -> str:
 
 
 def _value(value: str | float | int) -> str:
-    return _text(short(value, 6) if isinstance(value, float) else str(value))
-
-
-def _text(text: str) -> str:
-    return escape(plain(text))
-
-
-@functools.cache
-def _style() -> str:
-    return resources.files("mechdesign.report").joinpath("report.css").read_text(encoding="utf-8")
+    return text(short(value, 6) if isinstance(value, float) else str(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from html import escape
 from xml.etree import ElementTree
 
@@ -25,16 +26,18 @@ _FRACTION = re.compile(r"(\.\d{2})\d+")
 _DROPPED = {"metadata", "style"}
 
 
-def inline_svg(figure: Figure, name: str, description: str) -> str:
+def inline_svg(figure: Figure, name: str, description: str, hints: Mapping[str, str] | None = None) -> str:
     """Return an ``<svg>`` element for a page, with `description` as its alternative text.
 
     `name` is put before all identifiers, so that several pictures fit in one page. Text stays text, in the page's font.
+    `hints` are what browsers show where the pointer rests on a part of the figure, by the identifier of that part (its
+    ``gid``).
     """
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format="svg", dpi=_RASTER_DPI, facecolor="none", metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
-    _clean(root, name)
+    _clean(root, name, hints or {})
     box = root.attrib["viewBox"]
     inside = "\n".join(ElementTree.tostring(child, encoding="unicode").strip() for child in root)
     width = f"{figure.get_figwidth() * _REM_PER_INCH:.1f}rem"
@@ -42,19 +45,23 @@ def inline_svg(figure: Figure, name: str, description: str) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="width: {width}">\n{inside}\n</svg>'
 
 
-def _clean(element: ElementTree.Element, name: str) -> None:
+def _clean(element: ElementTree.Element, name: str, hints: Mapping[str, str]) -> None:
     """Drop what a page has no use for, and rename identifiers, colours and fonts, in place.
 
     Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
     """
     element.tag = _local(element.tag)
     attributes = {_local(key): value for key, value in element.attrib.items()}
+    hint: ElementTree.Element | None = None
     element.attrib.clear()
     for key, value in attributes.items():
         if key == "id":
             # Groups have identifiers too, but nothing refers to them.
             if element.tag != "g":
                 element.set("id", f"{name}-{value}")
+            elif value in hints:
+                hint = ElementTree.Element("title")
+                hint.text = hints[value]
         elif key == "href":
             element.set("href", value if value.startswith("data:") else f"#{name}-{value[1:]}")
         else:
@@ -71,7 +78,9 @@ def _clean(element: ElementTree.Element, name: str) -> None:
         if _local(child.tag) in _DROPPED or (_local(child.tag) == "defs" and _is_style(child)):
             element.remove(child)
         else:
-            _clean(child, name)
+            _clean(child, name, hints)
+    if hint is not None:
+        element.insert(0, hint)
 
 
 def _is_style(element: ElementTree.Element) -> bool:

@@ -18,6 +18,16 @@ __all__ = ["VERSION", "Document", "SolverTable"]
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
 
+_LISTS = msgspec.Meta(
+    extra_json_schema={
+        "properties": {
+            "mode": {"enum": ["product", "zip"], "default": "product", "description": "how lists go together"}
+        },
+        "additionalProperties": {"type": "array", "minItems": 1},
+    },
+    extra={"tables": ()},
+)
+
 
 class SolverTable(Table, frozen=True):
     """How programs are solved: the arguments of `mechdesign.design`.
@@ -53,6 +63,8 @@ class Document(Table, frozen=True):
         policy: how a policy graph is kept.
         release: how a trace is released.
         solver: how programs are solved.
+        sweep: lists of values for keys, for `mechdesign sweep`: the path of each, such as "privacy.0.epsilon", with its
+            values; and the mode, "product" (each value with each) or "zip" (the first ones together, and so on).
     """
 
     domain: Annotated[Raw, holds(DomainTable)]
@@ -65,3 +77,4 @@ class Document(Table, frozen=True):
     policy: Annotated[Raw, holds(PolicyTable)] = msgspec.field(default_factory=dict)
     release: Annotated[Raw, holds(ReleaseTable)] = msgspec.field(default_factory=dict)
     solver: Annotated[Raw, holds(SolverTable)] = msgspec.field(default_factory=dict)
+    sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)

@@ -14,31 +14,34 @@ from mechdesign.data.tables import Table
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
 
-__all__ = ["schema"]
+__all__ = ["held", "schema"]
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 
 
-def schema() -> dict[str, Any]:
+def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
+
+    `document` is its outermost table: that of a channel, or `mechdesign.spec.blowfish.specification.ReleaseDocument`.
 
     What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
 
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
-    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()]
-    outer: list[type[Table]] = [Document, *kinds]
+    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()] if document is Document else []
+    outer: list[type[Table]] = [document, *kinds]
     tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template="#/$defs/{name}")
     for table in tables:
         _describe(found[table.__name__], table)
-    whole = found.pop(Document.__name__)
+    whole = found.pop(document.__name__)
     whole["properties"]["version"]["const"] = VERSION
-    # Which kinds there are is known only now: other packages register some.
-    required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
-    whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
+    if kinds:
+        # Which kinds there are is known only now: other packages register some.
+        required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
+        whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
@@ -48,15 +51,16 @@ def _tables(table: type[Table]) -> Iterator[type[Table]]:
     """Yield a table and all that may stand in it."""
     yield table
     for hint in get_type_hints(table, include_extras=True).values():
-        for inner in _held(hint):
+        for inner in held(hint):
             yield from _tables(inner)
 
 
-def _held(hint: object) -> Iterator[type[Table]]:
+def held(hint: object) -> Iterator[type[Table]]:
+    """Yield the tables that may stand at a key whose type is `hint`, or in a list there."""
     for meta in getattr(hint, "__metadata__", ()):
         yield from meta.extra["tables"]
     for each in get_args(hint):
-        yield from _held(each)
+        yield from held(each)
 
 
 def _hook(kind: type) -> dict[str, Any]:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
-__all__ = ["Specification", "parse", "read_spec"]
+__all__ = ["Specification", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
 class _Data(NamedTuple):
@@ -91,6 +91,19 @@ class Specification:
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
+
+    def with_data_of(self, other: Specification) -> Specification:
+        """Return this specification, for which data that `other` has read already are not read again.
+
+        That is so where both have the same secrets, observables, prior and cost.
+        """
+        mine, its = self.document, other.document
+        same = all(getattr(mine, name) == getattr(its, name) for name in ("domain", "observables", "prior", "cost"))
+        made = replace(self)
+        if same and self.folder == other.folder and "_data" in vars(other):
+            # Where `functools.cached_property` keeps it.
+            vars(made)["_data"] = vars(other)["_data"]
+        return made
 
     def problem(self) -> Problem:
         """Return the problem.
@@ -294,14 +307,7 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
-    source = Path(path)
-    try:
-        text = source.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
-    except UnicodeDecodeError as error:
-        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-    return parse(text, source.parent)
+    return parse(read_text(path), Path(path).parent)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -319,16 +325,39 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     >>> round(specification.design().certificate.expected_cost, 6)
     0.24974
     """
+    return from_tables(tables_of(text), base_folder)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a specification; raise `SpecificationError` where there is none."""
+    source = Path(path)
     try:
-        # Numbers stay the decimals that the reader wrote.
-        data = tomllib.loads(text, parse_float=Decimal)
+        return source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
+    except UnicodeDecodeError as error:
+        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+
+
+def tables_of(text: str) -> Raw:
+    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote."""
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise SpecificationError("specification", f"is not valid TOML: {error}") from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError("specification", f"cannot be read: {error}") from error
+
+
+def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:
+    """Return the specification with these tables; names of files in it are relative to `base_folder`."""
     document = convert(data, Document, "")
     if document.version != VERSION:
         raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
+    if document.sweep:
+        raise SpecificationError(
+            "sweep", "asks for a design for each of many values", remedy="use `mechdesign sweep`, or leave it out"
+        )
     if not document.privacy:
         raise SpecificationError(
             "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'

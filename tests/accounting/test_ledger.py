@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign import atomic
 from mechdesign.errors import BudgetExceededError, ExportError, InputError, LedgerError
 
 WHOM = "one person's record"
@@ -196,3 +197,35 @@ def test_wrong_input_names_the_argument(call, path):
 def test_a_folder_that_does_not_exist(tmp_path):
     with pytest.raises(LedgerError, match="not a folder"):
         md.Ledger(epsilon=1, path=tmp_path / "nowhere" / "ledger.json").spend("x", WHOM, epsilon=1)
+
+
+def test_links_and_other_folders_lead_to_the_same_file(tmp_path, monkeypatch):
+    file, link = tmp_path / "ledger.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    monkeypatch.chdir(tmp_path)
+    direct, relative = md.Ledger(epsilon=1, path=file), md.Ledger(epsilon=1, path="ledger.json")
+    direct.spend("x", WHOM, epsilon="0.6")
+    linked = md.Ledger(path=link)
+    linked.spend("x", WHOM, epsilon="0.3")
+    assert link.is_symlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for ledger in (direct, linked, relative):
+        with pytest.raises(BudgetExceededError):
+            ledger.spend("x", WHOM, epsilon="0.2")
+        assert len(ledger.entries) == 2
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_path_that_is_none():
+    with pytest.raises(InputError, match="path"):
+        md.Ledger(epsilon=1, path=5)
+
+
+def test_the_name_of_the_file_is_on_the_disk_before_an_entry_is_returned(tmp_path, monkeypatch):
+    done = []
+    replace, synchronise = atomic.os.replace, atomic._synchronise
+    monkeypatch.setattr(atomic.os, "replace", lambda *names: (replace(*names), done.append("named")))
+    monkeypatch.setattr(atomic, "_synchronise", lambda folder: (synchronise(folder), done.append(folder)))
+    md.Ledger(epsilon=1, path=tmp_path / "ledger.json").spend("x", WHOM, epsilon=1)
+    assert done == ["named", tmp_path.resolve()]

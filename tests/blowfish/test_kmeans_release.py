@@ -181,6 +181,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
         ({"points": {"x": [1.5]}}, r"row 0"),
         ({"policy": Policy.full(Domain({"sex": ["f", "m"]})), "points": [0, 1]}, "no numeric attribute"),
         ({"initial": [[1], [30]]}, r"initial\[1\]"),
+        ({"initial": [[1], [float("nan")]]}, r"initial\[1\]"),
         ({"initial": [[1, 2]]}, "initial"),
         ({"rng": "seed"}, "rng"),
     ],

@@ -285,3 +285,33 @@ def test_functions_and_modules_have_different_names() -> None:
     # A module of the package would hide a function of its name once it is imported.
     assert callable(md.blowfish.kmeans)
     assert ClusteringRelease is md.blowfish.ClusteringRelease
+
+
+def test_linear_queries_where_counts_are_known() -> None:
+    policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
+    assert len(md.blowfish.release_linear([0, 1, 2], policy, np.eye(4), 1)) == 4
+
+
+@pytest.mark.parametrize(
+    ("release", "path"),
+    [
+        (lambda: md.blowfish.release_histogram(ROWS, None, 1), "policy"),
+        (lambda: md.blowfish.release_linear(ROWS, None, [1], 1), "policy"),
+        (lambda: md.blowfish.release_sum(ROWS, "full", epsilon=1), "policy"),
+        (lambda: md.blowfish.kmeans(ROWS, 2, None, 1, 1), "policy"),
+        (lambda: md.blowfish.parallel_composition(None), "policy"),
+        (lambda: Policy.union(FULL, 1), "policies[1]"),
+        (lambda: md.blowfish.release_histogram(ROWS, FULL, 1, ledger=1.0), "ledger"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, [[1, 2], [1]], 1), "queries"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
+        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
+        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
+        (lambda: md.blowfish.budget_split(9, 3, 10**400, 1), "fanout"),
+    ],
+)
+def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        release()
+    assert caught.value.path == path

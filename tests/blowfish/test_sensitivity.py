@@ -278,6 +278,7 @@ def test_large_domains_have_closed_forms() -> None:
     [
         ("median", {}, "query"),
         ("histogram", {"norm": 3}, "norm"),
+        ("histogram", {"norm": 1.0}, "norm"),
         ("histogram", {"norm": True}, "norm"),
         ("histogram", {"attribute": "age"}, "attribute"),
         ("histogram", {"partition": [0, 1]}, "partition"),
@@ -292,6 +293,7 @@ def test_large_domains_have_closed_forms() -> None:
         ([1, 2], {}, "query"),
         (np.zeros((0, 8)), {}, "query"),
         (np.full((2, 8), np.nan), {}, "query[0,0]"),
+        (np.full((2, 8), 1e308), {}, "query[0,0]"),
         (["a"] * 8, {}, "query"),
         (np.zeros(8), {"records": 2}, "records"),
     ],
@@ -321,3 +323,26 @@ def test_under_constraints_other_queries_get_a_safe_bound() -> None:
     for query in itertools.islice(itertools.product([0, 1], repeat=6), 1, None, 7):
         truth = largest_change(lambda database, q=query: [sum(q[value] for value in database)], iter(pairs), 1)
         assert truth <= policy.sensitivity(query)
+
+
+@pytest.mark.parametrize("form", [np.array, np.ndarray.tolist])
+def test_matrices_under_constraints(form) -> None:
+    policy = Policy.line(LINE, constraints=[[0, 1, 1, 0, 0, 0]])
+    matrix = np.vstack((np.arange(6), np.ones(6, dtype=np.int64)))
+    assert sensitivity(policy, form(matrix)).value == sensitivity(policy, "sum").value == 2
+    assert policy.sensitivity(form(matrix[0])) == 2
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-200, 1e-30, 1e160, 1e300])
+@pytest.mark.parametrize("norm", [1, 2, np.int64(1), np.int64(2)])
+def test_floats_of_any_size_are_never_taken_for_less(size: float, norm: int) -> None:
+    policy = Policy.full(Domain({"x": range(3)}))
+    for rows in ([[0, size, -size]], [[0, size, 1.5], [0, size, -size]]):
+        columns = [[Fraction(row[x]) for row in rows] for x in range(3)]
+        truth = max(
+            sum(abs(a - b) ** int(norm) for a, b in zip(x, y, strict=True))
+            for x, y in itertools.combinations(columns, 2)
+        )
+        found = sensitivity(policy, rows, norm)
+        assert truth <= found.power <= truth * (1 + Fraction(1, 10**12))
+        assert found.power <= Fraction(found.value) ** int(norm) <= max(truth * 2, Fraction(5e-324) ** int(norm) * 9)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from mechdesign.blowfish import Domain, Policy, strategy
-from mechdesign.blowfish.release import load
-from mechdesign.blowfish.strategy_release import half_widths
+from mechdesign.blowfish.loading import load
+from mechdesign.blowfish.strategy_intervals import half_widths
+from mechdesign.blowfish.workload import as_workload
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 
@@ -277,3 +279,40 @@ def test_marginals_of_two_attributes():
     release = strategy("marginals", policy).release([(0, "f"), (2, "m")], rho=100, rng=3)
     assert release.labels["query"].tolist() == ["age = 0", "age = 1", "age = 2", "sex = f", "sex = m"]
     np.testing.assert_allclose(release.answers, [1, 0, 1, 1, 1], atol=0.6)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("difference", [1e-9, 2**-52])
+def test_a_difference_too_small_for_the_gram_matrix_is_protected(noise: str, difference: float) -> None:
+    """An answer that two neighbours share but for 1e-9 tells them apart all the same if it is released exactly."""
+    policy = Policy.full(Domain({"x": range(3)}))
+    budget = {"rho": 1} if noise == "gaussian" else {"epsilon": 1}
+    found = strategy([[1, 1, 1 + difference]], policy, noise)
+    released = found.release([0, 1, 2], **budget)
+    assert found.power > 0
+    assert (released.standard_errors > 0).all()
+    assert released.description.mechanism != "none"
+    assert found.lower_bound(**budget) > 0
+    assert strategy([[0.1, 0.1, 0.1]], policy, noise).kind == "exact"
+
+
+def test_what_is_released_exactly_depends_on_the_totals_of_components_only() -> None:
+    policy = Policy.partition(Domain({"x": range(4)}), [0, 0, 1, 1])
+    found = strategy([[1, 1, 0, 0], [0, 0, 2, 2]], policy, "laplace")
+    # Were another query taken for unprotected, its answer would be the same for all tables with these totals.
+    forged = replace(found, workload=as_workload([[1, 0, 3, 0]], policy.domain))
+    first, second = (forged.release(table, epsilon=1).answers for table in ([0, 1, 2, 3], [1, 1, 3, 3]))
+    assert first.tolist() == second.tolist()
+
+
+_POLICY = Policy.line(_LINE)
+
+
+def test_budgets_the_noise_cannot_serve_are_named() -> None:
+    for noise, budget in (("laplace", {"epsilon": 1e-12}), ("gaussian", {"rho": 1e-40})):
+        with pytest.raises(InputError, match=f"^{next(iter(budget))}: is too small"):
+            strategy("identity", _POLICY, noise).release([0], **budget)
+    with pytest.raises(InputError, match="confidence"):
+        strategy("identity", _POLICY).release([0], rho=1, confidence="0.9999999999999999999")
+    with pytest.raises(InputError, match="tolerance"):
+        strategy("identity", _POLICY, tolerance="tight")

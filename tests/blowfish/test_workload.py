@@ -80,6 +80,8 @@ def test_matrices_dense_and_sparse():
         ([(0, 1, 2)], "workload[0]", "a pair"),
         ([(0.5, 2)], "workload[0]", "a pair"),
         (np.full((1, 7), np.nan), "workload", "not finite"),
+        ([[1e200] * 7], "workload", "too large"),
+        ([[1e-200] * 7], "workload", "too small"),
         ([["a"] * 7], "workload", "no matrix"),
         (np.ones((2, 2, 7)), "workload", "no matrix"),
         (identity(6), "workload", "wrong width"),

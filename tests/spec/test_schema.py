@@ -10,6 +10,9 @@ import pytest
 from mechdesign.data.tables import Distance
 from mechdesign.errors import SpecificationError
 from mechdesign.spec import examples, parse
+from mechdesign.spec.blowfish.specification import ReleaseDocument
+from mechdesign.spec.blowfish.specification import parse as parse_release
+from mechdesign.spec.document import Document
 from mechdesign.spec.grammar import schema
 from mechdesign.spec.measures import DISTANCES
 
@@ -63,13 +66,36 @@ def test_schema_and_reader_agree(validator, tmp_path, old, new, accepted):
             parse(text, tmp_path).problem()
 
 
-@pytest.mark.parametrize("name", [example.name for example in examples.EXAMPLES if example.name != "traffic"])
+@pytest.mark.parametrize("name", [example.name for example in examples.EXAMPLES if "design" in example.commands])
 def test_the_embedded_specifications_are_valid(validator, name):
     validator.validate(tomllib.loads(examples.find(name).text))
 
 
-def test_every_key_is_described():
-    grammar = schema()
+@pytest.mark.parametrize(
+    ("old", "new", "accepted"),
+    [
+        ("", "", True),
+        ("epsilon = 0.5", "rho = 0.5", False),
+        ("theta", "thetta", False),
+        ("range = [0, 99]", "low = 0, high = 9, step = 1", True),
+        ('kind = "quantiles"', 'kind = "qantiles"', False),
+        ("[domain]", 'ledger.path = "l.json"\n[domain]', True),
+    ],
+)
+def test_schema_and_reader_agree_on_releases(old, new, accepted):
+    text = examples.find("admissions").text.replace(old, new, 1)
+    found = jsonschema.Draft202012Validator(schema(ReleaseDocument))
+    assert found.is_valid(tomllib.loads(text)) == accepted
+    if accepted:
+        parse_release(text)
+    else:
+        with pytest.raises(SpecificationError):
+            parse_release(text)
+
+
+@pytest.mark.parametrize("document", [Document, ReleaseDocument])
+def test_every_key_is_described(document):
+    grammar = schema(document)
     for name, table in [("document", grammar), *grammar["$defs"].items()]:
         assert table["description"], name
         for key, described in table["properties"].items():

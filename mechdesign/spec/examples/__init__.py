@@ -23,7 +23,7 @@ class Example:
         commands: the commands that run it, the one it is for first.
         summary: what it shows, in a line.
         takes: how long that takes on two cores, in words.
-        trace: the file of the trace that goes with it, if there is one.
+        trace: the file of the trace, or the table, that goes with it, if there is one.
     """
 
     name: str
@@ -55,6 +55,10 @@ EXAMPLES = (
     Example(
         "walk", "walk.toml", ("release", "policy", "design"),
         "a walk of 12 steps, released under a policy graph", "5 s", "walk.csv",
+    ),
+    Example(
+        "admissions", "admissions.toml", ("blowfish",),
+        "quartiles of a table of ages: near ages must not be told apart", "3 s", "admissions.csv",
     ),
     Example(
         "traffic", "traffic.csv", ("leakage",),

@@ -1,0 +1,164 @@
+"""The same grids by libqif (`qif` on PyPI) in an environment of its own: times, costs, and whether they are private.
+
+    python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
+
+A virtual environment is made in a temporary folder and `qif` installed there with pip; with --python, that of this
+interpreter is used as it is. libqif takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``),
+and formulates and solves it by the solver that it was built with; we take the matrix of floats that it returns, judge
+it as `mechdesign bench` judges solvers, and design the same mechanism beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import mechdesign as md
+from mechdesign.bench.families import FAMILIES
+from mechdesign.bench.verdicts import Verdict, returned
+
+COLUMNS = (
+    "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",
+    "lower_bound",
+)  # fmt: skip
+
+# What runs in the other environment: it reads prior, costs and ε·d as JSON and writes times and the matrix.
+SCRIPT = """
+import json, sys, time
+import numpy as np
+import qif
+task = json.load(sys.stdin)
+prior, cost, exponents = (np.array(task[name]) for name in ("prior", "cost", "exponents"))
+clock = time.perf_counter()
+channel = qif.mechanism.d_privacy.min_loss_given_d(
+    prior, cost.shape[1], lambda s, t: float(exponents[s, t]), lambda s, o: float(cost[s, o])
+)
+seconds = time.perf_counter() - clock
+found = np.array(channel)
+json.dump({"seconds": seconds, "matrix": found.tolist(), "version": qif.__version__}, sys.stdout)
+"""
+
+
+def install(folder: Path) -> tuple[Path | None, str]:
+    """Make an environment with qif; return its interpreter, or None and what pip said."""
+    venv.create(folder, with_pip=True)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    done = subprocess.run([python, "-m", "pip", "install", "-q", "qif"], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    return (python, "") if done.returncode == 0 else (None, " ".join(said) or "pip failed")
+
+
+def ask(python: Path, problem: md.Problem, time_limit: float) -> dict[str, Any]:
+    """Have qif solve a problem of one metric requirement; return its answer, or why there is none."""
+    bound = problem.claims[0]
+    exponents = np.zeros((problem.prior.size, problem.prior.size))
+    exponents[bound.sources, bound.targets] = bound.exponents
+    task = {"prior": problem.prior.tolist(), "cost": problem.cost.tolist(), "exponents": exponents.tolist()}
+    try:
+        done = subprocess.run(
+            [python, "-c", SCRIPT],
+            input=json.dumps(task),
+            capture_output=True,
+            text=True,
+            timeout=time_limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"failure": Verdict.TIMEOUT, "seconds": time_limit}
+    if done.returncode != 0:
+        return {"failure": Verdict.FAILED, "message": (done.stderr.splitlines() or ["it crashed"])[-1]}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> dict[str, Any]:
+    """Return what qif claims and what its matrix is: it returns an empty one where it finds no optimum."""
+    if "failure" in answer:
+        return {"claimed": answer["failure"], "certified": answer["failure"], "solve_s": answer.get("seconds")}
+    matrix = np.array(answer["matrix"], dtype=float)
+    row = {"version": answer["version"], "solve_s": answer["seconds"]}
+    if matrix.shape != problem.cost.shape:
+        return row | {"claimed": Verdict.FAILED, "certified": Verdict.FAILED}
+    found = returned(problem, matrix)
+    return row | {
+        "claimed": Verdict.OPTIMAL,
+        "certified": found.verdict(lower_bound),
+        "tight_epsilon": found.tight_epsilon,
+        "cost_returned": found.cost,
+    }
+
+
+def compared(python: Path, n: int, seed: int, time_limit: float) -> list[dict[str, Any]]:
+    """Return a row of ours and one of qif's for a grid."""
+    problem = FAMILIES["grid"].make(n, seed)
+    assert isinstance(problem, md.Problem)
+    clock = time.perf_counter()
+    made = md.design(problem, tolerance=1e-6)
+    seconds = time.perf_counter() - clock
+    certificate = made.certificate
+    about = {"n": problem.prior.size, "seed": seed}
+    ours = about | {
+        "solver": "mechdesign",
+        "version": md.__version__,
+        "solve_s": seconds,
+        "claimed": Verdict.OPTIMAL if made.status == "optimal" else Verdict.FEASIBLE,
+        "certified": Verdict.OPTIMAL if certificate.relative_gap <= 1e-5 else Verdict.FEASIBLE,
+        "tight_epsilon": max(certificate.epsilon),
+        "cost_returned": certificate.cost,
+        "cost": certificate.cost,
+        "lower_bound": certificate.lower_bound,
+    }
+    theirs = judged(problem, ask(python, problem, time_limit), certificate.lower_bound)
+    return [ours, about | {"solver": "qif"} | theirs]
+
+
+def main() -> None:
+    """Print a table, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 25, 36])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--time-limit", type=float, default=120.0)
+    parser.add_argument("--python", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        python, trouble = (arguments.python, "") if arguments.python else install(Path(folder))
+        if python is None:
+            raise SystemExit(f"qif cannot be installed here: {trouble}")
+        # What is compiled or loaded on first use is not what is measured.
+        md.design(FAMILIES["grid"].make(25, 1), solver="block", tolerance=1e-6)
+        rows = [row for n in arguments.sizes for row in compared(python, n, arguments.seed, arguments.time_limit)]
+    shown = Table(*COLUMNS)
+    for row in rows:
+        shown.add_row(*(_cell(row.get(name)) for name in COLUMNS))
+    Console(width=150).print(shown)
+    if arguments.output is not None:
+        with arguments.output.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return "∞" if math.isinf(value) else f"{value:.7g}"
+    return str(value)
+
+
+if __name__ == "__main__":
+    main()

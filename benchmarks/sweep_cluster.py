@@ -1,0 +1,88 @@
+"""A sweep of many small designs on a Dask cluster of processes: with one worker, with two, and with one of two killed.
+
+    python benchmarks/sweep_cluster.py [--rows 200] [--folder FOLDER]
+
+Prints the seconds of each, the efficiency of two workers, and whether all tables have the same values. The designs
+are those of a grid of 20 cells; nothing in a table but its times may depend on where a row was solved.
+"""
+
+import argparse
+import json
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from distributed import LocalCluster
+
+from mechdesign import sweep
+from mechdesign.records.table import read_table
+
+SPECIFICATION = """
+title = "A grid of 20 cells"
+domain.grid = {{ columns = 5, rows = 4, width = 5.0, height = 4.0 }}
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]
+[sweep]
+"privacy.0.epsilon" = {epsilons}
+"cost.power" = [1, 2]
+"""
+
+
+def values(folder):
+    return [
+        {name: value for name, value in row.items() if not name.endswith("seconds")}
+        for row in read_table(folder / "results.csv")
+    ]
+
+
+def on_cluster(asked, folder, workers, kill_at=None):
+    """Return the seconds that a sweep takes once the workers are warm, and how many rows of it are done."""
+    with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as made:
+        # Workers import the package once, which is no part of what is measured.
+        warm = sweep.parse(SPECIFICATION.format(epsilons=[9 + i / 100 for i in range(2 * workers)]))
+        sweep.run(warm, folder.with_name(f"{folder.name}-warm"), dask=made.scheduler_address)
+        killed = []
+
+        def maybe_kill(moment):
+            if kill_at is not None and moment.done >= kill_at and not killed:
+                killed.append(next(iter(made.workers.values())).pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        started = time.perf_counter()
+        result = sweep.run(asked, folder, dask=made.scheduler_address, progress=maybe_kill)
+        return time.perf_counter() - started, sum(row.state == "done" for row in result.rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    epsilons = [round(0.2 + 0.02 * index, 2) for index in range(given.rows // 2)]
+    asked = sweep.parse(SPECIFICATION.format(epsilons=epsilons))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        found = {"rows": len(asked), "load": [round(each, 1) for each in os.getloadavg()], "cores": os.cpu_count()}
+        started = time.perf_counter()
+        sweep.run(asked, folder / "alone", jobs=1)
+        found["one process"] = round(time.perf_counter() - started, 1)
+        expected = values(folder / "alone")
+        seconds = {}
+        for name, workers, kill_at in (
+            ("1 worker", 1, None),
+            ("2 workers", 2, None),
+            ("2 workers, one killed", 2, len(asked) // 2),
+        ):
+            seconds[name], done = on_cluster(asked, folder / name.replace(" ", "-"), workers, kill_at)
+            same = values(folder / name.replace(" ", "-")) == expected
+            found[name] = {"seconds": round(seconds[name], 1), "done": done, "same values": same}
+        found["efficiency of 2 workers"] = round(seconds["1 worker"] / seconds["2 workers"] / 2, 2)
+        found["load at the end"] = [round(each, 1) for each in os.getloadavg()]
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

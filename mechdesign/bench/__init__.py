@@ -1,0 +1,28 @@
+"""Benchmark solvers on families of mechanism design problems.
+
+    import mechdesign as md
+
+    results = md.bench.run("small", ["auto", "highs-ipx"], "results")
+
+What solvers claim of their numbers and what these are worth are two columns of the table.
+"""
+
+from mechdesign.bench.contestants import CONTESTANTS, Contestant
+from mechdesign.bench.export import export_mps
+from mechdesign.bench.families import FAMILIES, Family
+from mechdesign.bench.running import Results, run
+from mechdesign.bench.suites import SUITES, Suite
+from mechdesign.bench.verdicts import Verdict
+
+__all__ = [
+    "CONTESTANTS",
+    "FAMILIES",
+    "SUITES",
+    "Contestant",
+    "Family",
+    "Results",
+    "Suite",
+    "Verdict",
+    "export_mps",
+    "run",
+]

@@ -1,0 +1,169 @@
+"""Who takes part: solvers, each with the settings it runs with."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mechdesign.bench.ortools import NAME as ORTOOLS_PDLP
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.solvers import Options, find
+
+__all__ = ["CONTESTANTS", "TOLERANCE", "Contestant", "chosen", "names"]
+
+_ORTOOLS = ("ortools.linear_solver.pywraplp", "ortools.pdlp.python.pdlp")
+
+TOLERANCE = 1e-7
+"""The feasibility and gap asked of every solver that can be asked: what HiGHS and SciPy do by themselves."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A solver with settings.
+
+    Attributes:
+        solver: Its name in tables and on the command line.
+        settings: What sets it apart from others of the same solver.
+        back_end: Its name in `mechdesign.solvers`, or "auto" for all that `mechdesign.design` does.
+        route: "design" (the whole road), "blocks" (the raw block program), or "rows" (the raw linear program).
+        extra: Options under the solver's own names.
+        vertex: Whether an interior-point method is to end in a vertex.
+        limits: Whether the back end takes tolerances and threads.
+        package: What must be importable for it.
+        first: Modules to load before any other solver: two copies of HiGHS may take each other's symbols.
+        ours: Whether it is this package's own.
+    """
+
+    solver: str
+    settings: str
+    back_end: str
+    route: Literal["design", "blocks", "rows"] = "rows"
+    extra: Mapping[str, object] = field(default_factory=dict)
+    vertex: bool = True
+    limits: bool = True
+    package: str = ""
+    first: tuple[str, ...] = ()
+    ours: bool = False
+
+    @property
+    def name(self) -> str:
+        """The solver and its settings."""
+        return f"{self.solver} ({self.settings})" if self.settings else self.solver
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can run here."""
+        if self.package and importlib.util.find_spec(self.package) is None:
+            return False
+        if self.solver == "highs-hipo":
+            return _highs_takes("hipo")
+        if self.back_end.startswith("cvxpy-"):
+            return self.back_end.removeprefix("cvxpy-").upper() in _cvxpy_solvers()
+        try:
+            return self.back_end == "auto" or find(self.back_end).installed
+        except MissingDependencyError:
+            return False
+
+    def options(self, threads: int) -> Options:
+        """Return what its back end is asked for."""
+        if not self.limits:
+            return Options()
+        return Options(feasibility=TOLERANCE, gap=TOLERANCE, threads=threads, vertex=self.vertex, extra=self.extra)
+
+    def description(self) -> dict[str, object]:
+        """Return what its results depend on, for the identity of a row."""
+        return {
+            "solver": self.solver,
+            "settings": self.settings,
+            "back_end": self.back_end,
+            "extra": dict(self.extra),
+            "vertex": self.vertex,
+            "tolerance": TOLERANCE if self.limits else None,
+        }
+
+
+def _cvxpy(
+    solver: str, method: str, package: str = "", limits: bool = False, first: tuple[str, ...] = ()
+) -> Contestant:
+    return Contestant(solver, "by CVXPY", f"cvxpy-{method}", limits=limits, package=package or solver, first=first)
+
+
+CONTESTANTS: tuple[Contestant, ...] = (
+    Contestant("auto", "", "auto", route="design", ours=True),
+    Contestant("block", "NumPy", "block", route="blocks", extra={"arrays": "numpy"}, ours=True),
+    Contestant("block", "Numba", "block", route="blocks", extra={"arrays": "numba"}, package="numba", ours=True),
+    Contestant("highs-simplex", "", "highs-simplex"),
+    Contestant("highs-ipx", "crossover", "highs-ipx"),
+    Contestant("highs-ipx", "no crossover", "highs-ipx", vertex=False),
+    Contestant("highs-hipo", "", "highs", extra={"solver": "hipo"}),
+    Contestant("highs-pdlp", "", "highs-pdlp"),
+    Contestant("scipy", "highs-ds", "scipy-ds"),
+    Contestant("scipy", "highs-ipm", "scipy-ipm"),
+    _cvxpy("clarabel", "clarabel", limits=True),
+    _cvxpy("scs", "scs", limits=True),
+    _cvxpy("glop", "glop", "ortools", first=_ORTOOLS),
+    Contestant("pdlp", "OR-Tools", ORTOOLS_PDLP, package="ortools", first=_ORTOOLS),
+    _cvxpy("scip", "scip", "pyscipopt"),
+    _cvxpy("glpk", "glpk", "cvxopt"),
+    _cvxpy("clp", "cbc", "cylp"),
+    _cvxpy("gurobi", "gurobi", "gurobipy"),
+    _cvxpy("mosek", "mosek", "mosek"),
+    _cvxpy("xpress", "xpress", "xpress"),
+    _cvxpy("copt", "copt", "coptpy"),
+    _cvxpy("cplex", "cplex", "cplex"),
+)
+"""Every contestant, installed here or not."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all solvers, in order."""
+    return tuple(dict.fromkeys(contestant.solver for contestant in CONTESTANTS))
+
+
+def chosen(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
+    """Return the contestants of these solvers, in order; without names, all that are installed.
+
+    Raises:
+        InputError: There is no such solver, or none at all is named.
+        MissingDependencyError: One that is named is not installed.
+    """
+    if solvers is None:
+        return tuple(contestant for contestant in CONTESTANTS if contestant.installed)
+    if isinstance(solvers, str) or not solvers:
+        raise InputError("solvers", "must be a list of names", value=solvers, bound=f"of {', '.join(names())}")
+    for index, name in enumerate(solvers):
+        if name not in names():
+            close = difflib.get_close_matches(str(name), names(), n=1)
+            remedy = f"did you mean {close[0]}?" if close else ""
+            bound = f"one of {', '.join(names())}"
+            raise InputError(f"solvers[{index}]", "is not known", value=name, bound=bound, remedy=remedy)
+        if not any(each.installed for each in CONTESTANTS if each.solver == name):
+            package = next(each.package for each in CONTESTANTS if each.solver == name) or "another build of HiGHS"
+            raise MissingDependencyError(f"solvers[{index}]: {name} is not installed; it needs {package}")
+    return tuple(each for each in CONTESTANTS if each.solver in solvers and each.installed)
+
+
+@functools.cache
+def _cvxpy_solvers() -> frozenset[str]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import cvxpy
+    found: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
+    return frozenset(found)
+
+
+@functools.cache
+def _highs_takes(method: str) -> bool:
+    """Tell whether this build of HiGHS has a method."""
+    import highspy
+
+    new: Any = highspy.Highs
+    highs = new()
+    highs.setOptionValue("output_flag", False)
+    return bool(highs.setOptionValue("solver", method) == highspy.HighsStatus.kOk)

@@ -1,0 +1,26 @@
+"""d-privacy at the least worst cost: the dearest secret counts, whatever the prior."""
+
+from __future__ import annotations
+
+from mechdesign.bench.families.family import Family, prior_on, square
+from mechdesign.model import distances
+from mechdesign.model.problem import Problem
+from mechdesign.requirements.kinds import MetricPrivacy
+
+__all__ = ["FAMILY"]
+
+EPSILON = "0.6"
+
+
+def make(n: int, seed: int) -> Problem:
+    """Return equation (12) of Privacy Games (Shokri 2015) on a square grid; cells cost more or less to miss."""
+    domain = square(n)
+    distance = distances.euclidean(domain)
+    # Without weights the grid's symmetries would remain, and the seed would change nothing.
+    weights = prior_on(domain, seed)
+    cost = distance * (0.5 + weights / weights.max())[:, None]
+    requirement = MetricPrivacy(EPSILON, distance)
+    return Problem(weights, cost, [requirement], objective="worst", title=f"worst cost {n} {seed}")
+
+
+FAMILY = Family("worst-cost", "d-privacy on a grid at the least worst cost", {"epsilon": EPSILON}, make)

@@ -1,0 +1,73 @@
+"""Parts of a ledger: releases on disjoint groups of people that together cost the largest budget, not the sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.blowfish.parallel import parallel_composition
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.policy import Policy
+
+__all__ = ["LedgerPart", "part_of"]
+
+
+@dataclass(frozen=True)
+class LedgerPart:
+    """A ledger for releases about one of several disjoint groups; make one with `part_of`.
+
+    Attributes:
+        ledger: the ledger of the whole.
+        division: the name of the division into groups.
+        part: the name of the group.
+    """
+
+    ledger: Ledger
+    division: str
+    part: str
+
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> object:
+        """Record what a release about this group spends."""
+        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=(self.division, self.part))
+
+
+def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:
+    """Return a ledger for releases about one group of a division, if releases about its groups compose in parallel.
+
+    Whoever names the division vouches that no person is in two of its groups, and that a release charged to a group
+    uses the records of this group only.
+
+    >>> import mechdesign as md
+    >>> ledger = md.Ledger(epsilon=1)
+    >>> policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(100)}))
+    >>> for clinic in ("north", "south"):
+    ...     part = part_of(ledger, policy, "clinics", clinic)
+    ...     release = md.blowfish.release_histogram([30, 41], policy, epsilon=1, ledger=part, rng=1)
+    >>> ledger.spent.epsilon
+    Fraction(1, 1)
+
+    Args:
+        ledger: a `mechdesign.Ledger`.
+        policy: the policy of all these releases.
+        division: what divides the people, such as "clinics".
+        part: the group, such as "north".
+        parts: the group of each value, shape (|T|,), where the value of a record tells the group; see
+            `parallel_composition`.
+
+    Raises:
+        InputError: the condition of Theorem 4.3 of Blowfish (He et al. 2014) is not met; the message says why.
+    """
+    found = parallel_composition(policy, parts)
+    if not found:
+        raise InputError(
+            "division",
+            f"does not let budgets compose in parallel. {found.reason}",
+            value=division,
+            remedy="charge the ledger itself, where budgets add up",
+        )
+    return LedgerPart(ledger, division, part)

@@ -1,0 +1,145 @@
+"""What is published of a release: its answers, what was read from them, and a report, as values and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mechdesign.atomic import write_file
+from mechdesign.blowfish.cumulative import CumulativeRelease
+from mechdesign.blowfish.ranges import Estimate, quantile, range_query
+from mechdesign.blowfish.release import Release
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import ExportError
+from mechdesign.export.files import check_folder
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.domain import Domain
+
+__all__ = ["NamedQuantile", "NamedRange", "Publication", "named_quantiles", "named_ranges"]
+
+_RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
+_FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
+
+
+@dataclass(frozen=True)
+class NamedRange:
+    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
+
+    first: str
+    last: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class NamedQuantile:
+    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
+
+    probability: Fraction
+    value: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """A release with its title and what was read from it; nothing in it depends on the data but through the answers.
+
+    Attributes:
+        release: the answers, what was spent, and what is protected.
+        title: what it is called.
+        ranges: ranges read from a cumulative histogram.
+        quantiles: quantiles read from a cumulative histogram.
+    """
+
+    release: Release
+    title: str = ""
+    ranges: tuple[NamedRange, ...] = ()
+    quantiles: tuple[NamedQuantile, ...] = ()
+
+    def report(self) -> str:
+        """Return the report, one self-contained page of HTML."""
+        # Pictures are loaded only where a page is wanted.
+        from mechdesign.blowfish.report import html
+
+        return html(self)
+
+    def save(self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False) -> None:
+        """Write ``answers.csv``, ``ranges.csv`` or ``quantiles.csv``, ``report.html`` and, last, ``release.json``.
+
+        Args:
+            directory: a folder; it is made where there is none.
+            report: write the report, too.
+            force: write into a folder that holds other files, beside them.
+
+        Raises:
+            ExportError: the files may not, or cannot, be written.
+        """
+        folder = Path(directory)
+        check_target(folder, force)
+        texts = {_REPORT: self.report()} if report else {}
+        if self.ranges:
+            heads = ("first", "last", "answer", "standard_error", "low", "high")
+            texts[_RANGES] = _csv(heads, [_range_row(each) for each in self.ranges])
+        if self.quantiles:
+            rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
+            texts[_QUANTILES] = _csv(("probability", "value", "low", "high"), rows)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # What an older release has left must not stand beside this one.
+            for name in (_REPORT, _RANGES, _QUANTILES):
+                (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ExportError(f"{folder} cannot be written: {error.strerror or error}") from error
+        for name, text in texts.items():
+            write_file(folder / name, [text.encode()])
+        self.release.save(folder)
+
+
+def check_target(directory: Path, force: bool = False) -> None:
+    """Raise `ExportError` unless a publication may and can be written into a folder: a new one, or one of another."""
+
+    def ours(entry: Path) -> bool:
+        # What a killed run leaves is called `.NAME.????????.partial`.
+        name = entry.name
+        return name in _FILES or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in _FILES)
+
+    check_folder(directory, ours, "a release", force)
+
+
+def named_ranges(
+    release: CumulativeRelease, domain: Domain, ranges: Sequence[tuple[int, int]]
+) -> tuple[NamedRange, ...]:
+    """Return ranges of numbers of values, read from a release, with the names of the values."""
+    values = domain.attributes[0].values
+    return tuple(
+        NamedRange(str(values[low]), str(values[high]), range_query(release, low, high)) for low, high in ranges
+    )
+
+
+def named_quantiles(
+    release: CumulativeRelease, domain: Domain, probabilities: Sequence[Fraction]
+) -> tuple[NamedQuantile, ...]:
+    """Return quantiles, read from a release, with the names of the values."""
+    values = domain.attributes[0].values
+    found = ((share, quantile(release, share)) for share in probabilities)
+    return tuple(
+        NamedQuantile(share, *(str(values[number]) for number in (at.value, at.low, at.high))) for share, at in found
+    )
+
+
+def _range_row(named: NamedRange) -> tuple[object, ...]:
+    estimate = named.estimate
+    return (named.first, named.last, *map(repr, (estimate.value, estimate.standard_error, estimate.low, estimate.high)))
+
+
+def _csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
+    return text.getvalue()

@@ -1,0 +1,202 @@
+"""``mechdesign blowfish``."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from mechdesign.cli.console import number, output, say_note, say_warning, show_next, table
+from mechdesign.cli.specified import example_for, example_option
+from mechdesign.spec import examples
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.planning import Plan
+    from mechdesign.blowfish.publication import Publication
+    from mechdesign.spec.blowfish.specification import ReleaseSpecification
+
+__all__ = ["blowfish"]
+
+_FILE = click.Path(path_type=Path)
+_SEEDED = (
+    "the noise comes from a seed: whoever learns or guesses it can undo the noise. This is a rehearsal, charged to no "
+    "ledger; never publish it"
+)
+_ROWS = 12
+
+
+class _ReleaseUnlessNamed(click.Group):
+    """A group whose first command runs where no command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[release] SPEC.toml TABLE.csv [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "plan SPEC.toml [OPTIONS]", prefix="       ")
+
+
+@click.group(cls=_ReleaseUnlessNamed)
+def blowfish() -> None:
+    """Release counts, distributions, ranges or clusters of a table under a policy; or plan it before any data.
+
+    SPEC.toml says what values a record may have ([domain]), which of them must not be told apart ([policy]), what is
+    released and with what budget ([release]), and to which ledger it is charged ([ledger]).
+    """
+
+
+@blowfish.command()
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
+@click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
+@example_option("blowfish")
+@click.option(
+    "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
+    help="Folder for what may be published.",
+)  # fmt: skip
+@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TABLE.csv.")
+@click.option("--report/--no-report", default=True, help="Write report.html, too.")
+@click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+def release(
+    specification: Path | None,
+    records: Path | None,
+    example: str | None,
+    directory: Path,
+    delimiter: str,
+    report: bool,
+    seed: int | None,
+    force: bool,
+) -> None:
+    """Release what SPEC.toml says of TABLE.csv, which has a header and a record a line.
+
+    DIR may be published: answers.csv, release.json and report.html depend on the table through the noisy answers only.
+    The ledger is charged before any noise is drawn; where its budget would be passed nothing is released and the exit
+    code is 2.
+    """
+    started = time.perf_counter()
+    given = _specified(specification, example)
+    with contextlib.ExitStack() as opened:
+        if records is None and example is not None:
+            records = opened.enter_context(examples.on_disk(example_for(example, "blowfish").trace))
+        if records is None:
+            raise click.UsageError("give TABLE.csv: the records")
+        # Imported late: wrong usage is refused at once.
+        from mechdesign.blowfish.publication import check_target
+
+        # Before the ledger is charged.
+        check_target(directory, force)
+        if seed is not None:
+            say_warning(_SEEDED, UserWarning, "", 0)
+        found = given.release(records, rng=seed, delimiter=delimiter)
+        found.save(directory, report=report, force=force)
+    _show(found, given, seed is not None, time.perf_counter() - started)
+    names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
+    output().print(f"files     {directory}: {names}", soft_wrap=True)
+    if example is not None:
+        show_next(_next(example, directory))
+
+
+@blowfish.command()
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
+@example_option("blowfish")
+def plan(specification: Path | None, example: str | None) -> None:
+    """Show the expected error of every known way to answer, and the proven limit; no data are needed."""
+    given = _specified(specification, example)
+    _show_plan(given.title, given.plan())
+
+
+def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
+    from mechdesign.spec.blowfish.specification import parse, read_spec
+
+    if path is not None and example is not None:
+        raise click.UsageError("give SPEC.toml or --example NAME, not both")
+    if path is not None:
+        return read_spec(path)
+    if example is None:
+        raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
+    return parse(example_for(example, "blowfish").text)
+
+
+def _show(found: Publication, given: ReleaseSpecification, rehearsed: bool, seconds: float) -> None:
+    release, console = found.release, output()
+    described = release.description
+    console.print(Text(found.title or described.what, "bold"))
+    console.print(f"{described.policy}: {described.what}, {len(release):,} answers\n", soft_wrap=True)
+    if found.ranges:
+        shown = table(
+            "range", "records", "standard error", "interval", numbers=("records", "standard error", "interval")
+        )
+        for each in found.ranges[:_ROWS]:
+            estimate = each.estimate
+            ends = f"{number(estimate.low)} to {number(estimate.high)}"
+            shown.add_row(
+                f"{each.first} to {each.last}", f"{estimate.value:.6g}", f"{estimate.standard_error:.4g}", ends
+            )
+        console.print(shown)
+    elif found.quantiles:
+        shown = table("probability", "value", "interval", numbers=("probability", "value", "interval"))
+        for share in found.quantiles[:_ROWS]:
+            shown.add_row(number(float(share.probability)), share.value, f"{share.low} to {share.high}")
+        console.print(shown)
+    else:
+        _show_answers(found)
+    console.print(f"\nspent     {described.spent if described.epsilon or described.rho else 'nothing'}")
+    if (ledger := given.ledger()) is not None and not rehearsed:
+        left = [
+            f"{name} = {float(amount):.6g}"
+            for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
+            if amount is not None
+        ]
+        console.print(f"left      {', '.join(left) or 'no limit was set'}")
+    console.print(f"time      {seconds:.1f} s")
+    for remark in described.remarks:
+        say_note(remark)
+
+
+def _show_answers(found: Publication) -> None:
+    release = found.release
+    shown = table(
+        *release.labels, "answer", "standard error", "interval", numbers=("answer", "standard error", "interval")
+    )
+    for index in range(min(len(release), _ROWS)):
+        labels = [Text(str(column[index])) for column in release.labels.values()]
+        ends = f"{release.low[index]:.6g} to {release.high[index]:.6g}"
+        shown.add_row(*labels, f"{release.answers[index]:.6g}", f"{release.standard_errors[index]:.4g}", ends)
+    output().print(shown)
+    if len(release) > _ROWS:
+        output().print(f"… and {len(release) - _ROWS:,} more")
+
+
+def _show_plan(title: str, found: Plan) -> None:
+    console = output()
+    console.print(Text(title or found.what, "bold"))
+    queries = f"{found.queries:,} quer{'ies' if found.queries != 1 else 'y'}"
+    console.print(f"{found.policy}: {found.what}, {queries}", soft_wrap=True)
+    console.print(f"{found.neighbours}\n", soft_wrap=True)
+    columns = ("expected error per query", "proven limit")
+    shown = table("", "strategy", *columns, "spends", "", numbers=columns)
+    for option in found.options:
+        style = "bold" if option.taken else ""
+        limit = "" if option.limit is None else f"{option.limit:.6g}"
+        mark = "→" if option.taken else ""
+        shown.add_row(mark, Text(option.name, style), f"{option.error:.6g}", limit, found.spends, option.detail)
+    console.print(shown)
+    console.print("\nErrors are root mean squared errors. → is what the release will use.", soft_wrap=True)
+    for remark in found.remarks:
+        say_note(remark)
+
+
+def _next(example: str, directory: Path) -> dict[str, str]:
+    records = example_for(example, "blowfish").trace
+    return {
+        f"{directory}/report.html": "what was released, in words and pictures: open it in a browser",
+        f"mechdesign blowfish plan --example {example}": "what other ways to answer would have cost",
+        f"mechdesign examples {example} > my.toml": "your own: change it, and the table, then",
+        f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",
+    }

@@ -1,0 +1,237 @@
+"""A folder of rows that survives kills, full disks and several processes at work in it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from mechdesign.atomic import write_file
+from mechdesign.errors import ExportError, InputError, RecordsError
+from mechdesign.records.environment import environment
+from mechdesign.records.identity import canonical, identity
+from mechdesign.records.row import Row, read_row, write_row
+from mechdesign.records.table import write_table
+from mechdesign.version import __version__
+
+__all__ = ["Request", "Store"]
+
+_SCHEMA = "mechdesign.records/1"
+_MANIFEST = "manifest.json"
+_ENVIRONMENT = "environment.json"
+_ROWS, _LOCKS = "rows", ".locks"
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a folder is for.
+
+    Args:
+        kind: "bench" or "sweep".
+        version: Of the meaning of its rows and columns: a folder of another version is refused.
+        about: What was asked for, in few words for people: shown when a folder holds something else.
+        descriptions: One for each row, in order: all that its result depends on, as `identity` takes it.
+        columns: Those of the table, in order.
+    """
+
+    kind: str
+    version: int
+    about: Mapping[str, object]
+    descriptions: Sequence[Mapping[str, object]]
+    columns: Sequence[str]
+    by_identity: Mapping[str, Mapping[str, object]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.descriptions:
+            raise InputError("descriptions", "are empty", bound="at least one row")
+        found: dict[str, Mapping[str, object]] = {}
+        for index, description in enumerate(self.descriptions):
+            if found.setdefault(identity(description), description) is not description:
+                raise InputError(f"descriptions[{index}]", "was asked for before", value=dict(description))
+        object.__setattr__(self, "by_identity", MappingProxyType(found))
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The identities of all rows, in order."""
+        return tuple(self.by_identity)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the request: its rows, in order."""
+        return hashlib.sha256("\n".join([self.kind, str(self.version), *self.by_identity]).encode()).hexdigest()
+
+
+class Store:
+    """The rows of a request in a folder.
+
+    Any number of processes may work on one folder: `claim` gives a row to one of them, and what a process held when
+    it was killed is free again at once.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
+        """Make a folder for a request, or take up one that was made for the same.
+
+        Args:
+            directory: The folder, which need not exist.
+            request: What it is for.
+            resume: Whether it may hold rows already.
+
+        Raises:
+            RecordsError: The folder holds something else: rows of another request or version, or other files.
+            ExportError: It cannot be written.
+        """
+        self.directory = Path(directory)
+        self.request = request
+        try:
+            known = _manifest(self.directory)
+            if known is None:
+                _require_empty(self.directory)
+            else:
+                _require_same(self.directory, known, request, resume)
+            for name in (_ROWS, _LOCKS):
+                (self.directory / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExportError(f"{self.directory} cannot be used: {error.strerror or error}") from error
+        if known is None:
+            self._write_json(_MANIFEST, _described(request))
+        self._write_json(_ENVIRONMENT, environment())
+
+    def row(self, key: str) -> Row | None:
+        """Return the row of an identity, or None; raise `RecordsError` when its file is damaged."""
+        return read_row(self._path(key))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows there are, in the order asked for."""
+        return (row for row in map(self.row, self.request.identities) if row is not None)
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the identities, in order, of the rows that are still to be run: none yet, or interrupted."""
+        return tuple(key for key in self.request.identities if not self._finished(key))
+
+    @contextlib.contextmanager
+    def claim(self, key: str) -> Iterator[bool]:
+        """Take a row for this process, for as long as the context lasts.
+
+        Yields:
+            Whether it is ours to run: False when another process has it, or has finished it.
+        """
+        path = self.directory / _LOCKS / f"{key}.lock"
+        lock = FileLock(path, timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        except OSError as error:
+            raise ExportError(f"{path} cannot be locked: {error.strerror or error}") from error
+        try:
+            for left in (self.directory / _ROWS).glob(f".{key}.*"):
+                # What whoever held the row was writing when it was killed.
+                left.unlink(missing_ok=True)
+            # It may have been finished between the look and the lock.
+            yield not self._finished(key)
+        finally:
+            if self._finished(key):
+                # Whoever locks the file from now on finds the row finished, whichever file it locks.
+                path.unlink(missing_ok=True)
+            lock.release()
+
+    def write(self, row: Row) -> None:
+        """Write a row: it is there as a whole or not at all.
+
+        Raises:
+            InputError: The row is not of this request.
+            ExportError: It cannot be written; an older one is as it was.
+        """
+        if row.identity not in self.request.by_identity:
+            raise InputError("row.identity", "was not asked for", value=row.identity)
+        write_row(self._path(row.identity), row, self.request.by_identity[row.identity])
+
+    def tabulate(self) -> Path:
+        """Write the table of all rows there are, as CSV and, where pyarrow is installed, Parquet; return the first."""
+        return write_table(self.directory, self.rows(), self.request.columns)
+
+    def _finished(self, key: str) -> bool:
+        row = self.row(key)
+        return row is not None and row.state.final
+
+    def _path(self, key: str) -> Path:
+        return self.directory / _ROWS / f"{key}.json"
+
+    def _write_json(self, name: str, document: Mapping[str, object]) -> None:
+        write_file(self.directory / name, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
+
+
+def _described(request: Request) -> dict[str, Any]:
+    return {
+        "schema": _SCHEMA,
+        "kind": request.kind,
+        "version": request.version,
+        "package": __version__,
+        "about": canonical(request.about, "about"),
+        "rows": len(request.descriptions),
+        "digest": request.digest,
+    }
+
+
+def _manifest(directory: Path) -> dict[str, Any] | None:
+    path = directory / _MANIFEST
+    try:
+        document = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        raise RecordsError(f"{path} is not JSON ({error}). Restore a copy, or choose another folder") from error
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        raise RecordsError(f"{path} is not a list of results of this version ({_SCHEMA}). Choose another folder")
+    return document
+
+
+def _require_empty(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise RecordsError(f"{directory} is a file. Choose another folder")
+    # What a run leaves that was killed before its manifest was whole.
+    ours = (_ROWS, _LOCKS)
+    others = directory.is_dir() and [
+        path.name for path in directory.iterdir() if path.name not in ours and not path.name.endswith(".partial")
+    ]
+    if others:
+        raise RecordsError(f"{directory} holds other files, such as {min(others)}. Choose another folder")
+
+
+def _require_same(directory: Path, known: Mapping[str, Any], request: Request, resume: bool) -> None:
+    wanted = _described(request)
+    for name, meaning in (("kind", "of kind"), ("version", "of version"), ("package", "made by mechdesign")):
+        if known.get(name) != wanted[name]:
+            raise RecordsError(
+                f"{directory} holds results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
+            )
+    if known.get("digest") != wanted["digest"]:
+        then, now = known.get("about"), wanted["about"]
+        changed = (
+            [
+                f"{name} was {_short(then.get(name))} and is now {_short(now.get(name))}"
+                for name in {**then, **now}
+                if then.get(name) != now.get(name)
+            ]
+            if isinstance(then, dict)
+            else []
+        )
+        why = "; ".join(changed) or "its rows are not the same, although they are called the same"
+        raise RecordsError(f"{directory} holds the results of another request: {why}. Choose another folder")
+    if not resume:
+        raise RecordsError(f"{directory} holds results of this request already. Resume it, or choose another folder")
+
+
+def _short(value: object, limit: int = 100) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,300 @@
+"""The ``[domain]`` table: what values the records of a table may have, and how columns are read into them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.blowfish.domain import Attribute, Domain
+from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.tables import Raw, Table, holds
+from mechdesign.data.text import read_columns
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.spec.tables import convert, one_of
+
+__all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
+
+Integers = NDArray[np.int64]
+
+_NAMED = re.compile(r"\['(.+?)'\]")
+
+LARGEST = 2**24
+"""Most values of one attribute."""
+
+
+class AttributeTable(Table, frozen=True):
+    """The values of one column, in order.
+
+    Attributes:
+        range: the first and the last of successive integers, both included.
+        values: the values themselves, texts or numbers.
+        low: the least value, beside `step`: values are low, low + step, …
+        high: the largest value.
+        step: the step between values, exact.
+        round: read a number between two values as the nearest one, instead of refusing it.
+    """
+
+    alternatives: ClassVar = ("range", "values", "low")
+
+    range: tuple[int, int] | None = None
+    values: list[Any] | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    step: Fraction | None = None
+    round: bool = False
+
+
+class RecordsTable(Table, frozen=True):
+    """The values that a record of the table may have: every combination of the values of its attributes.
+
+    Attributes:
+        attributes: for each column that is used, its name and its values.
+    """
+
+    attributes: dict[str, Annotated[Raw, holds(AttributeTable)]]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """What records may be, and how a table is read.
+
+    Attributes:
+        domain: the values.
+        rounded: the names of the attributes whose columns are rounded to the nearest value.
+    """
+
+    domain: Domain
+    rounded: frozenset[str]
+
+    def indices(self, table: object, delimiter: str = ",") -> Integers:
+        """Return the numbers of the values of the records of a table, int64 of shape (n,).
+
+        Args:
+            table: a CSV file with a header, or anything that `mechdesign.blowfish.Domain.indices` takes.
+            delimiter: the character between columns of a file.
+
+        Raises:
+            InputError: no records, a missing column, or a value outside the domain, named with its row.
+        """
+        if isinstance(table, str | os.PathLike):
+            return self._of_file(Path(table), delimiter)
+        if not self.rounded:
+            return self.domain.indices(table)
+        columns: Any = table
+        try:
+            read = {
+                name: _rounded(columns[name], self.domain.attribute(name), f"data[{name!r}]")
+                if name in self.rounded
+                else columns[name]
+                for name in self.domain.names
+            }
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                "data",
+                "has no columns of these names",
+                value=type(table).__name__,
+                bound=f"a table with the columns {', '.join(self.domain.names)}, as round = true needs it",
+            ) from error
+        return self.domain.indices(read)
+
+    def _of_file(self, source: Path, delimiter: str) -> Integers:
+        columns = read_columns(source, self.domain.names, delimiter)
+        result = np.zeros(len(columns[self.domain.names[0]]), dtype=np.int64)
+        for attribute in self.domain.attributes:
+            texts = columns[attribute.name]
+            # Each distinct text is looked up once.
+            codes = _codes(sorted(set(texts)), attribute, attribute.name in self.rounded)
+            missing = next((text for text, code in codes.items() if code is None), None)
+            if missing is not None:
+                row = min(texts.index(text) for text, code in codes.items() if code is None)
+                raise InputError(
+                    f"{source}, row {row + 1}, column {attribute.name!r}",
+                    "is outside the domain",
+                    value=texts[row],
+                    bound=_accepted(attribute),
+                )
+            result *= attribute.size
+            result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
+        return result
+
+
+def build_records(raw: Raw, path: str) -> Records:
+    """Return what the table at `path` says of the records."""
+    table = convert(raw, RecordsTable, path)
+    attributes: dict[str, Any] = {}
+    rounded = set()
+    for name, described in table.attributes.items():
+        place = f"{path}.attributes.{name}"
+        attribute = convert(described, AttributeTable, place)
+        attributes[name] = _values(attribute, place)
+        if attribute.round:
+            rounded.add(name)
+    try:
+        domain = Domain(attributes)
+    except InputError as error:
+        place = _NAMED.sub(r".\1", error.path.replace("domain", f"{path}.attributes", 1))
+        raise SpecificationError(
+            place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
+        ) from error
+    for name in rounded:
+        if not domain.attribute(name).ascending:
+            raise SpecificationError(
+                f"{path}.attributes.{name}.round", "does not go with these values", bound="numbers in ascending order"
+            )
+    return Records(domain, frozenset(rounded))
+
+
+def _values(table: AttributeTable, path: str) -> Sequence[Any]:
+    form = one_of(table, path)
+    if form != "low" and (table.high is not None or table.step is not None):
+        raise SpecificationError(path, f"has {form} beside high or step", bound="low, high and step together")
+    if table.range is not None:
+        first, last = table.range
+        if first > last:
+            raise SpecificationError(f"{path}.range", "ends before it begins", value=list(table.range))
+        _check_size(last - first + 1, f"{path}.range")
+        return range(first, last + 1)
+    if table.values is not None:
+        return [nearest(Fraction(value)) if isinstance(value, Decimal) else value for value in table.values]
+    for name in ("high", "step"):
+        if getattr(table, name) is None:
+            raise SpecificationError(f"{path}.{name}", "is missing", remedy=f"add {name} = …")
+    assert table.low is not None
+    assert table.high is not None
+    assert table.step is not None
+    if table.step <= 0:
+        raise SpecificationError(f"{path}.step", "is not positive", value=exact_text(table.step), bound="> 0")
+    count, rest = divmod(table.high - table.low, table.step)
+    if rest or count < 0:
+        raise SpecificationError(
+            f"{path}.high",
+            "is not low plus a number of steps",
+            value=exact_text(table.high),
+            remedy="adjust high or step",
+        )
+    _check_size(count + 1, path)
+    if table.low.denominator == table.step.denominator == 1:
+        return range(int(table.low), int(table.high) + 1, int(table.step))
+    return [nearest(table.low + index * table.step) for index in range(count + 1)]
+
+
+def _check_size(size: int, path: str) -> None:
+    if size > LARGEST:
+        raise SpecificationError(path, "has too many values", value=size, bound=f"at most {LARGEST}")
+
+
+def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[str, int | None]:
+    """Return the number of the value that each text stands for, None where it stands for none."""
+    if rounded:
+        numbers = np.array([_number(text) for text in texts])
+        found = _nearest(numbers, attribute)
+        return {text: None if code < 0 else code for text, code in zip(texts, found.tolist(), strict=True)}
+    values = attribute.values
+    if isinstance(values, range):
+        whole = {text: _integer(text) for text in texts}
+        return {
+            text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
+        }
+    names = {value: code for code, value in enumerate(values) if isinstance(value, str)}
+    numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
+    return {
+        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts
+    }
+
+
+def _rounded(column: Any, attribute: Attribute, path: str) -> list[Any]:
+    """Return a column of numbers with each replaced by the nearest value of the attribute."""
+    try:
+        numbers = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            path, "holds values that are no numbers", bound="numbers, as round = true needs them"
+        ) from error
+    codes = _nearest(numbers, attribute)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise InputError(
+            f"{path}, row {row}", "is outside the domain", value=numbers[row].item(), bound=_accepted(attribute)
+        )
+    return [attribute.values[code] for code in codes.tolist()]
+
+
+def _nearest(numbers: NDArray[np.float64], attribute: Attribute) -> Integers:
+    """Return the number of the nearest value, −1 for what lies farther beyond the ends than half a step."""
+    values = np.asarray(attribute.positions, dtype=np.float64) * float(attribute.unit)
+    if len(values) == 1:
+        return np.where(numbers == values[0], 0, -1)
+    middles = (values[1:] + values[:-1]) / 2
+    codes = np.searchsorted(middles, numbers, side="right")
+    low, high = values[0] - (middles[0] - values[0]), values[-1] + (values[-1] - middles[-1])
+    return np.where((numbers >= low) & (numbers <= high), codes, -1).astype(np.int64)
+
+
+def _number(text: str) -> float:
+    try:
+        return float("nan" if "_" in text else text)
+    except ValueError:
+        return float("nan")
+
+
+def _integer(text: str) -> int | None:
+    # Almost all numbers are written so; the others are read exactly.
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdigit() and len(stripped) < 18:
+        return int(stripped)
+    number = _exact(stripped)
+    return int(number) if number is not None and number.denominator == 1 else None
+
+
+def _exact(text: str) -> Fraction | None:
+    try:
+        return exact(text.strip())
+    except InputError:
+        return None
+
+
+def _accepted(attribute: Attribute) -> str:
+    values = attribute.values
+    if len(values) <= 10:
+        return f"one of {', '.join(map(str, values))}"
+    if attribute.ascending:
+        step = values[1] - values[0] if isinstance(values, range) else None
+        return f"from {values[0]} to {values[-1]}" + (f" in steps of {step}" if step not in (None, 1) else "")
+    return f"one of the {len(values)} values {values[0]}, {values[1]}, ..., {values[-1]}"
+
+
+def value_numbers(attribute: Attribute, wanted: object, path: str) -> list[int]:
+    """Return the numbers of the values of an attribute that a key names: one value, a list, or { low, high }."""
+    if isinstance(wanted, Mapping):
+        if set(wanted) != {"low", "high"}:
+            raise SpecificationError(
+                path, "names no values", value=sorted(wanted), bound="a value, a list, or low and high"
+            )
+        first, last = (_place(attribute, wanted[name], f"{path}.{name}") for name in ("low", "high"))
+        if first > last:
+            raise SpecificationError(path, "ends before it begins", bound="low <= high")
+        return list(range(first, last + 1))
+    listed = wanted if isinstance(wanted, list) else [wanted]
+    if not listed:
+        raise SpecificationError(path, "names no values", bound="at least one")
+    return [_place(attribute, value, path) for value in listed]
+
+
+def _place(attribute: Attribute, value: object, path: str) -> int:
+    """Return the number of a value as a specification writes it."""
+    text = value if isinstance(value, str) else str(value)
+    code = _codes([text], attribute, rounded=False)[text]
+    if code is None:
+        raise SpecificationError(path, f"is no value of {attribute.name}", value=text, bound=_accepted(attribute))
+    return code

@@ -1,0 +1,360 @@
+"""A specification of a release from a table of records: its domain, its policy, what is released, and the ledger.
+
+::
+
+    title = "Ages at admission"
+    [domain]
+    attributes.age = { range = [0, 99] }
+    [policy]
+    kind = "threshold"
+    theta = 5
+    [release]
+    kind = "quantiles"
+    epsilon = 0.5
+    probabilities = [0.25, 0.5, 0.75]
+    [ledger]
+    path = "ledger.json"
+    epsilon = 1
+
+``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as
+"1/3" are accepted. File names are relative to the folder of the specification.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_sum
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.division import part_of
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.linear_release import describe_policy, value_labels
+from mechdesign.blowfish.planning import (
+    Plan,
+    cumulative_theta,
+    plan_cumulative,
+    plan_histogram,
+    plan_kmeans,
+    plan_sum,
+    plan_workload,
+)
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
+from mechdesign.data.tables import Raw, Table, holds
+from mechdesign.errors import SpecificationError
+from mechdesign.spec.blowfish import releases
+from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
+from mechdesign.spec.blowfish.policies import PolicyTable, blocks, build_policy
+from mechdesign.spec.tables import at, convert, named
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mechdesign.blowfish.cumulative import CumulativeRelease
+    from mechdesign.blowfish.linear_strategy import Strategy
+    from mechdesign.blowfish.release import Release
+
+__all__ = ["VERSION", "ReleaseDocument", "ReleaseSpecification", "parse", "read_spec"]
+
+VERSION = 1
+"""The version of the grammar; a specification of another one is refused."""
+
+Rng = np.random.Generator | int | None
+
+_KEYS = {
+    "epsilon": "release.epsilon",
+    "rho": "release.rho",
+    "partition": "release.partition",
+    "attribute": "release.attribute",
+    "mechanism": "release.mechanism",
+    "fanout": "release.fanout",
+    "k": "release.k",
+    "iterations": "release.iterations",
+    "initial": "release.initial",
+    "workload": "release.queries",
+    "kind": "release.strategy",
+    "tolerance": "release.tolerance",
+    "confidence": "release.confidence",
+    "constraints": "policy.constraints",
+    "division": "ledger.division",
+}
+
+
+class LedgerTable(Table, frozen=True):
+    """The ledger that a release is charged to before it is made.
+
+    Attributes:
+        path: its file, made when something is first spent.
+        epsilon: the budget of all releases together under pure differential privacy, exact.
+        rho: the budget of all releases together under zero-concentrated differential privacy, exact.
+        division: the name of a division of all people into disjoint groups, each with a table of its own: what releases
+            about different groups spend does not add up. Refused where known counts tie the groups together.
+        part: the group that the table is about, beside `division`.
+    """
+
+    path: str
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    division: str | None = None
+    part: str | None = None
+
+
+class ReleaseDocument(Table, frozen=True):
+    """A specification of a release from a table of records.
+
+    Attributes:
+        domain: what values a record may have.
+        policy: which two values of a record must not be told apart, and what is publicly known.
+        release: what is released, and with what budget.
+        ledger: where that budget is charged.
+        version: the version of this grammar.
+        title: what the release is called in its report.
+    """
+
+    domain: Annotated[Raw, holds(RecordsTable)]
+    policy: Annotated[Raw, holds(PolicyTable)]
+    release: Annotated[Raw, holds(*releases.TABLES.values())]
+    ledger: Annotated[Raw, holds(LedgerTable)] | None = None
+    version: int = VERSION
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleaseSpecification:
+    """A specification of a release whose keys are known and of the right kind.
+
+    Attributes:
+        title: what the release is called.
+        folder: the folder that file names are relative to.
+        records: what records may be, and how a table is read.
+        policy: what is protected.
+        table: the ``[release]`` table.
+        ledger_table: the ``[ledger]`` table, or None.
+    """
+
+    title: str
+    folder: Path
+    records: Records
+    policy: Policy
+    table: Any
+    ledger_table: LedgerTable | None = None
+
+    def __repr__(self) -> str:
+        return f"ReleaseSpecification({self.title!r}, {self.table.kind}, {describe_policy(self.policy)})"
+
+    @property
+    def domain(self) -> Domain:
+        """Return the values that a record may have."""
+        return self.records.domain
+
+    def plan(self) -> Plan:
+        """Return the expected error of every known way to answer, before any data are touched.
+
+        Raises:
+            SpecificationError: a key is wrong, or does not go with the policy.
+        """
+        return self._planned[0]
+
+    def release(
+        self, table: object, *, ledger: Ledger | None = None, rng: Rng = None, delimiter: str = ","
+    ) -> Publication:
+        """Release what the specification says of a table.
+
+        Args:
+            table: a CSV file with a header and a record a line, or anything that `mechdesign.blowfish.Domain.indices`
+                takes.
+            ledger: a ledger to be charged instead of that of ``[ledger]``.
+            rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
+                it the operating system's randomness.
+            delimiter: the character between columns of a file.
+
+        Raises:
+            SpecificationError: a key is wrong, or does not go with the policy.
+            InputError: no records, or a value outside the domain, named with its row.
+            BudgetExceededError: the budget of the ledger would be passed; nothing was released.
+        """
+        numbers = self.records.indices(table, delimiter)
+        whole = self.ledger() if ledger is None and rng is None else ledger
+        charged: LedgerLike | None = whole
+        with named(_KEYS):
+            if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
+                charged = part_of(whole, self.policy, given.division, given.part or "")
+            return self._released(numbers, charged, rng)
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none.
+
+        Raises:
+            LedgerError: its file is damaged, or was made with another budget.
+        """
+        table = self.ledger_table
+        if table is None:
+            return None
+        with at("ledger"):
+            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
+
+    @functools.cached_property
+    def _planned(self) -> tuple[Plan, Strategy | None]:
+        table, policy = self.table, self.policy
+        with named(_KEYS):
+            match table.kind:
+                case "histogram":
+                    return plan_histogram(policy, partition=self._partition, epsilon=table.epsilon, rho=table.rho), None
+                case "sum":
+                    return plan_sum(policy, self._attribute, epsilon=table.epsilon, rho=table.rho), None
+                case "kmeans":
+                    return plan_kmeans(policy, table.epsilon, table.iterations, table.k), None
+                case "workload":
+                    asked = releases.queries(table, "release", self.domain, self.folder)
+                    budget = {"epsilon": table.epsilon, "rho": table.rho}
+                    return plan_workload(asked, policy, **budget, kind=table.strategy, tolerance=table.tolerance)
+            return self._plan_cumulative(compare=True), None
+
+    def _plan_cumulative(self, compare: bool) -> Plan:
+        table = self.table
+        how = {"mechanism": table.mechanism, "fanout": table.fanout, "ranges": self._ranges}
+        return plan_cumulative(self.policy, table.epsilon, **how, compare=compare)
+
+    @property
+    def _partition(self) -> Any:
+        given = self.table.partition
+        return None if given is None else blocks(given, "release.partition", self.domain)
+
+    @property
+    def _attribute(self) -> str:
+        if self.table.attribute is None and len(self.domain.attributes) > 1:
+            names = ", ".join(self.domain.names)
+            raise SpecificationError("release.attribute", "is missing", bound=f"one of {names}")
+        return self.table.attribute or self.domain.names[0]
+
+    @property
+    def _ranges(self) -> list[tuple[int, int]] | None:
+        if self.table.kind != "ranges":
+            return None
+        return releases.range_numbers(self.table.ranges, "release.ranges", self.domain)
+
+    def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng) -> Publication:
+        table, policy = self.table, self.policy
+        common: dict[str, Any] = {"rng": rng, "ledger": ledger, "confidence": table.level}
+        match table.kind:
+            case "histogram":
+                budget = {"epsilon": table.epsilon, "rho": table.rho}
+                found: Release = release_histogram(numbers, policy, **budget, partition=self._partition, **common)
+            case "sum":
+                found = release_sum(numbers, policy, self._attribute, table.epsilon, rho=table.rho, **common)
+            case "kmeans":
+                found = kmeans(
+                    numbers, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common
+                )
+            case "workload":
+                strategy = self._planned[1]
+                assert strategy is not None
+                found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
+                found = replace(found, labels=self._with_values(found.labels))
+            case _:
+                return self._read_from(self._cumulative(numbers, common))
+        return Publication(found, self.title)
+
+    def _with_values(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return labels of ranges with the first and the last value instead of their numbers."""
+        if set(labels) != {"first", "last"} or len(self.domain.attributes) > 1:
+            return labels
+        names = next(iter(value_labels(self.domain).values()))
+        return {end: names[numbers] for end, numbers in labels.items()}
+
+    def _read_from(self, found: CumulativeRelease) -> Publication:
+        ranges = named_ranges(found, self.domain, self._ranges) if self._ranges else ()
+        shares = self.table.probabilities if self.table.kind == "quantiles" else ()
+        return Publication(found, self.title, ranges, named_quantiles(found, self.domain, shares))
+
+    def _cumulative(self, numbers: NDArray[np.int64], common: dict[str, Any]) -> CumulativeRelease:
+        """Release a cumulative histogram by the mechanism of the plan, in the words of this policy."""
+        table, policy = self.table, self.policy
+        theta, mechanism = cumulative_theta(policy), self._plan_cumulative(compare=False).taken.name
+        counts = self.domain.counts(numbers)
+        if common["ledger"] is not None:
+            common = common | {"ledger": _InWordsOf(policy, common["ledger"])}
+        if mechanism == "ordered":
+            found = cumulative.ordered(counts, theta, table.epsilon, **common)
+        else:
+            reach = theta if mechanism == "ordered-hierarchical" else self.domain.size
+            found = cumulative.ordered_hierarchical(counts, reach, table.epsilon, table.fanout, **common)
+        described = replace(found.description, policy=describe_policy(policy), neighbours=policy.neighbours)
+        return replace(found, description=described, labels=value_labels(self.domain))
+
+
+@dataclass(frozen=True)
+class _InWordsOf:
+    """A ledger that is told what a policy protects, where a mechanism knows only how far apart values are."""
+
+    policy: Policy
+    ledger: LedgerLike
+
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> object:
+        return self.ledger.spend(what, self.policy.neighbours, epsilon=epsilon, rho=rho)
+
+
+def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
+    """Read a specification of a release from a file.
+
+    Raises:
+        SpecificationError: a key is wrong; the message names its path, the value and what is accepted.
+    """
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
+    except UnicodeDecodeError as error:
+        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+    return parse(text, source.parent)
+
+
+def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecification:
+    """Read a specification of a release from a text; names of files in it are relative to `base_folder`.
+
+    >>> specification = parse('''
+    ... domain.attributes.age = { range = [0, 99] }
+    ... policy.kind = "line"
+    ... release = { kind = "quantiles", epsilon = 1, probabilities = [0.5] }
+    ... ''')
+    >>> specification.plan().taken.name
+    'ordered'
+    >>> specification.release({"age": [31, 34, 34, 60] * 500}, rng=1).quantiles[0].value
+    '34'
+    """
+    try:
+        # Numbers stay the decimals that the reader wrote.
+        data = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecificationError("specification", f"is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecificationError("specification", f"cannot be read: {error}") from error
+    document = convert(data, ReleaseDocument, "")
+    if document.version != VERSION:
+        raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
+    folder = Path(base_folder)
+    records = build_records(document.domain, "domain")
+    table = releases.read_release(document.release, "release")
+    policy = build_policy(document.policy, "policy", records.domain, folder)
+    ledger = None if document.ledger is None else _ledger_table(document.ledger)
+    return ReleaseSpecification(document.title, folder, records, policy, table, ledger)
+
+
+def _ledger_table(raw: Raw) -> LedgerTable:
+    table = convert(raw, LedgerTable, "ledger")
+    if (table.division is None) != (table.part is None):
+        missing = "part" if table.part is None else "division"
+        raise SpecificationError(f"ledger.{missing}", "is missing", bound="division and part together")
+    return table

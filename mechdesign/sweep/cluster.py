@@ -1,0 +1,164 @@
+"""Designs on a Dask cluster that is there already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mechdesign.errors import ClusterError, InputError, MissingDependencyError
+from mechdesign.sweep.rows import Task, file_digest, versions_for
+from mechdesign.sweep.solve import Outcome, failed, solve
+
+__all__ = ["connected", "on_cluster"]
+
+_ANSWER = 5.0
+# So long a cluster may be without a worker before the sweep gives up: killed ones are started again in less.
+_WITHOUT_WORKERS = 60.0
+# Tasks sent for each thread: one is solved while the next one is on its way.
+_AHEAD = 2
+_PATH = "dask"
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Connect to the scheduler at an address, for as long as the context lasts.
+
+    Raises:
+        MissingDependencyError: ``distributed`` is not installed.
+        InputError: Nothing answers there within seconds, or there is no worker.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
+    try:
+        # A client that finds nobody would go on trying when it is forgotten.
+        with ThreadPoolExecutor(1) as apart:
+            apart.submit(asyncio.run, _knock(address)).result()
+        client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            _PATH,
+            f"does not answer ({str(error) or type(error).__name__})",
+            value=address,
+            bound='the address of a Dask scheduler, such as "tcp://127.0.0.1:8786"',
+            remedy="start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
+        ) from error
+    try:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            remedy = f"start some with `dask worker {address}`"
+            raise InputError(_PATH, "has no workers", value=address, bound="a cluster with workers", remedy=remedy)
+        yield client
+    finally:
+        client.close()
+
+
+def check_workers(client: Any, tasks: Iterable[Task]) -> None:
+    """Raise `InputError` unless all workers have the same versions as we have, and see the same data."""
+    versions: dict[str, str] = {}
+    data: dict[str, str] = {}
+    solvers: dict[str, None] = {}
+    for task in tasks:
+        versions |= task.versions
+        data |= {str(task.folder / name): digest for name, digest in task.data.items()}
+        solvers[str(task.tables.get("solver", {}).get("name", "auto"))] = None
+    found = client.run(_facts, list(solvers), list(data), on_error="return")
+    for worker, facts in found.items():
+        if isinstance(facts, BaseException):
+            problem = f"the worker {worker} cannot run mechdesign ({facts})"
+            raise InputError(_PATH, problem, remedy=f"install mechdesign {versions['mechdesign']} there")
+        _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
+        _compare(worker, "does not see the same data", facts[1], data, "put them at the same place there")
+
+
+def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    """Yield the outcomes of tasks, each when it is done, from the workers of a cluster.
+
+    A task whose worker is lost is sent to another one, by the scheduler; one that loses too many is a failed row.
+
+    Raises:
+        ClusterError: The scheduler is lost, or has been without workers for a minute.
+    """
+    import distributed
+
+    tasks = iter(tasks)
+    under_way: dict[Any, Task] = {}
+    try:
+        while True:
+            for task in itertools.islice(tasks, max(0, _capacity(client) - len(under_way))):
+                # A name of its own: what an earlier sweep left on the cluster is not taken for an answer.
+                name = f"{task.key}-{id(under_way)}"
+                under_way[client.submit(solve, task, key=name, pure=False)] = task
+            if not under_way:
+                return
+            done = _first_done(client, list(under_way))
+            for future in done:
+                task = under_way.pop(future)
+                yield _outcome(future, task, distributed.KilledWorker)
+                future.release()
+    except (OSError, distributed.CancelledError) as error:
+        raise ClusterError(f"the Dask cluster was lost ({error}); finished rows are kept. Resume the sweep") from error
+    finally:
+        with contextlib.suppress(Exception):
+            client.cancel(list(under_way))
+
+
+async def _knock(address: str) -> None:
+    """Connect to a scheduler and leave again; raise an error of the system where there is none."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    comm = await connect(address, timeout=_ANSWER, **Security().get_connection_args("client"))
+    await comm.close()
+
+
+def _facts(solvers: list[str], paths: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return versions and digests, on a worker."""
+    versions: dict[str, str] = {}
+    for solver in solvers:
+        versions |= versions_for(solver)
+    return versions, {path: file_digest(Path(path)) for path in paths if Path(path).exists()}
+
+
+def _compare(worker: str, problem: str, found: Mapping[str, str], wanted: Mapping[str, str], remedy: str) -> None:
+    wrong = [name for name in wanted if found.get(name) != wanted[name]]
+    if wrong:
+        raise InputError(
+            _PATH,
+            f"the worker {worker} {problem}",
+            value={name: found.get(name) for name in wrong},
+            bound=str({name: wanted[name] for name in wrong}),
+            remedy=remedy,
+        )
+
+
+def _capacity(client: Any) -> int:
+    threads: int = sum(client.nthreads().values())
+    return max(1, threads) * _AHEAD
+
+
+def _first_done(client: Any, futures: list[Any]) -> list[Any]:
+    """Return the futures that are done, at least one of them."""
+    import distributed
+
+    waited = 0.0
+    pause = _WITHOUT_WORKERS / 12
+    while True:
+        with contextlib.suppress(TimeoutError), client.as_current():
+            return list(distributed.wait(futures, timeout=pause, return_when="FIRST_COMPLETED").done)
+        waited = 0.0 if client.nthreads() else waited + pause
+        if waited >= _WITHOUT_WORKERS:
+            raise ClusterError("the Dask cluster has no workers left; finished rows are kept. Start some, and resume")
+
+
+def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome:
+    try:
+        outcome: Outcome = future.result()
+    except killed:
+        return failed(task, "every worker that it was sent to was killed, for want of memory perhaps")
+    return outcome

@@ -1,0 +1,218 @@
+"""The picture of a sweep: cost against privacy, a panel for each value of one key, a line for each of the others."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from mechdesign.records import Row, State
+from mechdesign.records.row import Value
+from mechdesign.report.frame import in_unit, round_ticks
+from mechdesign.report.scales import relative, short
+from mechdesign.report.style import ACCENT, MUTED, drawn, headline, new_figure
+from mechdesign.report.words import clip
+
+__all__ = ["Layout", "hints", "layout", "sweep_picture"]
+
+# Told apart by their markers, too: in grey, and by those who see no colours.
+_SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
+_MOST_PANELS = 12
+# What is on the first axis: keys that say how much privacy, before others.
+_PRIVACY = ("epsilon", "minimum", "radius", "delta")
+# Over a wider range than this an axis is logarithmic.
+_WIDE_FIRST, _WIDE_COST = 8.0, 50.0
+# A gap that can be seen, as a part of the cost.
+_LEAST_GAP = 0.003
+# Values at least so far apart, in widths of a panel, are ticks themselves.
+_LEAST_APART = 0.13
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which swept key is where: on the first axis, in panels (or none), and in lines within a panel.
+
+    `joined` says whether points of a line are joined: in a product they are, and side by side they are not.
+    """
+
+    first: str
+    panels: str | None
+    lines: tuple[str, ...]
+    joined: bool
+
+
+def layout(values: Mapping[str, Sequence[Value]], mode: str) -> Layout:
+    """Choose where each swept key goes; `values` are those of each key.
+
+    >>> layout({"prior.checkins.only": ["6", "41"], "privacy.0.epsilon": [0.5, 1, 2]}, "product")
+    Layout(first='privacy.0.epsilon', panels='prior.checkins.only', lines=(), joined=True)
+    """
+    numeric = [key for key, listed in values.items() if all(_is_number(value) for value in listed)]
+    ranked = [key for word in _PRIVACY for key in numeric if key.rpartition(".")[2] == word]
+    first = next(iter([*ranked, *numeric, *values]))
+    others = [key for key in values if key != first and len(values[key]) > 1]
+    if mode == "zip" or not others:
+        return Layout(first, None, (), mode != "zip")
+    panels = max(others, key=lambda key: len(values[key]))
+    return Layout(first, panels, tuple(key for key in others if key != panels), True)
+
+
+def hints(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, str]:
+    """Return what is shown where the pointer rests on the point of a row, by the identifier of the point."""
+    return {_name(row): _hint(row, keys) for row in rows}
+
+
+@drawn
+def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure:
+    """Show the cost of each row; rows without one are crosses at the foot of their panel."""
+    first = _positions([row.values[chosen.first] for row in rows])
+    panels = list(dict.fromkeys(_value(row, chosen.panels) for row in rows))[:_MOST_PANELS]
+    lines = list(dict.fromkeys(_line(row, chosen.lines) for row in rows))
+    columns = min(3, len(panels))
+    count = math.ceil(len(panels) / columns)
+    legend = 0.25 * math.ceil(len(lines) / 2) if 1 < len(lines) <= len(_SERIES) else 0.0
+    figure = new_figure(max(3.0 * columns, 5.5), 2.4 * count + 0.9 + legend)
+    axes = figure.subplots(count, columns, squeeze=False, sharex=True, sharey=True)
+    for panel, value in zip(axes.flat, panels, strict=False):
+        members = [row for row in rows if _value(row, chosen.panels) == value]
+        for number, line in enumerate(lines):
+            found = [row for row in members if _line(row, chosen.lines) == line]
+            _draw(panel, found, first, number if len(lines) <= len(_SERIES) else 0, chosen)
+        if chosen.panels is not None:
+            panel.set_title(f"{clip(chosen.panels, 28)} = {_shown(value)}", loc="left", fontsize=9)
+        panel.grid(axis="y")
+        panel.label_outer()
+    for panel in axes.flat[len(panels) :]:
+        panel.set_visible(False)
+    for panel in axes.flat[max(0, len(panels) - columns) : len(panels)]:
+        panel.tick_params(axis="x", labelbottom=True)
+        panel.set_xlabel(clip(chosen.first, 40))
+    _scale(axes[0, 0], rows, first)
+    figure.supylabel(f"cost{in_unit(unit)}", fontsize=9)
+    if legend:
+        handles = [
+            axes[0, 0].plot([], [], color=colour, marker=marker, label=_named(line, chosen.lines))[0]
+            for line, (colour, marker) in zip(lines, _SERIES, strict=False)
+        ]
+        figure.legend(handles=handles, loc="outside lower left", ncols=2, fontsize=8.5)
+    headline(figure, _finding(rows, unit, len({_value(row, chosen.panels) for row in rows}) - len(panels)))
+    return figure
+
+
+def _draw(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float], number: int, chosen: Layout) -> None:
+    """Draw the points of a line: filled where the gap is closed, hollow where a limit ended the search."""
+    colour, marker = _SERIES[number]
+    costly = sorted((row for row in rows if _is_number(_cost(row))), key=lambda row: first[row.values[chosen.first]])
+    if chosen.joined and len(costly) > 1:
+        places = [first[row.values[chosen.first]] for row in costly]
+        axes.plot(places, [_cost(row) for row in costly], color=colour, linewidth=1.0, zorder=2)
+    for row in costly:
+        place, cost = first[row.values[chosen.first]], _cost(row)
+        hollow = row.state is not State.DONE
+        bound = float(row.values["lower_bound"])
+        if cost - bound > _LEAST_GAP * cost:
+            axes.plot([place, place], [bound, cost], color=colour, linewidth=2.5, alpha=0.5, zorder=2)
+        axes.plot(
+            place, cost, marker, color=colour, markersize=6, markerfacecolor="none" if hollow else colour,
+            gid=_name(row), zorder=3, clip_on=False,
+        )  # fmt: skip
+    for row in rows:
+        if not _is_number(_cost(row)):
+            foot = axes.get_xaxis_transform()
+            place = first[row.values[chosen.first]]
+            axes.plot(place, 0.03, "x", color=MUTED, transform=foot, gid=_name(row), markersize=6, clip_on=False)
+
+
+def _scale(axes: Axes, rows: Sequence[Row], first: Mapping[Value, float]) -> None:
+    places = list(first.values())
+    if all(_is_number(value) for value in first):
+        if min(places) > 0 and max(places) / min(places) > _WIDE_FIRST:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+            axes.xaxis.set_minor_locator(NullLocator())
+            apart = np.diff(np.sort(np.log(places))) / math.log(max(places) / min(places))
+        else:
+            axes.xaxis.set_major_locator(round_ticks(5))
+            apart = np.diff(np.sort(places)) / ((max(places) - min(places)) or 1.0)
+        if (apart > _LEAST_APART).all():
+            axes.set_xticks(places)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    else:
+        axes.set_xticks(places, labels=[clip(_shown(value), 12) for value in first])
+        axes.margins(x=0.1)
+    costs = [cost for row in rows if _is_number(cost := _cost(row))]
+    if costs and min(costs) > 0 and max(costs) / min(costs) > _WIDE_COST:
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif costs:
+        axes.set_ylim(0, (max(costs) or 1.0) * 1.08)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def _positions(values: Sequence[Value]) -> dict[Value, float]:
+    """Return where each value is on the first axis: numbers at their places, others one after the other."""
+    distinct = list(dict.fromkeys(values))
+    if all(_is_number(value) for value in distinct):
+        return {value: float(value) for value in distinct}  # type: ignore[arg-type]
+    return dict(zip(distinct, map(float, itertools.count()), strict=False))
+
+
+def _finding(rows: Sequence[Row], unit: str, left_out: int) -> str:
+    costs = [cost for row in rows if _is_number(cost := _cost(row))]
+    if not costs:
+        return "No design has a cost"
+    low, high = short(min(costs), 4), short(max(costs), 4)
+    spread = low if low == high else f"{low} to {high}"
+    found = f"{len(costs)} design{'s' * (len(costs) > 1)} cost{'s' * (len(costs) == 1)} {spread}"
+    found += f" {clip(unit)}" if unit else ""
+    return found + (f"; {left_out} more panels are left out" if left_out else "")
+
+
+def _hint(row: Row, keys: Sequence[str]) -> str:
+    values = row.values
+    lines = [f"{key} = {_shown(values.get(key))}" for key in keys]
+    if _is_number(_cost(row)):
+        lines.append(f"cost {short(_cost(row), 6)}, at least {short(values['lower_bound'], 6)}")
+        lines.append(f"relative gap {relative(values['relative_gap'])}")
+    epsilon = values.get("tight_epsilon")
+    if isinstance(epsilon, float):
+        lines.append(f"tight ε {short(epsilon, 6)}")
+    if row.state is not State.DONE:
+        lines.append(f"{row.state}: {clip(str(values.get('message', '')), 80)}")
+    return "\n".join(lines)
+
+
+def _name(row: Row) -> str:
+    return f"row-{row.identity[:16]}"
+
+
+def _cost(row: Row) -> float:
+    cost = row.values.get("cost")
+    return float(cost) if isinstance(cost, int | float) else math.nan
+
+
+def _value(row: Row, key: str | None) -> Value:
+    found: Value = None if key is None else row.values[key]
+    return found
+
+
+def _line(row: Row, keys: Sequence[str]) -> tuple[Value, ...]:
+    return tuple(row.values[key] for key in keys)
+
+
+def _named(line: Sequence[Value], keys: Sequence[str]) -> str:
+    return clip(", ".join(f"{key} = {_shown(value)}" for key, value in zip(keys, line, strict=True)), 60)
+
+
+def _shown(value: Value) -> str:
+    return short(value, 6) if isinstance(value, float) else clip(str(value), 24)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

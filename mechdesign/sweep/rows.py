@@ -1,0 +1,258 @@
+"""The designs of a sweep before any is solved: each is looked at, and has an identity."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.data.tables import Raw
+from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SpecificationError
+from mechdesign.records import Request, identity
+from mechdesign.records.row import Value
+from mechdesign.solvers import registry
+from mechdesign.spec.designing import check_solver
+from mechdesign.spec.keys import files
+from mechdesign.spec.specification import Specification, from_tables
+from mechdesign.sweep.plan import Sweep, place
+from mechdesign.version import __version__
+
+__all__ = ["Task", "cell", "file_digest", "numbered", "prepare", "versions_for"]
+
+_KIND, _VERSION = "sweep", 1
+# What cvxpy may solve with; it does not say beforehand which.
+_BELOW_CVXPY = ("clarabel", "ecos", "osqp", "scs")
+_AFTER = ("solver", "solve_seconds", "iterations", "message", "channel")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A design to be made, wherever it is.
+
+    Attributes:
+        key: The identity of its row.
+        tables: Its specification.
+        folder: What file names in it are relative to.
+        data: The SHA-256 of each file, or folder, of data that it names.
+        versions: Those of the packages that its result depends on.
+        columns: What its row says of it beforehand: the values of the swept keys, and where the channel goes.
+    """
+
+    key: str
+    tables: Raw
+    folder: Path
+    data: Mapping[str, str]
+    versions: Mapping[str, str]
+    columns: Mapping[str, Value]
+
+
+def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
+    """Return what the folder of a sweep is for, and the tasks by the identities of their rows, in order.
+
+    Every specification is parsed and its data are read, so that what is wrong shows before anything is solved; data
+    that designs have in common are read once.
+
+    Raises:
+        SpecificationError: A key has a wrong value, or two designs are the same.
+        MissingDependencyError: A solver is not installed.
+    """
+    points = list(sweep.points())
+    tables = [sweep.tables_at(point) for point in points]
+    _look(sweep, points, tables)
+    digests = {
+        name: file_digest(sweep.folder / name) for name in dict.fromkeys(name for t in tables for name in files(t))
+    }
+    descriptions = []
+    for table in tables:
+        solver = str(table.get("solver", {}).get("name", "auto"))
+        data = {name: digests[name] for name in files(table)}
+        descriptions.append(
+            {"specification": _exact(table), "data": data, "solver": solver, "versions": versions_for(solver)}
+        )
+    keys = _identities(points, descriptions)
+    request = Request(_KIND, _VERSION, _about(sweep, descriptions), descriptions, _columns(sweep, tables))
+    width = len(str(len(points) - 1))
+    return request, {
+        key: Task(
+            key,
+            tables[number],
+            sweep.folder.absolute(),
+            descriptions[number]["data"],
+            descriptions[number]["versions"],
+            {name: cell(value) for name, value in points[number].items()} | {"channel": f"channels/{number:0{width}}"},
+        )
+        for number, key in enumerate(keys)
+    }
+
+
+def versions_for(solver: str) -> dict[str, str]:
+    """Return the versions of the packages that the result of a solver depends on."""
+    found = {"mechdesign": __version__}
+    packages = ["numpy", "scipy", "highspy"]
+    if solver != "auto":
+        package = registry.find(solver).package
+        packages += [package, *(_BELOW_CVXPY if package == "cvxpy" else ())]
+    for package in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found.setdefault(package, version(package))
+    return found
+
+
+def cell(value: Any) -> Value:
+    """Return a value of a specification as a table shows it: numbers and texts as they are, others as JSON."""
+    if isinstance(value, Decimal | Fraction):
+        near = float(value)
+        if math.isfinite(near) and Fraction(repr(near)) == Fraction(value):
+            return int(value) if isinstance(value, Fraction) and value.denominator == 1 else near
+        return exact_text(value) if isinstance(value, Fraction) else str(value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=cell)
+
+
+def _identities(points: list[Mapping[str, Any]], descriptions: list[dict[str, Any]]) -> list[str]:
+    """Return the identity of each design; raise `SpecificationError` where two are the same."""
+    known: dict[str, int] = {}
+    for number, described in enumerate(descriptions):
+        first = known.setdefault(identity(described), number)
+        if first != number:
+            raise SpecificationError(
+                "sweep",
+                f"asks for the same design twice, as number {first} and number {number}",
+                value={name: cell(value) for name, value in points[number].items()},
+                bound="different designs",
+                remedy="leave out the values that are repeated",
+            )
+    return list(known)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder, that of the names and contents of all files in it."""
+    whole = hashlib.sha256()
+    try:
+        if not path.is_dir():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        for inner in sorted(each for each in path.rglob("*") if each.is_file()):
+            whole.update(f"{inner.relative_to(path).as_posix()}\n{file_digest(inner)}\n".encode())
+    except OSError as error:
+        raise InputError(
+            str(path), f"cannot be read ({error.strerror or error})", bound="a file that exists"
+        ) from error
+    return whole.hexdigest()
+
+
+def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> None:
+    """Raise the error of the first wrong design found; say warnings of the data once."""
+    groups: dict[str, list[int]] = {}
+    for number, table in enumerate(tables):
+        shared = {name: _exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
+        groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
+    said: dict[str, None] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MetricWarning)
+        for members in groups.values():
+            like: Specification | None = None
+            for number in members:
+                like = _looked_at(sweep, points[number], tables[number], like)
+    for each in caught:
+        if issubclass(each.category, MetricWarning):
+            said[str(each.message)] = None
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    for message in said:
+        warnings.warn(message, MetricWarning, stacklevel=4)
+
+
+def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:
+    """Return the specification of a design, whose data are those of `like`, after a look at everything in it."""
+    try:
+        given = from_tables(tables, sweep.folder)
+        if like is not None:
+            given = given.with_data_of(like)
+        check_solver(given.settings.solver, "solver.name")
+        given.problem()
+        given.policy_settings  # noqa: B018 - reading it checks it
+    except InfeasibleError:
+        # A result like others: the row will say so.
+        pass
+    except InputError as error:
+        raise _placed(error, sweep, point) from error
+    return given
+
+
+def _placed(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
+    """Return an error about a design as one about the value that was swept, where it is one, or naming the values."""
+    remedy = error.remedy
+    dotted = error.path.replace("[", ".").replace("]", "")
+    blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
+    if blamed is not None:
+        index = list(sweep.values[blamed]).index(point[blamed])
+        problem = f"{error.path} {error.problem}"
+        return SpecificationError(
+            f"{place(blamed)}[{index}]", problem, value=error.value, bound=error.bound, remedy=remedy
+        )
+    where = ", ".join(f"{key} = {cell(value)}" for key, value in point.items())
+    return SpecificationError(
+        error.path, f"{error.problem} (with {where})", value=error.value, bound=error.bound, remedy=remedy
+    )
+
+
+def _columns(sweep: Sweep, tables: list[Raw]) -> list[str]:
+    kinds = [[entry.get("kind") for entry in table["privacy"]] for table in tables]
+    floors = max(found.count("distortion") for found in kinds)
+    pairs = max(len(found) - found.count("distortion") for found in kinds)
+    return [
+        *sweep.values, "status", "cost", "lower_bound", "relative_gap",
+        *numbered("tight_epsilon", max(pairs, 1)), *numbered("distortion", floors), *_AFTER,
+    ]  # fmt: skip
+
+
+def numbered(name: str, count: int) -> list[str]:
+    """Return the columns for as many requirements: the name, then the name with 2, with 3 and so on."""
+    return [name if number == 1 else f"{name}_{number}" for number in range(1, count + 1)]
+
+
+def _about(sweep: Sweep, descriptions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what was asked for, key by key, so that what has changed can be named."""
+    about = dict(_leaves(_exact({**sweep.tables, "sweep": {**sweep.values, "mode": sweep.mode}})))
+    for described in descriptions:
+        about |= {f"contents of {name}": digest[:12] for name, digest in described["data"].items()}
+        about |= {f"version of {name}": number for name, number in described["versions"].items()}
+    return about
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{index}]")
+    else:
+        yield path, [cell(each) for each in value] if isinstance(value, list) else cell(value)
+
+
+def _exact(value: Any) -> Any:
+    """Return tables with all numbers exact, so that 1, 1.0 and 1e0 are the same."""
+    if isinstance(value, dict):
+        return {key: _exact(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_exact(inner) for inner in value]
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        try:
+            return exact(value)
+        except InputError:
+            # Infinite, or beyond all bounds.
+            return str(value)
+    return value

@@ -1,0 +1,98 @@
+"""Every family gives sound problems, the same ones every time, and contestants are found by name."""
+
+import highspy
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.bench import CONTESTANTS, FAMILIES, SUITES, export_mps
+from mechdesign.bench.contestants import chosen, names
+from mechdesign.bench.families import RowPairs
+from mechdesign.bench.families.checkins import VARIABLE
+from mechdesign.bench.fractions import largest_leakage
+from mechdesign.bench.running import request_of
+from mechdesign.bench.suites import problems
+from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.leakage.row_pair import fractional
+
+CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_a_family_is_the_same_every_time_and_another_with_another_seed(name):
+    first, again, other = (FAMILIES[name].make(9, seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.prior, again.prior)
+    assert np.array_equal(first.cost, again.cost)
+    assert not np.array_equal(first.prior, other.prior)
+    assert first.prior.size == 9
+    assert md.design(first, tolerance=1e-6).certificate.relative_gap <= 1e-6
+
+
+def test_both_requirements_of_the_joint_family_count():
+    joint = FAMILIES["joint"].make(16, 0)
+    costs = [
+        md.design(md.Problem(joint.prior, joint.cost, kept), tolerance=1e-6).certificate.cost
+        for kept in (joint.requirements, joint.requirements[:1], joint.requirements[1:])
+    ]
+    assert costs[0] > 1.01 * max(costs[1:])
+
+
+def test_row_pairs_have_a_closed_form():
+    pairs = FAMILIES["row-pairs"].make(6, 0)
+    assert isinstance(pairs, RowPairs)
+    for q, d in pairs.pairs[:4].tolist():
+        exact = largest_leakage(pairs.matrix[q], pairs.matrix[d], pairs.alpha)
+        assert fractional(pairs.matrix[q], pairs.matrix[d], pairs.alpha) == pytest.approx(exact, rel=1e-7)
+
+
+def test_checkins_take_part_where_data_are(data_folder, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(data_folder))
+    family = FAMILIES["checkins"]
+    assert family.available
+    problem = family.make(9, 0)
+    assert problem.prior.size == 9
+    assert len(family.data()) == 64
+
+
+def test_checkins_stay_out_without_data(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert not FAMILIES["checkins"].available
+    assert "checkins" not in {family for family, _, _ in problems(SUITES["small"])}
+    with pytest.raises(md.errors.MechdesignError, match=VARIABLE):
+        FAMILIES["checkins"].make(9, 0)
+
+
+def test_names_that_do_not_exist_are_refused_with_those_that_do(monkeypatch):
+    with pytest.raises(InputError, match=r"suite: is not known; found 'tiny'; must be one of small, medium, large"):
+        request_of("tiny")
+    with pytest.raises(InputError, match="Did you mean highs-simplex"):
+        request_of("small", ["auto", "highs-simplx"])
+    with pytest.raises(InputError, match="list of names"):
+        request_of("small", [])
+    with pytest.raises(InputError, match="time_limit: must be positive"):
+        request_of("small", ["auto"], time_limit=0)
+    with pytest.raises(InputError, match="threads"):
+        request_of("small", ["auto"], threads=0)
+    missing = next((each.solver for each in CONTESTANTS if not each.installed and each.solver != "block"), None)
+    if missing is not None and missing not in {each.solver for each in chosen(None)}:
+        with pytest.raises(MissingDependencyError, match="not installed"):
+            request_of("small", [missing])
+
+
+def test_there_are_at_least_six_settings_and_rows_are_all_different():
+    assert len(chosen(None)) >= 6
+    assert len({each.name for each in CONTESTANTS}) == len(CONTESTANTS)
+    request = request_of("small")
+    assert len(set(request.identities)) == len(request.descriptions)
+    assert set(names()) >= {"auto", "block", "highs-simplex", "clarabel", "scs", "scipy"}
+
+
+def test_mps_files_hold_what_contestants_solve(tmp_path):
+    files = export_mps("small", tmp_path)
+    grid = next(path for path in files if path.name.startswith("grid"))
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(grid))
+    highs.run()
+    made = md.design(FAMILIES["grid"].make(16, 0), tolerance=1e-8)
+    assert highs.getInfo().objective_function_value == pytest.approx(made.certificate.cost, rel=1e-6)

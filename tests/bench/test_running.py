@@ -1,0 +1,195 @@
+"""Runs in processes of their own: limits, resumption, kills, and what the command says."""
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+from types import MappingProxyType
+
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.bench import suites, worker
+from mechdesign.bench.process import run_apart
+from mechdesign.bench.running import COLUMNS
+from mechdesign.bench.suites import Suite
+from mechdesign.cli import main
+from mechdesign.errors import RecordsError
+
+TINY = Suite("tiny", {"grid": (4,), "distortion": (4,)}, (0,), 60.0, 4.0)
+TASK = {"family": "grid", "n": 9, "seed": 0, "contestant": "highs-simplex", "threads": 1}
+STABLE = ("family", "n", "seed", "solver", "settings", "claimed", "certified", "censored", "rounded", "rows")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(suites, "SUITES", MappingProxyType({"tiny": TINY, "small": suites.SUITES["small"]}))
+
+
+def stable(directory) -> list[tuple[str, ...]]:
+    with (directory / "results.csv").open(newline="") as file:
+        return [tuple(row[name] for name in STABLE) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("contestant", ["auto", "block (NumPy)", "highs-simplex", "highs-ipx (no crossover)"])
+@pytest.mark.parametrize("family", ["grid", "joint", "worst-cost"])
+def test_ours_and_theirs_agree_on_the_cost(family, contestant):
+    found = {}
+    for said in worker.run(TASK | {"family": family, "contestant": contestant}):
+        found |= said
+    best = md.design(md.bench.FAMILIES[family].make(9, 0), tolerance=1e-8).certificate
+    assert found["rounded"] == "optimal"
+    assert found["cost"] == pytest.approx(best.cost, rel=2e-5)
+    assert found["lower_bound"] <= best.cost * (1 + 1e-12)
+    assert json.loads(json.dumps(found))["done"]
+
+
+def test_row_pairs_are_judged_by_their_closed_form():
+    found = {}
+    for said in worker.run(TASK | {"family": "row-pairs"}):
+        found |= said
+    assert found["certified"] == "optimal"
+    assert found["cost"] == pytest.approx(found["lower_bound"], rel=1e-6)
+
+
+def test_limits_end_a_run_and_keep_what_was_found():
+    late = run_apart(TASK | {"n": 225}, 0.2, 4.0, 1)
+    assert late.ended == "time"
+    assert "ready" in late.found
+    assert "solve_s" not in late.found
+    assert run_apart(TASK, 60.0, 1e-3, 1).ended == "memory"
+
+
+def test_what_a_worker_cannot_do_is_an_error_and_no_crash():
+    outcome = run_apart(TASK | {"contestant": "block (NumPy)", "family": "checkins", "n": 0}, 60.0, 4.0, 1)
+    assert outcome.ended == "error"
+    assert outcome.message
+
+
+def test_a_run_can_be_resumed_and_gives_the_same_rows(tiny, tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(done: int, total: int, which: str) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path, progress=stop)
+    assert len(stable(tmp_path)) == 1
+    with pytest.raises(RecordsError, match="Resume it"):
+        md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path)
+    with pytest.raises(RecordsError, match="contestants was"):
+        md.bench.run("tiny", ["auto"], tmp_path, resume=True)
+    found = md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path, resume=True)
+    assert found.missing == 0
+    assert [(row["family"], row["solver"]) for row in found.rows] == [
+        ("grid", "auto"),
+        ("grid", "highs-simplex"),
+        ("distortion", "auto"),
+        ("distortion", "highs-simplex"),
+    ]
+    assert all(row["rounded"] == "optimal" for row in found.rows)
+    with (tmp_path / "results.csv").open(newline="") as file:
+        assert tuple(next(csv.reader(file))) == COLUMNS
+    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "environment.json").exists()
+    assert (tmp_path / "scores.csv").read_text().splitlines()[1].split(",")[1:3] == ["2", "2"]
+
+
+SCRIPT = """
+import sys
+from types import MappingProxyType
+from mechdesign.bench import suites
+from mechdesign.bench.running import run
+suites.SUITES = MappingProxyType({"tiny": suites.Suite("tiny", {"grid": (4, 9), "distortion": (4,)}, (0,), 60.0, 4.0)})
+run("tiny", ["highs-simplex"], sys.argv[1], resume=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_random_kills_lose_no_row_and_leave_no_process(tmp_path):
+    moments = random.Random(3)
+    written: dict[str, bytes] = {}
+    kills = 0
+    while True:
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
+        try:
+            process.wait(moments.uniform(2, 6) if kills < 2 else 120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        rows = {path.name: path.read_bytes() for path in (tmp_path / "rows").glob("*.json")}
+        assert all(json.loads(content)["state"] == "done" for content in rows.values())
+        # No row is lost, and none is written again.
+        assert written.items() <= rows.items()
+        written = rows
+        if process.returncode == 0:
+            break
+    assert kills >= 1
+    assert len(written) == 3
+    assert len(stable(tmp_path)) == 3
+
+
+def test_a_killed_run_takes_its_worker_along():
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from mechdesign.bench.worker import main; main()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    process.stdin.write(json.dumps(TASK | {"n": 225}).encode() + b"\n")
+    process.stdin.flush()
+    assert b"ready" in process.stdout.readline()
+    # What the system does when whoever started it is killed.
+    process.stdin.close()
+    assert process.wait(20) == 1
+    process.stdout.close()
+
+
+def test_the_command_shows_scores(tiny, tmp_path):
+    result = CliRunner().invoke(main, ["bench", "--suite", "tiny", "--solvers", "auto", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "2 of 2" in result.output
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--suite", "huge"], "one of"),
+        (["--solvers", "nothing"], "is not known"),
+        (["--solvers", "auto", "--time-limit", "-1"], "must be positive"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_written(arguments, said, tmp_path):
+    result = CliRunner().invoke(main, ["bench", "-o", str(tmp_path / "out"), *arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("")
+    result = CliRunner().invoke(main, ["bench", "--solvers", "auto", "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "letter.txt" in result.stderr
+
+
+def test_a_full_disk_is_said_and_finished_rows_stay(tiny, tmp_path, monkeypatch):
+    def full(path: object, row: object, description: object) -> None:
+        raise md.errors.ExportError(f"{path} could not be written: No space left on device")
+
+    monkeypatch.setattr("mechdesign.records.store.write_row", full)
+    result = CliRunner().invoke(main, ["bench", "--suite", "tiny", "--solvers", "auto", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "No space left" in result.stderr
+    assert not list((tmp_path / "out" / "rows").iterdir())
+
+
+def test_examples_of_everything_shown(tiny):
+    result = CliRunner().invoke(main, ["bench", "--list"])
+    assert result.exit_code == 0
+    assert "row-pairs" in result.output

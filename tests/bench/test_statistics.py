@@ -1,0 +1,72 @@
+"""Means and profiles against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mechdesign.bench.pictures import growing, growth_picture, profile_picture, runs_picture
+from mechdesign.bench.report import html
+from mechdesign.bench.statistics import performance_profile, scores, shifted_geometric_mean
+
+
+def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:
+    plain = {"claimed": "optimal", "certified": "optimal", "rounded": "optimal", "censored": False, "cost": 1.0}
+    about = {"family": "grid", "n": n, "seed": 0, "solver": solver, "settings": "", "ours": solver == "auto"}
+    times = {"build_s": 0.0, "solve_s": seconds, "certify_s": 0.0}
+    judged = {"tight_epsilon": 0.6, "cost_returned": 1.0, "relative_gap": 0.0, "peak_mb": 100.0}
+    return about | times | plain | judged | others
+
+
+TIMEOUT = {"claimed": "timeout", "certified": "timeout", "rounded": "timeout", "censored": True}
+ROWS = [
+    row("auto", 4, 1.0),
+    row("auto", 9, 3.0),
+    row("other", 4, 2.0, certified="not-private", tight_epsilon=math.inf),
+    row("other", 9, 10.0, **TIMEOUT, cost=None, relative_gap=None),
+]
+
+
+def test_shifted_geometric_mean():
+    assert shifted_geometric_mean([1.0, 3.0]) == pytest.approx(8**0.5 - 1)
+    assert shifted_geometric_mean([5.0]) == pytest.approx(5.0)
+    assert math.isnan(shifted_geometric_mean([]))
+    assert shifted_geometric_mean([2.0, 8.0], shift=0.0) == pytest.approx(4.0)
+
+
+def test_scores_count_failures_at_the_limit_and_name_what_is_not_private():
+    found = scores(ROWS, 10.0)
+    assert list(found) == ["auto", "other"]
+    other = found["other"]
+    assert (other.runs, other.solved, other.claimed, other.not_private, other.wrong) == (2, 1, 1, 1, 0)
+    assert other.mean == pytest.approx(2.0)
+    assert other.censored_mean == pytest.approx((3 * 11) ** 0.5 - 1)
+
+
+def test_the_profile_is_that_of_dolan_and_more():
+    profile = performance_profile(ROWS)
+    np.testing.assert_allclose(profile["auto"], [1.0, 1.0])
+    np.testing.assert_allclose(profile["other"], [2.0, math.inf])
+
+
+def test_what_nobody_solved_is_left_out_of_the_profile():
+    rows = [row("auto", 4, 1.0), row("auto", 9, 1.0, **TIMEOUT), row("other", 9, 1.0, **TIMEOUT)]
+    assert {name: ratios.tolist() for name, ratios in performance_profile(rows).items()} == {"auto": [1.0]}
+
+
+def test_pictures_say_what_is_found():
+    assert growing(ROWS) == ("grid",)
+    assert "1 of 3" in runs_picture(ROWS).get_suptitle()
+    assert "auto" in profile_picture(ROWS).get_suptitle()
+    assert growth_picture(ROWS).get_suptitle()
+
+
+def test_the_report_holds_everything_and_asks_nothing_of_the_network():
+    about = {"suite": "small", "time_limit": 10.0, "memory": 4.0, "threads": 1}
+    page = html(about, ROWS, 5)
+    assert "1 of 3 matrices that were called optimal are not private" in page
+    assert "1 of 5 runs are still missing" in page
+    assert "∞" in page
+    assert "&gt; 10.0" in page or "> 10.0" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert html(about, [], 5)

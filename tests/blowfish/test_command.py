@@ -1,0 +1,267 @@
+"""`mechdesign blowfish`: what is released, planned, charged and refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.cli import main
+
+AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
+TABLE = "name,age\n" + "".join(f"someone,{age}\n" for age in [0, 1, 1, 3, 3, 3, 9, 9] * 40)
+KINDS = {
+    "histogram": 'release = { kind = "histogram", epsilon = 1 }',
+    "sum": 'release = { kind = "sum", rho = 1 }',
+    "cdf": 'release = { kind = "cdf", epsilon = 1 }',
+    "quantiles": 'release = { kind = "quantiles", epsilon = 1, probabilities = [0.25, 0.5] }',
+    "ranges": 'release = { kind = "ranges", epsilon = 1, ranges = [[0, 2], [3, 9]] }',
+    "kmeans": 'release = { kind = "kmeans", epsilon = 1, k = 2, iterations = 3 }',
+    "workload": 'release = { kind = "workload", rho = 1, queries = "ranges" }',
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["blowfish", *map(str, arguments)], terminal_width=100)
+
+
+def write(release=KINDS["histogram"], table=TABLE, more="", domain=AGES):
+    Path("s.toml").write_text(domain + more + release + "\n", encoding="utf-8")
+    Path("t.csv").write_text(table, encoding="utf-8")
+    return "s.toml", "t.csv"
+
+
+def files(folder="released"):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def said(result):
+    return " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_planned_released_and_read_again(kind):
+    arguments = write(KINDS[kind])
+    planned = run("plan", "s.toml")
+    assert planned.exit_code == 0, planned.output
+    assert "Two databases are neighbours" in planned.stdout
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    extra = {"ranges": ["ranges.csv"], "quantiles": ["quantiles.csv"]}.get(kind, [])
+    assert files() == sorted(["answers.csv", "release.json", "report.html", *extra])
+    found = md.blowfish.load("released")
+    assert not found.description.rehearsal
+    assert "age" in found.description.policy
+    assert found.description.spent in result.stdout
+    # Again, over the older release.
+    assert run("release", *arguments).exit_code == 0
+
+
+def test_rehearsals_are_the_same_and_say_so():
+    arguments = write()
+    results = [run(*arguments, "--seed", seed, "-o", folder) for seed, folder in ((1, "a"), (1, "b"), (2, "c"))]
+    assert all(result.exit_code == 0 and "never publish it" in result.stderr for result in results)
+    a, b, c = (Path(folder, "answers.csv").read_text() for folder in "abc")
+    assert a == b != c
+    assert md.blowfish.load("a").description.rehearsal
+    assert "A rehearsal." in Path("a/report.html").read_text()
+
+
+def test_the_answers_are_those_of_the_library():
+    run(*write(KINDS["ranges"]), "--seed", 5)
+    ages = [int(row["age"]) for row in csv.DictReader(TABLE.splitlines())]
+    counts = np.bincount(ages, minlength=10)
+    wanted = md.blowfish.ordered(counts, 1, 1, rng=5)
+    with open("released/ranges.csv") as file:
+        rows = list(csv.DictReader(file))
+    for row, (low, high) in zip(rows, [(0, 2), (3, 9)], strict=True):
+        estimate = md.blowfish.range_query(wanted, low, high)
+        assert (row["first"], row["last"]) == (str(low), str(high))
+        assert [float(row[name]) for name in ("answer", "low", "high")] == [
+            estimate.value, estimate.low, estimate.high,
+        ]  # fmt: skip
+    with open("released/answers.csv") as file:
+        assert [float(row["answers"]) for row in csv.DictReader(file)] == wanted.answers.tolist()
+
+
+def test_ranges_of_a_workload_are_named_by_their_values():
+    domain = 'domain.attributes.age = { range = [20, 29] }\npolicy.kind = "line"\n'
+    assert run(*write(KINDS["workload"], TABLE.replace("someone,", "someone,2"), domain=domain)).exit_code == 0
+    assert md.blowfish.load("released").labels["first"].min() == 20
+
+
+def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
+    domain = (
+        "domain.attributes.age = { range = [0, 9] }\n"
+        'policy = { kind = "partition", blocks = { width = 5 } }\n'
+        'ledger = { path = "l.json", epsilon = 1 }\n'
+    )
+    release = 'release = { kind = "histogram", epsilon = 2, partition = { width = 5 } }'
+    result = run(*write(release, domain=domain))
+    assert result.exit_code == 0, result.output
+    assert "spent     nothing" in result.stdout
+    assert "leaves these answers exact" in result.stderr
+    assert md.blowfish.load("released").answers.tolist() == [240, 80]
+    assert not Path("l.json").exists()
+    assert "Nothing was spent" in Path("released/report.html").read_text()
+    assert "nothing" in run("plan", "s.toml").stdout
+
+
+# --- the ledger ----------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_spent_stops_the_next_release():
+    arguments = write(more='ledger = { path = "l.json", epsilon = 1.5 }\n')
+    first = run(*arguments, "-o", "first")
+    assert first.exit_code == 0, first.output
+    assert "left      ε = 0.5" in first.stdout
+    second = run(*arguments, "-o", "second")
+    assert second.exit_code == 2
+    assert "histogram would spend ε = 1, but 0.5 of 1.5 is left" in said(second)
+    assert not Path("second").exists()
+    assert md.Ledger(path="l.json").spent.epsilon == 1
+
+
+def test_rehearsals_and_wrong_input_are_not_charged():
+    arguments = write(more='ledger = { path = "l.json", epsilon = 1 }\n')
+    assert run(*arguments, "--seed", 1).exit_code == 0
+    Path("t.csv").write_text("age\n12\n")
+    assert run(*arguments).exit_code == 2
+    Path("t.csv").write_text(TABLE)
+    Path("full").mkdir()
+    Path("full/other.txt").write_text("mine")
+    refused = run(*arguments, "-o", "full")
+    assert refused.exit_code == 2
+    assert "holds other.txt" in said(refused)
+    assert not Path("l.json").exists()
+    assert run(*arguments, "-o", "full", "--force").exit_code == 0
+    assert len(md.Ledger(path="l.json").entries) == 1
+
+
+def test_a_ledger_of_another_budget_is_refused():
+    arguments = write(more='ledger = { path = "l.json", epsilon = 3 }\n')
+    assert run(*arguments).exit_code == 0
+    write(more='ledger = { path = "l.json", epsilon = 4 }\n')
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "was made with another budget" in said(result)
+
+
+def test_disjoint_groups_cost_the_largest_budget():
+    for part in ("north", "south"):
+        ledger = f'ledger = {{ path = "l.json", epsilon = 1, division = "clinics", part = "{part}" }}\n'
+        assert run(*write(more=ledger)).exit_code == 0
+    ledger = md.Ledger(path="l.json")
+    assert ledger.spent.epsilon == 1
+    assert [entry.part for entry in ledger.entries] == [("clinics", "north"), ("clinics", "south")]
+    # The same clinic once more.
+    assert run("s.toml", "t.csv").exit_code == 2
+
+
+def test_known_counts_that_tie_groups_together_stop_parallel_composition():
+    domain = AGES.replace('policy.kind = "line"', 'policy = { kind = "full", constraints = [{ where = { age = 0 } }] }')
+    ledger = 'ledger = { path = "l.json", epsilon = 9, division = "clinics", part = "north" }\n'
+    result = run(*write(more=ledger, domain=domain))
+    assert result.exit_code == 2
+    assert "ledger.division: does not let budgets compose in parallel" in said(result)
+    assert "constraints[0]" in said(result)
+    assert not Path("l.json").exists()
+
+
+def test_parts_in_python():
+    policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(4)}))
+    ledger = md.Ledger(epsilon=1)
+    for part in ("north", "south"):
+        own = md.blowfish.part_of(ledger, policy, "clinics", part)
+        md.blowfish.release_histogram([1], policy, 1, ledger=own)
+    assert ledger.remaining_epsilon == 0
+    with pytest.raises(md.errors.InputError, match="from one part to another"):
+        md.blowfish.part_of(ledger, policy, "young and old", "young", parts=[0, 0, 1, 1])
+    blocks = md.blowfish.Policy.partition(policy.domain, [0, 0, 1, 1])
+    assert md.blowfish.part_of(ledger, blocks, "young and old", "young", parts=[0, 0, 1, 1])
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_a_million_rows(tmp_path):
+    rng = np.random.default_rng(8)
+    ages = rng.integers(0, 100, 1_000_000)
+    Path("t.csv").write_text("id,age\n" + "\n".join(f"7,{age}" for age in ages.tolist()) + "\n")
+    Path("s.toml").write_text(
+        'domain.attributes.age = { range = [0, 99] }\npolicy = { kind = "threshold", theta = 5 }\n'
+        'release = { kind = "cdf", epsilon = 100 }\n'
+    )
+    assert run("s.toml", "t.csv", "--no-report").exit_code == 0
+    assert files() == ["answers.csv", "release.json"]
+    counts = np.cumsum(np.bincount(ages, minlength=100))
+    assert np.abs(md.blowfish.load("released").answers - counts).max() < 5
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("name,age\na,3\nb,12\n", "t.csv, row 2, column 'age': is outside the domain; found '12'; must be one of 0"),
+        ("age\n3\n\n3.5\n", "row 2, column 'age': is outside the domain; found '3.5'"),
+        ("age\n3\nold\n", "found 'old'"),
+        ("age\n3\n \n", "row 2"),
+        ("age\n", "has no lines below its header"),
+        ("", "is empty"),
+        ("height\n3\n", "has no column 'age'"),
+        ("age,sex\n3\n", "wrong number of fields"),
+    ],
+)
+def test_wrong_tables(table, words):
+    result = run(*write(table=table))
+    assert result.exit_code == 2, result.output
+    assert words in said(result)
+    assert not Path("released").exists()
+
+
+def test_no_table_and_no_specification():
+    for arguments, words in (
+        (["missing.toml", "t.csv"], "missing.toml: cannot be opened"),
+        ([write()[0], "missing.csv"], "missing.csv: cannot be opened"),
+        (["s.toml"], "give TABLE.csv"),
+        (["release"], "give SPEC.toml"),
+        (["plan"], "give SPEC.toml"),
+        (["s.toml", "t.csv", "--example", "admissions"], "not both"),
+        (["--example", "city"], "is for `mechdesign design`"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2, arguments
+        assert words in said(result), (arguments, result.stderr)
+    assert "plan" in run("--help").stdout
+
+
+def test_known_counts_that_do_not_hold():
+    domain = AGES.replace(
+        'policy.kind = "line"', 'policy = { kind = "full", constraints = [{ where = { age = 0 }, count = 7 }] }'
+    )
+    result = run(*write(domain=domain))
+    assert result.exit_code == 2
+    assert "constraints[0]: does not hold for the data" in said(result)
+    assert "40" not in said(result)
+
+
+def test_the_example_runs():
+    planned = run("plan", "--example", "admissions")
+    assert planned.exit_code == 0, planned.output
+    assert "→   ordered-hierarchical" in planned.stdout
+    result = run("--example", "admissions")
+    assert result.exit_code == 0, result.output
+    assert "released/report.html" in result.stdout
+    found = md.blowfish.load("released")
+    assert found.epsilon == Fraction(1, 2)
+    assert json.loads(Path("released/release.json").read_text())["kind"] == "cumulative histogram"

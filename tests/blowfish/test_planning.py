@@ -1,0 +1,155 @@
+"""Plans: expected errors are those that releases show, limits hold, and the best way is the one that is taken."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mechdesign.blowfish import (
+    Domain,
+    Policy,
+    hierarchical,
+    ordered,
+    ordered_hierarchical,
+    plan_cumulative,
+    plan_histogram,
+    plan_workload,
+    range_query,
+    release_histogram,
+)
+from mechdesign.blowfish.planning import cumulative_theta, plan_kmeans, plan_sum
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+
+AGE = Domain({"age": range(40)})
+
+
+def by_name(plan):
+    return {option.name: option for option in plan.options}
+
+
+@pytest.mark.parametrize("theta", [1, 5, 40])
+def test_cumulative_errors_are_those_of_the_mechanisms(theta):
+    policy = Policy.threshold(AGE, theta)
+    found = by_name(plan_cumulative(policy, 1, compare=False))
+    counts, rng = np.full(40, 50), np.random.default_rng(4)
+    releases = {
+        "ordered": lambda: ordered(counts, theta, 1, rng),
+        "ordered-hierarchical": lambda: ordered_hierarchical(counts, theta, 1, rng=rng),
+        "hierarchical": lambda: hierarchical(counts, 1, rng=rng),
+    }
+    for name, option in found.items():
+        errors = [((releases[name]().linear - np.cumsum(counts)) ** 2).mean() for _ in range(225)]
+        spread = np.std(errors) / 15
+        assert abs(np.mean(errors) - option.error**2) < 5 * spread, name
+    assert {"ordered", "hierarchical"} <= set(found)
+    assert ("ordered-hierarchical" in found) == (theta == 5)
+
+
+def test_ranges_have_errors_of_their_own():
+    ranges = [(0, 39), (3, 17), (5, 39)]
+    plan = plan_cumulative(Policy.line(AGE), 1, ranges=ranges, mechanism="ordered", compare=False)
+    variance = DiscreteLaplace(1).variance
+    # The whole is public; two noisy counts; one.
+    assert plan.taken.error == pytest.approx(math.sqrt((0 + 2 * variance + variance) / 3))
+    release = ordered(np.ones(40, dtype=int), 1, 1, rng=1)
+    wanted = [range_query(release, *ends).standard_error for ends in ranges]
+    assert plan.taken.error == pytest.approx(math.sqrt(np.mean(np.square(wanted))))
+
+
+def test_the_best_is_taken_and_limits_hold():
+    for policy in (Policy.full(AGE), Policy.threshold(AGE, 4), Policy.line(AGE)):
+        plan = plan_cumulative(policy, "0.1")
+        own = [option for option in plan.options if "strategy" not in option.name]
+        assert plan.taken.error == min(option.error for option in own)
+        # Noise in whole steps has a little less variance.
+        assert all(option.error >= option.limit * 0.999 for option in plan.options)
+        assert [option.error for option in plan.options] == sorted(option.error for option in plan.options)
+        assert plan.spends == "ε = 0.1"
+        assert plan.neighbours == policy.neighbours
+
+
+def test_a_named_mechanism_is_taken():
+    policy = Policy.threshold(AGE, 4)
+    for name in ("ordered", "ordered-hierarchical", "hierarchical"):
+        assert plan_cumulative(policy, 1, mechanism=name, compare=False).taken.name == name
+    # At the ends it is one of the others.
+    assert plan_cumulative(Policy.line(AGE), 1, mechanism="ordered-hierarchical").taken.name == "ordered"
+    assert plan_cumulative(Policy.full(AGE), 1, mechanism="ordered-hierarchical").taken.name == "hierarchical"
+    with pytest.raises(InputError, match="mechanism"):
+        plan_cumulative(policy, 1, mechanism="best")
+
+
+def test_a_histogram_is_planned_as_it_is_released():
+    policy = Policy.line(AGE)
+    for budget in ({"epsilon": "0.5"}, {"rho": "0.5"}):
+        plan = plan_histogram(policy, **budget)
+        released = release_histogram([3, 4], policy, rng=1, **budget)
+        assert plan.taken.error == pytest.approx(released.standard_errors[0])
+        assert all(option.limit <= option.error for option in plan.options)
+    blocks = np.arange(40) // 10
+    plan = plan_histogram(policy, epsilon=1, partition=blocks)
+    assert plan.queries == 4
+    exact = plan_histogram(Policy.partition(AGE, blocks), epsilon=1, partition=blocks)
+    assert (exact.taken.error, exact.spends) == (0, "nothing")
+    assert "leaves these answers exact" in exact.remarks[0]
+
+
+def test_known_counts_raise_the_error():
+    free, known = Policy.full(AGE), Policy.full(AGE, constraints=[np.arange(40) < 20])
+    assert plan_histogram(known, epsilon=1).taken.error > plan_histogram(free, epsilon=1).taken.error
+    assert plan_histogram(known, epsilon=1).taken.limit is None
+
+
+def test_workloads():
+    plan, strategy = plan_workload("ranges", Policy.threshold(AGE, 4), rho="0.5")
+    queries = strategy.workload.count
+    assert plan.taken.error == pytest.approx(math.sqrt(strategy.error(rho="0.5") / queries), rel=1e-6)
+    assert plan.taken.limit == pytest.approx(math.sqrt(strategy.lower_bound(rho="0.5") / queries), rel=1e-9)
+    blocks = Policy.partition(AGE, np.arange(40) // 10)
+    exact, _ = plan_workload(np.kron(np.eye(4), np.ones(10)), blocks, epsilon=1)
+    assert (exact.spends, exact.taken.error) == ("nothing", 0)
+
+
+def test_sums_and_clusters():
+    policy = Policy.line(Domain({"x": [0, 0.5, 1.0]}))
+    assert plan_sum(policy, "x", epsilon=1).taken.error == pytest.approx(DiscreteLaplace(1).variance ** 0.5 / 2)
+    plan = plan_kmeans(policy, 2, iterations=5, clusters=3)
+    assert plan.queries == 6
+    # Half of ε/5 for each; a record that changes its cluster changes two sizes.
+    assert by_name(plan)["size of a cluster"].error == pytest.approx(math.sqrt(2) * 2 / 0.2)
+    apart = plan_kmeans(Policy.graph(policy.domain, []), 2, iterations=5, clusters=3)
+    assert apart.spends == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("policy", "theta"),
+    [
+        (Policy.line(AGE), 1),
+        (Policy.threshold(AGE, 7), 7),
+        (Policy.threshold(AGE, 39), 40),
+        (Policy.full(AGE), 40),
+        (Policy.full(Domain({"age": [5]})), 1),
+        (Policy.line(Domain({"x": [0, 0.5, 1.0]})), 1),
+    ],
+)
+def test_theta_of_a_policy(policy, theta):
+    assert cumulative_theta(policy) == theta
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy.partition(AGE, np.arange(40) // 2),
+        Policy.full(AGE, unbounded=True),
+        Policy.full(AGE, constraints=[np.arange(40) < 3]),
+        Policy.full(Domain({"sex": ["f", "m"]})),
+        Policy.full(Domain({"age": range(3), "sex": ["f", "m"]})),
+        Policy.threshold(Domain({"x": [0, 1, 2, 10, 11]}), 2),
+    ],
+)
+def test_policies_without_cumulative_histogram(policy):
+    with pytest.raises(InputError):
+        cumulative_theta(policy)

@@ -1,0 +1,169 @@
+"""The report on a release: what it says, that it needs nothing else, and that the data are not in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Publication
+from mechdesign.blowfish.pictures import answers_picture, cdf_picture, clusters_picture
+from mechdesign.errors import ExportError
+from mechdesign.spec.blowfish.specification import parse
+
+AGE = "domain.attributes.age = { range = [0, 99] }\n"
+LINE = 'policy.kind = "line"\n'
+PLACE = """
+domain.attributes = { x = { range = [0, 9] }, y = { range = [0, 9] }, z = { range = [0, 9] } }
+policy = { kind = "threshold", theta = 2 }
+"""
+RELEASES = {
+    "histogram": (AGE + LINE, '{ kind = "histogram", epsilon = 1 }'),
+    "two attributes": (
+        'domain.attributes = { x = { range = [0, 9] }, sex = { values = ["f", "m"] } }\npolicy.kind = "attribute"\n',
+        '{ kind = "histogram", rho = 1 }',
+    ),
+    "blocks": (AGE + LINE, '{ kind = "histogram", epsilon = 1, partition = { width = 30 } }'),
+    "sum": (AGE + LINE, '{ kind = "sum", epsilon = 1 }'),
+    "cdf": (AGE + LINE, '{ kind = "cdf", epsilon = 1 }'),
+    "quantiles": (AGE + LINE, '{ kind = "quantiles", epsilon = 1, probabilities = [0.5] }'),
+    "ranges": (AGE + LINE, '{ kind = "ranges", epsilon = 1, ranges = [[0, 17], [18, 99]] }'),
+    "workload": (AGE + LINE, '{ kind = "workload", rho = 1, queries = "ranges" }'),
+    "k-means": (PLACE, '{ kind = "kmeans", epsilon = 1, k = 3, iterations = 2 }'),
+    "k-means on one": (AGE + LINE, '{ kind = "kmeans", epsilon = 1, k = 3, iterations = 2 }'),
+}
+
+
+def data(size=300):
+    rng = np.random.default_rng(6)
+    return {name: rng.integers(0, 10, size) for name in ("x", "y", "z")} | {
+        "age": rng.integers(0, 100, size),
+        "sex": rng.choice(["f", "m"], size),
+    }
+
+
+def published(kind, rng=1, title="Ages <at> admission & more"):
+    more, release = RELEASES[kind]
+    return parse(f'title = "{title}"\n{more}release = {release}\n').release(data(), rng=rng)
+
+
+class _Page(HTMLParser):
+    """Collects the words of a page and whatever could be fetched."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.words, self.fetched, self.scripts, self.pictures = [], [], 0, 0
+        self.feed(text)
+        self.words = " ".join(" ".join(self.words).split())
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+        self.pictures += tag == "svg"
+        self.fetched += [v for k, v in attrs if k in ("src", "href") and not v.startswith(("#", "data:"))]
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_page_says_what_was_released_in_words(kind):
+    found = published(kind)
+    page, described = _Page(found.report()), found.release.description
+    assert page.pictures >= 1
+    assert (page.scripts, page.fetched) == (0, [])
+    for words in (
+        "Ages <at> admission & more",
+        described.neighbours,
+        described.policy,
+        described.spent,
+        described.mechanism,
+        "A rehearsal.",
+        "How exact the answers are",
+        "at least 95 %",
+        *described.remarks,
+    ):
+        assert " ".join(words.split()) in page.words, words
+
+
+def test_what_is_published_is_a_function_of_the_answers():
+    found = published("quantiles")
+    again = Publication(replace(found.release), found.title, found.ranges, found.quantiles)
+    assert again.report() == found.report() == published("quantiles").report()
+    # Other data with the same noisy answers give the same page: nothing but the release is kept.
+    assert set(vars(found)) == {"release", "title", "ranges", "quantiles"}
+
+
+def test_the_report_of_what_is_loaded_is_that_of_what_was_released(tmp_path):
+    for kind in ("cdf", "k-means on one"):
+        found = published(kind)
+        found.save(tmp_path / kind)
+        loaded = md.blowfish.load(tmp_path / kind)
+        assert Publication(loaded, found.title).report() == found.report()
+        assert (tmp_path / kind / "report.html").read_text(encoding="utf-8") == found.report()
+
+
+def test_a_release_that_counts_says_so():
+    page = _Page(published("histogram", rng=None).report())
+    assert "A rehearsal" not in page.words
+    assert "Released. ε = 1 was spent" in page.words
+    assert "2.718 times as likely" in page.words
+    assert "α·1" in _Page(published("workload", rng=None).report()).words
+
+
+def test_exact_answers_say_so():
+    more = AGE + 'policy = { kind = "partition", blocks = { width = 50 } }\n'
+    found = parse(more + 'release = { kind = "histogram", epsilon = 1, partition = { width = 50 } }\n').release(data())
+    page = _Page(found.report())
+    for words in ("Nothing was spent", "They are exact.", "leaves these answers exact", "0 to 49"):
+        assert words in page.words
+
+
+def test_tables_hold_the_numbers():
+    found = published("ranges")
+    page = _Page(found.report())
+    for each in found.ranges:
+        assert f"{each.first} to {each.last}" in page.words
+        assert f"{each.estimate.value:,.0f}" in page.words or f"{each.estimate.value:.4g}" in page.words
+    rows = re.findall(r"<tr>", published("histogram").report())
+    assert len(rows) < 20, "a hundred counts are left to the file"
+
+
+def test_pictures():
+    histogram = answers_picture(published("histogram").release)
+    assert len(histogram.axes[0].patches) == 100
+    many = md.blowfish.release_histogram(
+        [1], md.blowfish.Policy.full(md.blowfish.Domain({"age": range(5000)})), 1, rng=1
+    )
+    assert len(answers_picture(many).axes[0].lines[0].get_xdata()) == 2000
+    assert len(answers_picture(published("workload").release).axes[0].get_yticks()) == 40
+    assert answers_picture(published("blocks").release).axes[0].get_yticklabels()[0].get_text() == "0 to 29"
+    quantiles = published("quantiles")
+    assert "1 quantile" in cdf_picture(quantiles.release, quantiles.quantiles).get_suptitle()
+    assert len(clusters_picture(published("k-means").release).axes) == 3
+    assert len(clusters_picture(published("k-means on one").release).axes) == 1
+    names = ", ".join(f"a{i} = {{ range = [0, 3] }}" for i in range(5))
+    release = 'release = { kind = "kmeans", epsilon = 1, k = 2 }'
+    wide = parse(f'domain.attributes = {{ {names} }}\npolicy.kind = "full"\n{release}\n').release(
+        {f"a{i}": [0, 1, 3] for i in range(5)}, rng=1
+    )
+    assert "attribute by attribute" in clusters_picture(wide.release).get_suptitle()
+
+
+def test_folders(tmp_path):
+    folder = tmp_path / "out"
+    published("ranges").save(folder)
+    assert (folder / "ranges.csv").exists()
+    published("quantiles").save(folder, report=False)
+    assert sorted(path.name for path in folder.iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
+    (folder / "mine.txt").write_text("mine")
+    with pytest.raises(ExportError, match=r"mine\.txt"):
+        published("histogram").save(folder)
+    published("histogram").save(folder, force=True)
+    assert (folder / "mine.txt").read_text() == "mine"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="is not a folder"):
+        published("histogram").save(tmp_path / "file")

@@ -1,0 +1,309 @@
+"""Specifications of releases from tables: the grammar, what it builds, and what it refuses, key by key."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.spec.blowfish.specification import parse, read_spec
+
+AGE = "domain.attributes.age = { range = [0, 9] }\n"
+BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
+FULL = 'policy.kind = "full"\n'
+X = "domain.attributes.x"
+HISTOGRAM = 'release = { kind = "histogram", epsilon = 1 }\n'
+
+
+def policy_of(text, domain=AGE, folder="."):
+    return parse(domain + text + HISTOGRAM, folder).policy
+
+
+def edges(policy):
+    return sorted(map(tuple, policy.secret_graph.edges().tolist()))
+
+
+# --- domains -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("described", "values"),
+    [
+        ("{ range = [-2, 2] }", [-2, -1, 0, 1, 2]),
+        ('{ values = ["f", "m"] }', ["f", "m"]),
+        ("{ values = [0.1, 2, 30] }", [0.1, 2, 30]),
+        ("{ low = 0, high = 10, step = 5 }", [0, 5, 10]),
+        ("{ low = 1.4, high = 1.7, step = 0.1 }", [1.4, 1.5, 1.6, 1.7]),
+        ('{ low = 0, high = 1, step = "1/4" }', [0, 0.25, 0.5, 0.75, 1]),
+    ],
+)
+def test_values(described, values):
+    found = parse(f"domain.attributes.x = {described}\n{FULL}{HISTOGRAM}").domain.attributes[0]
+    assert list(found.values) == values
+    # 0.1 is one tenth, not the float next to it.
+    if found.numeric:
+        assert found.positions[0] * found.unit == Fraction(str(values[0]))
+
+
+def test_tables_are_read_as_the_library_reads_them(tmp_path):
+    given = parse(
+        'domain.attributes = { sex = { values = ["f", "m"] }, x = { low = 0, high = 1, step = 0.1 } }\n'
+        + FULL
+        + HISTOGRAM
+    )
+    (tmp_path / "t.csv").write_text('x,other,sex\n0.3,"a,b",m\n1,,f\n0.70,,f\n')
+    found = given.records.indices(tmp_path / "t.csv").tolist()
+    assert found == given.domain.indices([("m", 0.3), ("f", 1.0), ("f", 0.7)]).tolist()
+    frame = {"sex": ["m", "f", "f"], "x": [0.3, 1.0, 0.7]}
+    assert given.records.indices(frame).tolist() == found
+
+
+def test_numbers_between_values_are_rounded_where_it_says_so(tmp_path):
+    text = "domain.attributes.x = { low = 0, high = 1, step = 0.25, round = true }\n" + FULL + HISTOGRAM
+    rounding, strict = parse(text), parse(text.replace("true", "false"))
+    (tmp_path / "t.csv").write_text("x\n0.1\n0.13\n1.12\n-0.12\n0.5\n")
+    assert rounding.records.indices(tmp_path / "t.csv").tolist() == [0, 1, 4, 0, 2]
+    assert rounding.records.indices({"x": [0.1, 0.13, 1.12, -0.12, 0.5]}).tolist() == [0, 1, 4, 0, 2]
+    with pytest.raises(InputError, match=r"row 1, column 'x'.*found '0.1'"):
+        strict.records.indices(tmp_path / "t.csv")
+    for wrong in ("1.2", "-0.2", "nan", "x"):
+        (tmp_path / "t.csv").write_text(f"x\n0.5\n{wrong}\n")
+        with pytest.raises(InputError, match="row 2"):
+            rounding.records.indices(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"row 1: is outside the domain; found 1\.2"):
+        rounding.records.indices({"x": [0.5, 1.2]})
+    with pytest.raises(InputError, match="columns x"):
+        rounding.records.indices(np.array([0, 1]))
+
+
+# --- policies ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "domain", "wanted"),
+    [
+        (FULL, AGE, lambda d: md.blowfish.Policy.full(d)),
+        ('policy.kind = "attribute"\n', BOTH, lambda d: md.blowfish.Policy.attribute(d)),
+        ('policy.kind = "line"\n', AGE, lambda d: md.blowfish.Policy.line(d)),
+        ('policy = { kind = "threshold", theta = 3 }\n', AGE, lambda d: md.blowfish.Policy.threshold(d, 3)),
+        (
+            'policy = { kind = "threshold", theta = 1, attributes = ["age"] }\n',
+            BOTH,
+            lambda d: md.blowfish.Policy.threshold(d, 1, attributes=["age"]),
+        ),
+        (
+            'policy = { kind = "partition", blocks = { width = 4 } }\n',
+            AGE,
+            lambda d: md.blowfish.Policy.partition(d, np.arange(10) // 4),
+        ),
+        (
+            'policy = { kind = "partition", blocks = { by = ["sex"] } }\n',
+            BOTH,
+            lambda d: md.blowfish.Policy.partition(d, ["f", "m"] * 4),
+        ),
+        (
+            'policy = { kind = "partition", blocks = { labels = [1, 1, 2, 2, 2, 2, 3, 3] } }\n',
+            BOTH,
+            lambda d: md.blowfish.Policy.partition(d, [1, 1, 2, 2, 2, 2, 3, 3]),
+        ),
+        (
+            'policy = { kind = "graph", edges = [[0, 9], [3, 4]] }\n',
+            AGE,
+            lambda d: md.blowfish.Policy.graph(d, [(0, 9), (3, 4)]),
+        ),
+        (
+            'policy = { kind = "graph", edges = [[[0, "f"], [3, "m"]]] }\n',
+            BOTH,
+            lambda d: md.blowfish.Policy.graph(d, [(0, 7)]),
+        ),
+        ('policy = { kind = "full", unbounded = true }\n', AGE, lambda d: md.blowfish.Policy.full(d, unbounded=True)),
+    ],
+)
+def test_policies(text, domain, wanted):
+    found = policy_of(text, domain)
+    other = wanted(found.domain)
+    assert edges(found) == edges(other)
+    assert found.neighbours == other.neighbours
+
+
+def test_edges_from_a_file(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\n0,9\n3,4\n")
+    assert edges(policy_of('policy = { kind = "graph", edges_csv = { path = "e.csv" } }\n', folder=tmp_path)) == [
+        (0, 9), (3, 4),
+    ]  # fmt: skip
+
+
+def test_constraints():
+    text = """
+[domain]
+attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }
+[policy]
+kind = "full"
+[[policy.constraints]]
+where = { sex = "f", age = { low = 1, high = 2 } }
+count = 5
+[[policy.constraints]]
+marginal = ["sex"]
+[[policy.constraints]]
+where = { age = [0, 3] }
+[release]
+kind = "histogram"
+epsilon = 1
+"""
+    found = parse(text).policy.constraints
+    assert [each.known for each in found] == [5, None, None, None]
+    assert found[0].counted.astype(int).tolist() == [0, 0, 1, 0, 1, 0, 0, 0]
+    assert found[1].counted.astype(int).tolist() == [1, 0] * 4
+    assert found[3].counted.astype(int).tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
+
+
+def test_contradictory_counts_are_named_as_they_are_written():
+    known = """
+    { marginal = ["sex"], counts = [3, 4] }, { where = { age = 0 }, count = 8 }, { where = { age = 1 }, count = 2 }
+    """
+    with pytest.raises(SpecificationError) as caught:
+        policy_of(f'policy = {{ kind = "full", constraints = [{known.strip()}] }}\n', BOTH)
+    shown = str(caught.value)
+    assert "contradict each other" in shown
+    assert "policy.constraints[0].counts[0] = 3" in shown
+    assert "policy.constraints[0].counts[1] = 4" in shown
+    assert "policy.constraints[1] = 8" in shown
+    assert "policy.constraints[2]" not in shown
+
+
+# --- what is wrong -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("", "domain", "is missing"),
+        (AGE + FULL, "release", "is missing"),
+        (AGE + FULL + HISTOGRAM + "polcy = 1\n", "polcy", "did you mean policy|Did you mean policy"),
+        (AGE + FULL + HISTOGRAM + "version = 2\n", "version", "must be 1"),
+        ("domain.attributes = {}\n" + FULL + HISTOGRAM, "domain.attributes", "no attribute"),
+        ("domain.attributes.x = { rnge = [0, 1] }\n" + FULL + HISTOGRAM, "domain.attributes.x.rnge", "mean range"),
+        ("domain.attributes.x = { range = [3, 1] }\n" + FULL + HISTOGRAM, "domain.attributes.x.range", "ends before"),
+        ("domain.attributes.x = { range = [0, 99999999] }\n" + FULL + HISTOGRAM, X + ".range", "too many"),
+        ("domain.attributes.x = { values = [] }\n" + FULL + HISTOGRAM, "domain.attributes.x", "no values"),
+        ('domain.attributes.x = { values = ["a", "a"] }\n' + FULL + HISTOGRAM, "domain.attributes.x[1]", "repeats"),
+        ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
+        ("domain.attributes.x = { low = 0, high = 1, step = 0.3 }\n" + FULL + HISTOGRAM, X + ".high", "step"),
+        ("domain.attributes.x = { low = 0, high = 1, step = 0 }\n" + FULL + HISTOGRAM, X + ".step", "> 0"),
+        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "beside"),
+        (
+            'domain.attributes.x = { values = ["a"], round = true }\n' + FULL + HISTOGRAM,
+            "domain.attributes.x.round", "ascending",
+        ),
+        (AGE + 'policy.kind = "ful"\n' + HISTOGRAM, "policy.kind", "mean full"),
+        (AGE + 'policy.kind = "threshold"\n' + HISTOGRAM, "policy.theta", "is missing"),
+        (AGE + 'policy = { kind = "threshold", theta = 0 }\n' + HISTOGRAM, "policy.theta", "not positive"),
+        (AGE + 'policy = { kind = "threshold", theta = 11 }\n' + HISTOGRAM, "policy.theta", "beyond the domain"),
+        (AGE + 'policy = { kind = "full", theta = 1 }\n' + HISTOGRAM, "policy.theta", "does not go with"),
+        (BOTH + 'policy.kind = "line"\n' + HISTOGRAM, "policy.kind", "2 attributes"),
+        (
+            BOTH + 'policy = { kind = "threshold", theta = 1, attributes = ["ages"] }\n' + HISTOGRAM,
+            "policy.attributes", "not in the domain",
+        ),
+        (AGE + 'policy.kind = "partition"\n' + HISTOGRAM, "policy.blocks", "is missing"),
+        (AGE + 'policy = { kind = "partition", blocks = { labels = [1] } }\n' + HISTOGRAM, "policy.blocks.labels", "1"),
+        (AGE + 'policy = { kind = "partition", blocks = { by = ["sx"] } }\n' + HISTOGRAM, "policy.blocks.by", "domain"),
+        (BOTH + 'policy = { kind = "partition", blocks = { width = 2 } }\n' + HISTOGRAM, "policy.blocks.width", ">="),
+        (AGE + 'policy.kind = "graph"\n' + HISTOGRAM, "policy", "no edges"),
+        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "no value of age"),
+        (BOTH + 'policy = { kind = "graph", edges = [[0, 1]] }\n' + HISTOGRAM, "policy.edges[0][0]", "is no value"),
+        (
+            AGE + 'policy = { kind = "full", constraints = [{ where = { agee = 1 } }] }\n' + HISTOGRAM,
+            "policy.constraints[0].where", "not in the domain",
+        ),
+        (
+            AGE + 'policy = { kind = "full", constraints = [{ where = { age = 12 } }] }\n' + HISTOGRAM,
+            "policy.constraints[0].where.age", "no value",
+        ),
+        (
+            AGE + 'policy = { kind = "full", constraints = [{ marginal = ["age"], counts = [1] }] }\n' + HISTOGRAM,
+            "policy.constraints[0].counts", "10 counts",
+        ),
+        (
+            AGE + 'policy = { kind = "full", constraints = [{ where = { age = 1 }, counts = [1] }] }\n' + HISTOGRAM,
+            "policy.constraints[0].counts", "where",
+        ),
+        (AGE + FULL + "release.epsilon = 1\n", "release.kind", "histogram, cdf"),
+        (AGE + FULL + 'release = { kind = "histgram", epsilon = 1 }\n', "release.kind", "mean histogram"),
+        (AGE + FULL + 'release = { kind = "histogram" }\n', "release", "epsilon, rho"),
+        (AGE + FULL + 'release = { kind = "histogram", epsilon = 1, rho = 1 }\n', "release", "exclude each other"),
+        (AGE + FULL + 'release = { kind = "histogram", epsilon = 0 }\n', "release.epsilon", "not positive"),
+        (AGE + FULL + 'release = { kind = "cdf", epsilon = -1.5 }\n', "release.epsilon", "found '-1.5'"),
+        (AGE + FULL + 'release = { kind = "cdf", rho = 1 }\n', "release.rho", "not a known key"),
+        (
+            AGE + FULL + 'release = { kind = "histogram", epsilon = 1, confidence = 1 }\n',
+            "release.confidence", "below 1",
+        ),
+        (
+            AGE + FULL + 'release = { kind = "quantiles", epsilon = 1, probabilities = [0.5, 1.5] }\n',
+            "release.probabilities[1]", "at most 1",
+        ),
+        (AGE + FULL + 'release = { kind = "ranges", epsilon = 1, ranges = [] }\n', "release.ranges", "at least one"),
+        (AGE + FULL + 'release = { kind = "kmeans", epsilon = 1, k = 0 }\n', "release.k", ">= 1"),
+        (AGE + FULL + HISTOGRAM + 'ledger = { epsilon = 1 }\n', "ledger.path", "is missing"),
+        (AGE + FULL + HISTOGRAM + 'ledger = { path = "l", division = "x" }\n', "ledger.part", "is missing"),
+        ("domain = 1", "domain", "a table"),
+        ("domain =", "specification", "not valid TOML"),
+    ],
+)  # fmt: skip
+def test_wrong_keys_are_named(text, path, words):
+    with pytest.raises(SpecificationError, match=words) as caught:
+        parse(text)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("policy", "release", "path", "words"),
+    [
+        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[0, 12]] }', "release.ranges[0]", "no value of age"),
+        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[5, 2]] }', "release.ranges[0]", "ends before"),
+        (FULL, '{ kind = "sum", epsilon = 1, attribute = "height" }', "release.attribute", "not in the domain"),
+        (FULL, '{ kind = "workload", epsilon = 1 }', "release", "queries, ranges"),
+        (FULL, '{ kind = "workload", epsilon = 1, marginals = [["sex"]] }', "release.marginals[0]", "unknown"),
+        (FULL, '{ kind = "cdf", epsilon = 1, fanout = 1 }', "release.fanout", "2"),
+        (
+            'policy = { kind = "full", unbounded = true }\n', '{ kind = "cdf", epsilon = 1 }',
+            "policy", "added or removed",
+        ),
+        (
+            'policy = { kind = "partition", blocks = { width = 3 } }\n', '{ kind = "cdf", epsilon = 1 }',
+            "policy", "prefixes",
+        ),
+        (
+            'policy = { kind = "full", constraints = [{ where = { age = 1 } }] }\n',
+            '{ kind = "workload", epsilon = 1, queries = "ranges" }', "policy", "count constraints",
+        ),
+        (FULL, '{ kind = "histogram", epsilon = 1, partition = { width = 0 } }', "release.partition.width", ">= 1"),
+    ],
+)  # fmt: skip
+def test_releases_that_do_not_fit_are_refused_before_any_data(policy, release, path, words):
+    given = parse(f"{AGE}{policy}release = {release}\n")
+    with pytest.raises(SpecificationError, match=words) as caught:
+        given.plan()
+    assert caught.value.path == path
+    with pytest.raises(SpecificationError) as again:
+        given.release({"age": [1, 2]}, rng=1)
+    assert again.value.path == path
+
+
+def test_names_in_the_package(tmp_path):
+    (tmp_path / "s.toml").write_text(AGE + FULL + HISTOGRAM)
+    given = md.blowfish.read_spec(tmp_path / "s.toml")
+    assert isinstance(given, md.blowfish.ReleaseSpecification)
+    assert isinstance(given.plan(), md.blowfish.Plan)
+    published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
+    assert isinstance(published, md.blowfish.Publication)
+    assert ledger.spent.epsilon == 1
+    with pytest.raises(SpecificationError, match="cannot be opened"):
+        read_spec(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpecificationError, match="UTF-8"):
+        read_spec(tmp_path / "bytes.toml")

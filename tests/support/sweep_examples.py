@@ -1,0 +1,40 @@
+"""What tests of sweeps share: a small specification with lists, and what a table says without its times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechdesign.records.table import read_table
+from mechdesign.sweep import parse
+
+TABLES = """
+title = "A line"
+[domain]
+points = [[0, 0], [1, 0], [2, 0], [3, 1]]
+unit = "km"
+[prior]
+counts = [4, 3, 2, 1]
+[cost]
+distance = "euclidean"
+[[privacy]]
+kind = "metric"
+epsilon = 0.7
+distance = "euclidean"
+"""
+LISTS = '"privacy.0.epsilon" = [0.2, 0.5, 1, 2]\n"cost.power" = [1, 2]\n"solver.name" = ["auto"]'
+
+
+def text(lists: str = LISTS, tables: str = TABLES) -> str:
+    return f"{tables}\n[sweep]\n{lists}\n"
+
+
+def sweep(lists: str = LISTS, tables: str = TABLES, folder: Path | str = "."):
+    return parse(text(lists, tables), folder)
+
+
+def values(folder: Path) -> list[dict[str, str]]:
+    """Return the table of a folder, without what another run may have otherwise."""
+    return [
+        {name: value for name, value in row.items() if not name.endswith("seconds")}
+        for row in read_table(folder / "results.csv")
+    ]

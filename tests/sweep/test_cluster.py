@@ -1,0 +1,124 @@
+"""A sweep on a Dask cluster of processes: the same rows, whoever is killed, and workers that do not fit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+from sweep_examples import TABLES, sweep, values
+
+from mechdesign.errors import InputError
+from mechdesign.records import State
+from mechdesign.sweep import run
+
+distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+LISTS = (
+    '"privacy.0.epsilon" = [0.2, 0.5, 1, 2, 3, 4, 5, 6]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
+)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**options, silence_logs=50) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alone")
+    run(sweep(LISTS), folder, jobs=1)
+    return values(folder)
+
+
+def test_a_cluster_gives_the_same_table(tmp_path, cluster, alone):
+    result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address)
+    assert result.count(State.DONE) == 16
+    assert values(tmp_path) == alone
+
+
+def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
+    killed = []
+
+    def kill_one(moment):
+        if moment.done == 5 and not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address, progress=kill_one)
+    assert killed
+    assert result.count(State.DONE) == 16
+    assert values(tmp_path) == alone
+
+
+def test_an_address_that_does_not_answer_is_refused_in_seconds(tmp_path):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}"
+        begun = time.monotonic()
+        with pytest.raises(InputError, match="dask scheduler") as raised:
+            run(sweep(), tmp_path / "out", dask=address)
+    assert time.monotonic() - begun < 30
+    assert raised.value.value == address
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="does not answer"):
+        run(sweep(), tmp_path / "out", dask="nonsense")
+
+
+def test_a_worker_with_another_version_is_refused(tmp_path, cluster):
+    address = next(iter(cluster.scheduler_info["workers"]))
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.run(_pretend, "9.9.9", workers=[address])
+        try:
+            with pytest.raises(InputError, match=r"other versions; found \{'mechdesign': '9\.9\.9'\}") as raised:
+                run(sweep(), tmp_path / "out", dask=cluster.scheduler_address)
+        finally:
+            client.run(_pretend, None, workers=[address])
+    assert address in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def _pretend(version):
+    import mechdesign
+    from mechdesign.sweep import rows
+
+    rows.__version__ = version or mechdesign.__version__
+
+
+def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch):
+    (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
+    asked = sweep(LISTS, TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }'), tmp_path)
+    from mechdesign.sweep import conduct
+
+    genuine = conduct.prepare
+
+    def lost_meanwhile(given):
+        made = genuine(given)
+        (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
+        return made
+
+    monkeypatch.setattr(conduct, "prepare", lost_meanwhile)
+    with pytest.raises(InputError, match="does not see the same data"):
+        run(asked, tmp_path / "out", dask=cluster.scheduler_address)
+
+
+def test_a_cluster_without_workers_is_refused(tmp_path):
+    empty = distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50)
+    with empty, pytest.raises(InputError, match="has no workers"):
+        run(sweep(), tmp_path / "out", dask=empty.scheduler_address)
+
+
+def test_without_distributed_the_extra_is_named(tmp_path, monkeypatch):
+    import sys
+
+    from mechdesign.errors import MissingDependencyError
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependencyError, match=r"mechdesign\[dask\]"):
+        run(sweep(), tmp_path / "out", dask="tcp://127.0.0.1:1")

@@ -1,0 +1,171 @@
+"""What a sweep asks for, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from sweep_examples import TABLES, sweep, text
+
+from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
+from mechdesign.spec import parse as parse_spec
+from mechdesign.sweep import parse, read, run
+from mechdesign.sweep.plan import MOST_ROWS
+from mechdesign.sweep.rows import prepare
+
+EPSILON = '"privacy.0.epsilon" = [0.2, 0.5]'
+
+
+def test_a_product_takes_each_value_with_each():
+    asked = sweep('"privacy.0.epsilon" = [0.2, 1]\n"cost.power" = [1, 2, 3]')
+    points = list(asked.points())
+    assert len(asked) == len(points) == 6
+    assert [point["cost.power"] for point in points] == [1, 2, 3, 1, 2, 3]
+    assert [point["privacy.0.epsilon"] for point in points] == [Decimal("0.2")] * 3 + [1] * 3
+
+
+def test_a_zip_takes_values_side_by_side():
+    asked = sweep('"privacy.0.epsilon" = [0.2, 1]\n"cost.power" = [1, 2]\nmode = "zip"')
+    assert [tuple(point.values()) for point in asked.points()] == [(Decimal("0.2"), 1), (1, 2)]
+
+
+def test_values_are_put_where_their_paths_lead():
+    asked = sweep('"solver.tolerance" = [1e-3]\n"privacy" = [[{ kind = "graph", epsilon = 1, complete = true }]]')
+    tables = asked.tables_at(next(asked.points()))
+    assert tables["solver"] == {"tolerance": Decimal("1e-3")}
+    assert [entry["kind"] for entry in tables["privacy"]] == ["graph"]
+    # The specification itself is as it was.
+    assert "solver" not in asked.tables
+
+
+@pytest.mark.parametrize(
+    ("lists", "path", "said"),
+    [
+        ("", "sweep", "names no key"),
+        ('mode = "zip"', "sweep", "names no key"),
+        (f'{EPSILON}\nmode = "cross"', "sweep.mode", '"product" or "zip"'),
+        ('"privacy.0.epsilon" = []', 'sweep."privacy.0.epsilon"', "is empty"),
+        ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', r"Write it in \[ \]"),
+        ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"', "Did you mean epsilon"),
+        ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
+        ('"privacy.0.epsilon.budgets" = ["b.csv"]', 'sweep."privacy.0.epsilon.budgets"', "leads through"),
+        ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
+        ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is a part of cost"),
+        (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "found 3; must be 2 values"),
+    ],
+)
+def test_wrong_lists_are_refused_with_their_key(lists, path, said):
+    with pytest.raises(SpecificationError, match=said) as raised:
+        sweep(lists)
+    assert raised.value.path == path
+
+
+def test_too_many_designs_are_refused_at_once():
+    numbers = [*range(1, 400)]
+    with pytest.raises(SpecificationError, match=f"at most {MOST_ROWS}"):
+        sweep(f'"cost.power" = {numbers}\n"cost.scale" = {numbers}')
+
+
+def test_a_specification_without_lists_is_no_sweep_and_one_with_them_no_design(tmp_path):
+    with pytest.raises(SpecificationError, match=r"Add \[sweep\]"):
+        parse(TABLES)
+    with pytest.raises(SpecificationError, match="mechdesign sweep"):
+        parse_spec(text())
+    with pytest.raises(SpecificationError, match="cannot be opened"):
+        read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("lists", "path", "said"),
+    [
+        ('"privacy.0.epsilon" = [1, -1]', 'sweep."privacy.0.epsilon"[1]', "found -1"),
+        ('"privacy.0.epsilon" = [1, "one"]', 'sweep."privacy.0.epsilon"[1]', "found 'one'"),
+        ('"privacy.0.distance" = ["euclidean", "haversine"]', 'sweep."privacy.0.distance"[1]', "latitudes"),
+        ('"solver.name" = ["auto", "magic"]', 'sweep."solver.name"[1]', "found 'magic'"),
+        ('"prior.only" = [1]', 'sweep."prior.only"', "one of"),
+        ('"prior.checkins.only" = [6, 41]', "prior.checkins.path", "is missing"),
+        ('"privacy.0.radius" = [1]', 'sweep."privacy.0.radius"[0]', "not a known key"),
+        ('"privacy.0.kind" = ["threshold"]', "privacy[0].radius", "privacy.0.kind = threshold"),
+        ('"domain.line" = [4]', "domain", "exclude each other"),
+        ('"prior.counts" = [[1, 2]]', 'sweep."prior.counts"[0]', "found 2"),
+        ('"prior.csv" = [{ path = "none.csv", column = "n" }]', 'sweep."prior.csv"[0]', "."),
+    ],
+)
+def test_wrong_values_are_refused_before_anything_runs(tmp_path, lists, path, said):
+    tables = TABLES.replace("counts = [4, 3, 2, 1]", "") if "prior.c" in lists else TABLES
+    tables = tables if "prior.counts" not in lists else TABLES
+    with pytest.raises(SpecificationError, match=said) as raised:
+        run(sweep(lists, tables, tmp_path), tmp_path / "out")
+    assert raised.value.path.startswith(path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_solvers_that_are_not_installed_are_refused(tmp_path, monkeypatch):
+    from mechdesign.solvers import registry
+
+    monkeypatch.setattr(registry.Solver, "installed", property(lambda self: self.package != "cvxpy"))
+    with pytest.raises(MissingDependencyError, match="cvxpy"):
+        run(sweep('"solver.name" = ["auto", "cvxpy"]'), tmp_path / "out")
+
+
+def test_the_same_design_twice_is_refused(tmp_path):
+    for lists in (
+        '"privacy.0.epsilon" = [0.5, 1, 0.50]',
+        '"privacy.0.epsilon" = [1, 1.0]',
+        '"cost.power" = [1, 2, 1]\n"cost.scale" = [3, 3, 3]\nmode = "zip"',
+    ):
+        with pytest.raises(SpecificationError, match="as number 0 and number"):
+            prepare(sweep(lists))
+
+
+def test_identities_are_those_of_what_is_asked_and_not_of_how_it_is_written(tmp_path):
+    (key,) = prepare(sweep('"privacy.0.epsilon" = [0.5]'))[1]
+    assert [key] == list(prepare(sweep('"privacy.0.epsilon" = [5e-1]'))[1])
+    assert [key] == list(prepare(sweep('"cost.distance" = ["euclidean"]', TABLES.replace("0.7", "0.50")))[1])
+    assert [key] != list(prepare(sweep('"privacy.0.epsilon" = [0.5000000001]'))[1])
+    assert [key] != list(prepare(sweep('"privacy.0.epsilon" = [0.5]', TABLES.replace("4, 3", "3, 4")))[1])
+
+
+def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch):
+    tables = TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }')
+    (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
+    first = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
+    (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
+    second = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
+    assert not set(first) & set(second)
+    monkeypatch.setattr("mechdesign.sweep.rows.version", lambda name: "99")
+    assert not set(second) & set(prepare(sweep(tables=tables, folder=tmp_path))[1])
+
+
+def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
+    from mechdesign.spec import priors
+
+    read_numbers = priors.read_numbers
+    count = []
+    monkeypatch.setattr(priors, "read_numbers", lambda *args: count.append(1) or read_numbers(*args))
+    tables = TABLES.replace("counts = [4, 3, 2, 1]", "")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("n\n4\n3\n2\n1\n")
+    lists = """
+        "privacy.0.epsilon" = [1, 2, 3, 4, 5]
+        "prior.csv" = [{ path = "a.csv", column = "n" }, { path = "b.csv", column = "n" }]
+    """
+    assert len(prepare(sweep(lists, tables, tmp_path))[1]) == 10
+    assert len(count) == 2
+
+
+def test_warnings_about_data_are_given_once(tmp_path):
+    (tmp_path / "d.csv").write_text("0,1,9,1\n1,0,1,1\n9,1,0,1\n1,1,1,0\n")
+    tables = TABLES.replace('epsilon = 0.7\ndistance = "euclidean"', 'epsilon = 0.7\nmatrix.path = "d.csv"')
+    with pytest.warns(MetricWarning) as said:
+        prepare(sweep('"privacy.0.epsilon" = [1, 2, 3]', tables, tmp_path))
+    assert len(said) == 1
+
+
+def test_arguments_are_checked(tmp_path):
+    for jobs in (0, -1, 1.5, "two", True):
+        with pytest.raises(InputError, match="jobs"):
+            run(sweep(), tmp_path / "out", jobs=jobs)
+    with pytest.raises(InputError, match="Dask cluster"):
+        run(sweep(), tmp_path / "out", jobs=2, dask="tcp://127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
