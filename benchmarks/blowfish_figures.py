@@ -372,11 +372,10 @@ def ranges_table(found: Mapping[tuple[str, float], tuple[float, ...]], title: st
 
 def theta_table(rows: Mapping[str, Sequence[float]], thetas: Sequence[int]) -> Table:
     table = Table(title="Mean squared error of a range at ε = 1, by θ")
-    table.add_column("mechanism")
-    for theta in thetas:
-        table.add_column(str(theta), justify="right")
-    for name, values in rows.items():
-        table.add_row(name, *(f"{value:,.4g}" for value in values))
+    for heading in ("θ", *rows):
+        table.add_column(heading, justify="right")
+    for theta, *values in zip(thetas, *rows.values(), strict=True):
+        table.add_row(str(theta), *(f"{value:,.4g}" for value in values))
     return table
 
 
@@ -411,7 +410,7 @@ def main() -> None:
     if not (options.data / "uci").is_dir():
         sys.exit(f"no folder uci in {options.data}: set MECHDESIGN_DATA, or say --data FOLDER")
     options.output.mkdir(parents=True, exist_ok=True)
-    console = Console(width=140)
+    console = Console(width=170)
     quick = options.quick
 
     def show(name: str, table: Table, picture: Figure) -> None:

@@ -24,6 +24,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
+# Domains, policies and releases of locations and of tables share their names.
+suppress_warnings = ["ref.python"]
 # Types of other packages, whose pages are not read at build time, and type variables.
 nitpick_ignore_regex = [
     ("py:.*", r"(numpy|np|networkx|nx|scipy|sparse|matplotlib|click|os|pathlib|datetime|fractions|collections)\..*"),
@@ -32,6 +34,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
     ("py:.*", r"mechdesign\..*\._\w+"),
     ("py:.*", r"(mechdesign\.registry\.T|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
+    # Aliases, and what only the mechanisms of releases from tables know of.
+    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|SecretGraph|Constraint)"),
     ("py:obj", r".*"),
 ]
 

@@ -34,7 +34,10 @@ class CommandHelp(SphinxDirective):
                 section = nodes.section(ids=[f"mechdesign-{name}"], names=[f"mechdesign {name}"])
                 self.state.document.note_explicit_target(section)
                 section += nodes.title("", "", nodes.literal("", f"mechdesign {name}"))
-                section += nodes.literal_block("", help_text(command, f"mechdesign {name}"), language="text")
+                inner = command.commands if isinstance(command, click.Group) else {}
+                listed = {name: command} | {f"{name} {each}": own for each, own in inner.items()}
+                for words, own in listed.items():
+                    section += nodes.literal_block("", help_text(own, f"mechdesign {words}"), language="text")
                 found.append(section)
         return found
 
@@ -99,10 +102,15 @@ class Grammar(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each table."""
-        kind = self.arguments[0] if self.arguments else "table"
         found: list[nodes.Node] = []
-        for name, text in grammar(schemas()["release" if self.arguments else "specification"]):
-            label = f"{kind} {name.lower()}"
+        both = schemas()
+        shown = both["release" if self.arguments else "specification"]
+        # Tables that both have are shown once.
+        known = both["specification"]["$defs"] if self.arguments else {}
+        for name, text in grammar(shown):
+            if name in known:
+                continue
+            label = f"{'release' if self.arguments and name not in shown['$defs'] else 'table'} {name.lower()}"
             section = nodes.section(ids=[label.replace(" ", "-")], names=[label])
             self.state.document.note_explicit_target(section)
             section += nodes.title("", name)

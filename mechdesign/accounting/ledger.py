@@ -42,7 +42,8 @@ class Ledger:
 
     Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
     sum of any one part (parallel composition); whether parts may be counted so is decided by whoever names them, see
-    `mechdesign.blowfish` for the condition under a policy with constraints.
+    `mechdesign.blowfish` for the condition under a policy with constraints. Where entries protect different neighbours,
+    the sums hold for databases that are neighbours in the sense of each of them.
 
     With a `path` the ledger is a file that outlives the process. It is locked, read again and replaced as a whole for
     every entry, so that any number of processes may share it, and a crash loses nothing: an entry is on the disk

@@ -10,9 +10,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.spec.blowfish.specification import ReleaseSpecification as ReleaseSpecification
-    from mechdesign.spec.blowfish.specification import read_spec as read_spec
-
     from .budget import Budget as Budget
     from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
     from .constrained_histogram import constraint_sensitivity as constraint_sensitivity

@@ -199,6 +199,8 @@ def _release(
         inference = "isotonic regression" if way.noise.tree_scale is None else "least squares and isotonic regression"
         mechanism += f", then {inference}"
         remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
+        if way.noise.tree_scale is not None:
+            remarks.append("That the intervals have the stated confidence was computed for many cases, and not proven.")
         budget.spend(ledger, f"cumulative histogram ({way.name})", policy.neighbours)
         linear, variances = _measured(histogram, way, generator)
     else:

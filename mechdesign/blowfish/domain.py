@@ -374,16 +374,17 @@ def _attribute(name: object, values: object) -> Attribute:
     if not isinstance(name, str) or not name:
         raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
     path = f"domain[{name!r}]"
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    # The values of a set have no order to number them by.
+    if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
     if isinstance(values, range):
         found: range | tuple[Hashable, ...] = values
-        if len(values) and max(abs(values[0]), abs(values[-1])) > _LARGEST_POSITION:
+        if values and max(abs(values[0]), abs(values[-1])) > _LARGEST_POSITION:
             raise InputError(path, "is out of range", value=values, bound="integers between -2^60 and 2^60")
     else:
         found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
         _check_distinct(found, path)
-    if len(found) == 0:
+    if not found:
         raise InputError(path, "has no values", bound="at least one")
     return Attribute(name, found)
 

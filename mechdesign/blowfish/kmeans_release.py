@@ -90,7 +90,7 @@ def kmeans(
 
     Args:
         points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
-            (n, attributes) of reals, each rounded to the nearest value of its attribute.
+            or list of points, (n, attributes) reals, each rounded to the nearest value of its attribute.
         k: the number of clusters.
         policy: what is protected. Its domain says which values are possible, and so the box and the step.
         epsilon: ε in nats, for all iterations together.
@@ -112,10 +112,8 @@ def kmeans(
     domain = as_policy(policy).domain
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
-    if isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind == "f":
-        numbers = domain.nearest(points)
-    else:
-        numbers = domain.indices(points)
+    reals = _as_reals(points)
+    numbers = domain.indices(points) if reals is None else domain.nearest(reals)
     if policy.constraints:
         policy.check_counts(np.bincount(numbers, minlength=domain.size))
     # Records with one value are counted together: few values are then assigned, each once.
@@ -188,6 +186,17 @@ def kmeans(
         attributes=tuple(attribute.name for attribute in numeric),
         iterations=rounds,
     )
+
+
+def _as_reals(points: object) -> Floats | None:
+    """Return an array or list of real points as an array (n, attributes), and None for any other table."""
+    if not isinstance(points, np.ndarray | list | tuple):
+        return None
+    try:
+        array = np.asarray(points)
+    except ValueError:
+        return None
+    return array if array.ndim == 2 and array.dtype.kind == "f" else None
 
 
 def _noise(policy: Policy, epsilon: Fraction, unit: Fraction) -> tuple[DiscreteLaplace | None, DiscreteLaplace | None]:

@@ -130,11 +130,13 @@ class Strategy:
         return float(self.power / (2 * budget)) * self.trace
 
     def lower_bound(self, *, epsilon: Any = None, rho: Any = None) -> float:
-        """Return a number below which no strategy's expected total squared error can be.
+        """Return a lower bound on the expected total squared error of linear strategies with continuous noise.
 
         For Gaussian noise τ²/Σμ/(2ρ): no linear strategy with the same noise on every row has less. For Laplace noise
         2/ε²·τ²/Σμ: none with linear unbiased decoding has less, as the ℓ1 sensitivity is no smaller than the ℓ2
-        sensitivity. Decoding that is neither, such as isotonic regression, can pass it.
+        sensitivity. Decoding that is neither, such as isotonic regression, can pass it; and so can noise on the
+        integers themselves where the budget is so large that most of it is zero (`release_histogram` from about ε = 3
+        on), because counts are integers.
         """
         budget = self._budget(epsilon, rho)
         scale = 2 / budget**2 if self.noise == "laplace" else 1 / (2 * budget)
@@ -237,7 +239,8 @@ class Strategy:
         limit = self.lower_bound(epsilon=budget.epsilon, rho=budget.rho)
         return (
             self.exact_part,
-            f"Expected total squared error {error:.6g}; no linear unbiased strategy has less than {limit:.6g}.",
+            f"Expected total squared error {error:.6g}; no linear unbiased strategy with continuous noise has less "
+            f"than {limit:.6g}.",
             "The answers are unbiased and are not rounded to what is possible: counts may be negative.",
         )
 

@@ -52,9 +52,13 @@ def load(directory: str | os.PathLike[str]) -> Release:
 
 
 def _built(kind: type[R], header: Header, rows: bytes) -> R:
-    table = _table(rows.decode())
-    labels = {name: _labels(table.pop(name), form) for name, form in header.labels.items()}
-    numbers = {name: _numbers(column) for name, column in table.items()}
+    names, columns = _table(rows.decode())
+    # Labels come first, whatever they are called in the file.
+    first = len(header.labels)
+    labels = {
+        name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)
+    }
+    numbers = {name: _numbers(column) for name, column in zip(names[first:], columns[first:], strict=True)}
     if any(len(column) != header.queries for column in numbers.values()):
         raise ValueError(f"{ANSWERS} does not hold {header.queries} rows")
     description = Description(
@@ -72,16 +76,15 @@ def _built(kind: type[R], header: Header, rows: bytes) -> R:
     return kind.restored({"description": description, "labels": labels, **numbers}, header.parameters)
 
 
-def _table(text: str) -> dict[str, Sequence[str]]:
-    """Return the columns of a CSV file by their names."""
+def _table(text: str) -> tuple[list[str], list[Sequence[str]]]:
+    """Return the names of the columns of a CSV file, and the columns."""
     if '"' in text:
         names, *rows = csv.reader(io.StringIO(text))
-        columns: list[Sequence[str]] = [*zip(*rows, strict=True)]
-        return dict(zip(names, columns, strict=True))
+        return names, [*zip(*rows, strict=True)]
     names = text[: text.index("\n")].split(",")
     # All cells at once: a list per row takes ten times as long.
     cells = text.removesuffix("\n").replace("\n", ",").split(",")
-    return {name: cells[len(names) + place :: len(names)] for place, name in enumerate(names)}
+    return names, [cells[len(names) + place :: len(names)] for place in range(len(names))]
 
 
 def _numbers(column: Sequence[str]) -> Floats:

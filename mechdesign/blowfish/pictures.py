@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.optimal_channels import CountCosts
-from mechdesign.blowfish.publication import NamedQuantile, NamedRange
+from mechdesign.blowfish.published import NamedQuantile, NamedRange
 from mechdesign.blowfish.release import Release
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import short

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mechdesign.atomic import write_file
 from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.ranges import Estimate, quantile, range_query
-from mechdesign.blowfish.release import Release
+from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
+from mechdesign.blowfish.ranges import quantile, range_query
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
 from mechdesign.export.files import check_folder
@@ -22,46 +22,15 @@ from mechdesign.export.files import check_folder
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
-__all__ = ["NamedQuantile", "NamedRange", "Publication", "named_quantiles", "named_ranges"]
+__all__ = ["Publication", "named_quantiles", "named_ranges"]
 
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
 _FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
 
 
-@dataclass(frozen=True)
-class NamedRange:
-    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
-
-    first: str
-    last: str
-    estimate: Estimate
-
-
-@dataclass(frozen=True)
-class NamedQuantile:
-    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
-
-    probability: Fraction
-    value: str
-    low: str
-    high: str
-
-
 @dataclass(frozen=True, eq=False)
-class Publication:
-    """A release with its title and what was read from it; nothing in it depends on the data but through the answers.
-
-    Attributes:
-        release: the answers, what was spent, and what is protected.
-        title: what it is called.
-        ranges: ranges read from a cumulative histogram.
-        quantiles: quantiles read from a cumulative histogram.
-    """
-
-    release: Release
-    title: str = ""
-    ranges: tuple[NamedRange, ...] = ()
-    quantiles: tuple[NamedQuantile, ...] = ()
+class Publication(Published):
+    """A release with what was read from it, as a page and as files; attributes are those of `Published`."""
 
     def report(self) -> str:
         """Return the report, one self-contained page of HTML."""

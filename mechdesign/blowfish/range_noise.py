@@ -18,6 +18,9 @@ __all__ = ["RangeNoise", "interval_about"]
 
 Floats = NDArray[np.float64]
 
+# See `RangeNoise.half_widths`.
+_MARGIN = 1.002
+
 
 @dataclass(frozen=True)
 class RangeNoise:
@@ -63,9 +66,9 @@ class RangeNoise:
 
         Without trees an estimate is one noisy count or the difference of two (`counts`), and t is exact. With trees it
         is a weighted sum of independent Laplace variables, and t is its standard deviation times the quantile, at unit
-        variance, of a Laplace or a normal variable, whichever is larger. That the quantiles of all such sums lie below
-        the larger of these two extremes is not proven: it was found for all sums that were computed, with equal and
-        with unequal weights. The standard deviation is that of continuous noise, and half a step is added, because the
+        variance, of a Laplace or a normal variable, whichever is larger, and 0.2 per cent more. That no such sum has a
+        larger quantile is not proven: of all that were computed, the worst, two almost equal terms at 90.7 per cent,
+        needs 0.05 per cent. The standard deviation is that of continuous noise, and half a step is added, because the
         noise is discrete.
         """
         if self.tree_scale is None:
@@ -75,7 +78,7 @@ class RangeNoise:
                 width = half_width_of_two(law, float(1 - confidence))
             return np.where(variances > 0, width, 0.0)
         outside = float(1 - confidence)
-        factor = max(-math.log(outside) / math.sqrt(2), NormalDist().inv_cdf(1 - outside / 2))
+        factor = max(-math.log(outside) / math.sqrt(2), -NormalDist().inv_cdf(outside / 2)) * _MARGIN
         laws = [law for law in (self.node_law, self.tree_law) if law is not None]
         continuous = max(2 * float(law.scale) ** 2 / max(law.variance, 1e-200) for law in laws)
         return np.where(variances > 0, factor * np.sqrt(variances * continuous) + 0.5, 0.0)

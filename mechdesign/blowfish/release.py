@@ -176,7 +176,9 @@ class Release:
 
     def _rows(self) -> Iterator[bytes]:
         columns = self._columns()
-        yield ",".join(map(_quoted, [*self.labels, *columns])).encode() + b"\n"
+        # An attribute may be called "low": no two columns have the same name.
+        headings = [f"{name} (label)" if name in columns else name for name in self.labels]
+        yield ",".join(map(_quoted, [*headings, *columns])).encode() + b"\n"
         for start in range(0, len(self), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             cells = [_cells(array[part]) for array in (*self.labels.values(), *columns.values())]

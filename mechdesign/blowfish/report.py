@@ -10,7 +10,7 @@ import numpy as np
 from mechdesign.blowfish import pictures
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
-from mechdesign.blowfish.publication import Publication
+from mechdesign.blowfish.published import Published
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import short
@@ -22,7 +22,7 @@ __all__ = ["html"]
 _ROWS = 30
 
 
-def html(publication: Publication) -> str:
+def html(publication: Published) -> str:
     """Return the report on a release as one self-contained page; the same values give the same text."""
     release = publication.release
     title = publication.title.strip() or release.description.what.capitalize()
@@ -98,7 +98,7 @@ def _meaning(described: Description) -> str:
     )
 
 
-def _answers(publication: Publication) -> Iterator[str]:
+def _answers(publication: Published) -> Iterator[str]:
     release = publication.release
     if isinstance(release, CumulativeRelease):
         yield section(
@@ -145,7 +145,7 @@ def _answers(publication: Publication) -> Iterator[str]:
 _BARS_SAY = "Bars, or the band, are the intervals of the answers, each on its own."
 
 
-def _range_table(publication: Publication) -> str:
+def _range_table(publication: Published) -> str:
     rows = [
         (
             f"{text(each.first)} to {text(each.last)}",
@@ -198,7 +198,7 @@ def _left_exact(described: Description) -> str:
     return section("What else to know", f"<ul>{items}</ul>" if items else "<p>Nothing.</p>")
 
 
-def _files(publication: Publication) -> str:
+def _files(publication: Published) -> str:
     rows = [
         ("<code>answers.csv</code>", "an answer a line, with its standard error and interval"),
         ("<code>release.json</code>", "everything else, in exact numbers, with the digest of the answers"),

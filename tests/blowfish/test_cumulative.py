@@ -284,3 +284,15 @@ def test_a_million_ordered_values() -> None:
     assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 60
     release = md.blowfish.ordered_hierarchical(counts, 100, 1, fanout=10, rng=1)
     assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 300
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("outside", ["0.3", "0.1", "0.0955", "0.093", "0.09", "0.05", "0.01"])
+def test_intervals_of_sums_of_two_terms_cover(share: float, outside: str) -> None:
+    scale = 10**6
+    noise = range_noise.RangeNoise(Fraction(scale), Fraction(scale))
+    variance = 2 * scale**2 * (1 + share**2)
+    width = float(noise.half_widths(np.array(variance), 2, 1 - Fraction(outside))) / scale
+    # P(|X + sY| > t) for Laplace variables of unit scale.
+    beyond = (np.exp(-width) - share**2 * np.exp(-width / share)) / (1 - share**2)
+    assert beyond <= float(outside)

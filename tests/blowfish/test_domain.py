@@ -87,6 +87,8 @@ def test_numbers_lie_on_an_exact_lattice() -> None:
         ({"x": range(0)}, "domain['x']"),
         ({"x": "abc"}, "domain['x']"),
         ({"x": 5}, "domain['x']"),
+        ({"x": {"f", "m"}}, "domain['x']"),
+        ({"x": range(2**70)}, "domain['x']"),
         ({"": [1]}, "domain"),
         ({1: [1]}, "domain"),
         ({"x": [1, 2, 1]}, "domain['x'][2]"),

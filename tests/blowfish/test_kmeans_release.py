@@ -200,3 +200,12 @@ def test_points_may_be_an_array_of_reals():
     rounded = md.blowfish.kmeans(np.rint(points).astype(int), 3, policy, 1.0, 5, rng=1)
     np.testing.assert_array_equal(made.centroids, rounded.centroids)
     assert repr(made).startswith("ClusteringRelease(k-means")
+
+
+def test_points_in_a_list_are_those_in_an_array() -> None:
+    policy = Policy.full(Domain({"x": range(9), "y": [0, 0.5, 1]}))
+    points = [[1.2, 0.4], [7.9, 1.0], [0.0, 0.1]]
+    first, second = (md.blowfish.kmeans(form, 2, policy, 5, 2, rng=1) for form in (points, np.array(points)))
+    assert first.answers.tolist() == second.answers.tolist()
+    table = md.blowfish.kmeans([(1, 0.5), (8, 1), (0, 0)], 2, policy, 5, 2, rng=1)
+    assert table.answers.tolist() == first.answers.tolist()

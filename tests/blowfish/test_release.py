@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -315,3 +316,18 @@ def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> No
     with pytest.raises(InputError) as caught:
         release()
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])
+def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path, name: str) -> None:
+    domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
+    released = md.blowfish.release_histogram([0, 5], Policy.full(domain), 1)
+    released.save(tmp_path)
+    again = md.blowfish.load(tmp_path)
+    assert list(again.labels) == [name, "sex"]
+    for label in again.labels:
+        assert again.labels[label].tolist() == released.labels[label].tolist()
+    for column in ("answers", "low", "high", "standard_errors"):
+        assert getattr(again, column).tolist() == getattr(released, column).tolist()
+    headings = next(csv.reader((tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(set(headings)) == len(headings) == 6

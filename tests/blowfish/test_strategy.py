@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.blowfish import Domain, Policy, strategy
+from mechdesign.blowfish import Domain, Policy, release_histogram, strategy
 from mechdesign.blowfish.loading import load
 from mechdesign.blowfish.strategy_intervals import half_widths
 from mechdesign.blowfish.workload import as_workload
@@ -316,3 +316,11 @@ def test_budgets_the_noise_cannot_serve_are_named() -> None:
         strategy("identity", _POLICY).release([0], rho=1, confidence="0.9999999999999999999")
     with pytest.raises(InputError, match="tolerance"):
         strategy("identity", _POLICY, tolerance="tight")
+
+
+def test_the_limit_is_one_of_continuous_noise() -> None:
+    """Most of the noise on an integer is zero at a large ε, which no noise on a fine lattice can be."""
+    limit = strategy("identity", _POLICY, "laplace").lower_bound
+    for epsilon, passes in ((1, False), (10, True)):
+        errors = release_histogram([0], _POLICY, epsilon).standard_errors
+        assert ((errors**2).sum() < limit(epsilon=epsilon)) == passes

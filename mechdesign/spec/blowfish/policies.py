@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
-__all__ = ["BlocksTable", "ConstraintTable", "PolicyTable", "blocks", "build_policy"]
+__all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]
 
 Kind = Literal["full", "attribute", "partition", "threshold", "line", "graph"]
 
@@ -71,7 +71,7 @@ class ConstraintTable(Table, frozen=True):
     counts: list[int] | None = None
 
 
-class PolicyTable(Table, frozen=True):
+class RecordPolicyTable(Table, frozen=True):
     """Which two values of a record must not be told apart, and what is publicly known.
 
     Attributes:
@@ -99,7 +99,7 @@ class PolicyTable(Table, frozen=True):
 
 def build_policy(raw: Raw, path: str, domain: Domain, folder: Path) -> Policy:
     """Return the policy that the table at `path` describes."""
-    table = convert(raw, PolicyTable, path)
+    table = convert(raw, RecordPolicyTable, path)
     for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
             wanted = " or ".join(_ALLOWED[table.kind]) or "no key of its own"
@@ -147,21 +147,25 @@ def blocks(raw: Raw, path: str, domain: Domain) -> Sequence[int | str]:
     ]
 
 
-def _built(table: PolicyTable, path: str, domain: Domain, folder: Path, common: dict[str, Any]) -> Policy:
-    if table.kind == "full":
-        return Policy.full(domain, **common)
-    if table.kind == "attribute":
-        return Policy.attribute(domain, **common)
-    if table.kind == "line":
-        return Policy.line(domain, **common)
-    if table.kind == "partition":
+def _built(table: RecordPolicyTable, path: str, domain: Domain, folder: Path, common: dict[str, Any]) -> Policy:
+    def partition() -> Policy:
         return Policy.partition(domain, blocks(_needed(table, "blocks", path), f"{path}.blocks", domain), **common)
-    if table.kind == "threshold":
+
+    def threshold() -> Policy:
         return Policy.threshold(domain, _needed(table, "theta", path), attributes=table.attributes, **common)
-    return Policy.graph(domain, _edges(table, path, domain, folder), **common)
+
+    policies: dict[str, Callable[[], Policy]] = {
+        "full": lambda: Policy.full(domain, **common),
+        "attribute": lambda: Policy.attribute(domain, **common),
+        "line": lambda: Policy.line(domain, **common),
+        "partition": partition,
+        "threshold": threshold,
+        "graph": lambda: Policy.graph(domain, _edges(table, path, domain, folder), **common),
+    }
+    return policies[table.kind]()
 
 
-def _edges(table: PolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
+def _edges(table: RecordPolicyTable, path: str, domain: Domain, folder: Path) -> list[tuple[int, int]]:
     if (table.edges is None) == (table.edges_csv is None):
         raise SpecificationError(
             path, "has no edges" if table.edges is None else "has edges twice", bound="edges or edges_csv"
@@ -191,7 +195,7 @@ def _node(value: object, path: str, domain: Domain) -> int:
     return node
 
 
-def _needed(table: PolicyTable, key: str, path: str) -> Any:
+def _needed(table: RecordPolicyTable, key: str, path: str) -> Any:
     value = getattr(table, key)
     if value is None:
         raise SpecificationError(f"{path}.{key}", "is missing", remedy=f"add {key} = …")

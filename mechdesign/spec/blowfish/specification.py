@@ -55,7 +55,7 @@ from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.spec.blowfish import releases
 from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
-from mechdesign.spec.blowfish.policies import PolicyTable, blocks, build_policy
+from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.tables import at, convert, named
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from mechdesign.blowfish.linear_strategy import Strategy
     from mechdesign.blowfish.release import Release
 
-__all__ = ["VERSION", "ReleaseDocument", "ReleaseSpecification", "parse", "read_spec"]
+__all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read_spec"]
 
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
@@ -123,7 +123,7 @@ class ReleaseDocument(Table, frozen=True):
     """
 
     domain: Annotated[Raw, holds(RecordsTable)]
-    policy: Annotated[Raw, holds(PolicyTable)]
+    policy: Annotated[Raw, holds(RecordPolicyTable)]
     release: Annotated[Raw, holds(*releases.TABLES.values())]
     ledger: Annotated[Raw, holds(LedgerTable)] | None = None
     version: int = VERSION
