@@ -204,7 +204,8 @@ def judge_runtime(rows: Rows) -> Verdict:
         + " as the slowest algorithm. Fastest of the paper's: "
         + ", ".join(f"{route} for T = {T:.0f}" for T, route in best.items())
         + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest: ours takes the maximum "
-        "over all prefixes instead of dropping elements one by one, so that α does not matter. The hull, precomputation "
+        "over all prefixes instead of dropping elements one by one, so that α does not matter. The hull, "
+        "precomputation "
         f"included, takes at most {hull:.2f} times as long as the fastest of these."
     )
     return Verdict(sum(claims), len(claims), found)
