@@ -35,7 +35,10 @@ nitpick_ignore_regex = [
     ("py:.*", r"mechdesign\..*\._\w+"),
     ("py:.*", r"(mechdesign\.registry\.T|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
     # Aliases, and what only the mechanisms of releases from tables know of.
-    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|SecretGraph|Constraint)"),
+    (
+        "py:class",
+        r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|SecretGraph|Constraint)",
+    ),
     ("py:obj", r".*"),
 ]
 
