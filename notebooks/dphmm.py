@@ -16,7 +16,7 @@ sys.path.insert(0, "../benchmarks")
 import numpy as np
 
 import mechdesign as md
-from figures import experiment, figure
+from figures import experiment, figure, say
 
 # %% [markdown]
 # ## A trace, in the open
@@ -41,6 +41,12 @@ for state in (0, 1, 1, 2):
 # %%
 for name in ("traces", "adversaries"):
     print(f"{name}: {experiment(f'dphmm_{name}').checked()}")
+
+full = experiment("dphmm_traces").full
+say(
+    f"The figures of traces are means over {full['trajectories']} trajectories of {full['steps']} steps on each data set, where "
+    "the paper has 20 of 100: single steps are noisy."
+)
 
 # %% [markdown]
 # ## Time

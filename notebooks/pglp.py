@@ -50,6 +50,12 @@ assert errors["LP"] <= errors["P-PIM"] <= errors["P-LM"]
 for name in ("single", "repairs", "repair_example", "traces"):
     print(f"{name}: {experiment(f'pglp_{name}').checked()}")
 
+full = experiment("pglp_traces").full
+say(
+    f"The figures of traces are means over {full['trajectories']} trajectories of {full['steps']} steps on each data set, where "
+    "the paper has 20 of 100: single steps are noisy."
+)
+
 # %% [markdown]
 # ## Single locations
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from figures.dphmm_runs import LOCATION_DATA, means, scene_of
+from figures.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
 from figures.experiments import Experiment, Row
 from mechdesign.policy import metrics
 from policy_traces import measure
@@ -149,7 +149,7 @@ REPAIRS = Experiment(
     small={"blocks": [3], "sizes": [10], "draws": 2, "square": 8.0, "samples": 500},
     full={"blocks": [3, 4, 5], "sizes": [10, 20, 30, 40, 50], "draws": 5, "square": 8.0, "samples": 2000},
     keys=("policy", "size", "draw"),
-    spread={"area_error": 0.02, "nearest_error": 0.02},
+    spread={"area_error": 0.15, "nearest_error": 0.15},
     data=("geolife_trackintel",),
 )
 REPAIR_EXAMPLE = Experiment(
@@ -158,7 +158,7 @@ REPAIR_EXAMPLE = Experiment(
     small={"side": 6, "block": 3, "members": [2, 18, 22, 29], "epsilon": 1, "samples": 2000},
     full={"side": 6, "block": 3, "members": [2, 18, 22, 29], "epsilon": 1, "samples": 100000},
     keys=("method",),
-    spread={"area": 1e-6, "snapped": 1e-6, "drawn": 0.02},
+    spread={"area": 1e-6, "snapped": 1e-6, "drawn": 0.1},
 )
 TRACES = Experiment(
     "pglp_traces",
@@ -166,7 +166,7 @@ TRACES = Experiment(
     small={"data": ["check-ins"], "trajectories": 2, "steps": 4, "blocks": [3, 5], "epsilon": 1.0},
     full={"data": ["GeoLife", "check-ins"], "trajectories": 4, "steps": 25, "blocks": [3, 4, 5], "epsilon": 1.0},
     keys=("data", "policy", "mechanism", "step"),
-    spread={"degree": 0.02, "error": 0.02, "attack": 0.02, "members": 0.02},
+    spread=SAMPLED,
     data=LOCATION_DATA,
 )
 EXPERIMENTS = (SINGLE, REPAIRS, REPAIR_EXAMPLE, TRACES)

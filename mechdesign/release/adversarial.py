@@ -55,7 +55,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
 
     >>> found = adversarial_privacy(Channel([[3 * 2**60, 2**60], [2**60, 3 * 2**60]]), [0.5, 0.5])
     >>> found.factor, round(found.epsilon, 6)
-    (Fraction(3, 2), 0.405466)
+    (Fraction(3, 2), 0.405465)
     """
     return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators))))
 
