@@ -33,7 +33,10 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
     ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
     ("py:.*", r"mechdesign\..*\._\w+"),
-    ("py:.*", r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
+    (
+        "py:.*",
+        r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)",
+    ),
     # Aliases, and what only the mechanisms of releases from tables know of.
     ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges)"),
     ("py:class", r"(.*\.)?(SecretGraph|Constraint)"),
