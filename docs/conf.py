@@ -24,7 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
-# Two rooms may each have a `Policy`; a docstring that names one means its own.
+# Domains, policies and releases of locations and of tables share their names.
 suppress_warnings = ["ref.python"]
 # Types of other packages, whose pages are not read at build time, and type variables.
 nitpick_ignore_regex = [
@@ -33,7 +33,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
     ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
     ("py:.*", r"mechdesign\..*\._\w+"),
-    ("py:.*", r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Column|Edge|PolicyLike|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
+    ("py:.*", r"(mechdesign\.registry\.T|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)"),
+    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|DiscreteNoise|Ranges)"),
     ("py:obj", r".*"),
 ]
 

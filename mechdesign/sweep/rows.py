@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -27,7 +27,7 @@ from mechdesign.spec.specification import Specification, from_tables
 from mechdesign.sweep.plan import Sweep, place
 from mechdesign.version import __version__
 
-__all__ = ["Task", "cell", "file_digest", "numbered", "prepare", "versions_for"]
+__all__ = ["Task", "cell", "file_digest", "installed", "numbered", "prepare", "versions_for"]
 
 _KIND, _VERSION = "sweep", 1
 # What cvxpy may solve with; it does not say beforehand which.
@@ -103,9 +103,19 @@ def versions_for(solver: str) -> dict[str, str]:
         package = registry.find(solver).package
         packages += [package, *(_BELOW_CVXPY if package == "cvxpy" else ())]
     for package in packages:
-        with contextlib.suppress(PackageNotFoundError):
-            found.setdefault(package, version(package))
+        number = installed(package)
+        if number is not None:
+            found.setdefault(package, number)
     return found
+
+
+@functools.cache
+def installed(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def cell(value: Any) -> Value:

@@ -133,7 +133,7 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
     second = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
     assert not set(first) & set(second)
-    monkeypatch.setattr("mechdesign.sweep.rows.version", lambda name: "99")
+    monkeypatch.setattr("mechdesign.sweep.rows.installed", lambda name: "99")
     assert not set(second) & set(prepare(sweep(tables=tables, folder=tmp_path))[1])
 
 

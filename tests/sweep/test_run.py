@@ -178,7 +178,7 @@ def test_other_versions_and_other_folders_are_refused(tmp_path, monkeypatch):
     with pytest.raises(RecordsError, match=r"made by mechdesign 0\.0\.1"):
         run(sweep(), tmp_path / "old", jobs=1, resume=True)
     mechdesign.records.Store(tmp_path / "solvers", request)
-    monkeypatch.setattr("mechdesign.sweep.rows.version", lambda name: "99")
+    monkeypatch.setattr("mechdesign.sweep.rows.installed", lambda name: "99")
     with pytest.raises(RecordsError, match=r"version of numpy was .* and is now \"99\""):
         run(sweep(), tmp_path / "solvers", jobs=1, resume=True)
     (tmp_path / "thesis").mkdir()
