@@ -410,7 +410,7 @@ def main() -> None:
     if not (options.data / "uci").is_dir():
         sys.exit(f"no folder uci in {options.data}: set MECHDESIGN_DATA, or say --data FOLDER")
     options.output.mkdir(parents=True, exist_ok=True)
-    console = Console(width=150)
+    console = Console(width=170)
     quick = options.quick
 
     def show(name: str, table: Table, picture: Figure) -> None:

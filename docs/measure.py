@@ -47,9 +47,7 @@ def first_minute() -> Table:
             pip = [f"{folder}/venv/bin/pip", "install", "--quiet", "--disable-pip-version-check"]
             subprocess.run([*pip, f"{PROJECT}{extras}"], check=True)
             installed = time.perf_counter()
-            subprocess.run(
-                [f"{folder}/venv/bin/mechdesign", "design"], check=True, cwd=folder, stdout=subprocess.DEVNULL
-            )
+            subprocess.run([f"{folder}/venv/bin/mechdesign", "design"], check=True, cwd=folder, capture_output=True)
             designed = time.perf_counter()
         values |= {f"install {name}": installed - clock, f"design {name}": designed - installed}
         rows.append([name, _seconds(installed - clock), _seconds(designed - installed)])

@@ -19,7 +19,7 @@ __all__ = [
     "Verdict", "all_experiments", "all_figures", "experiment", "figure", "say",
 ]  # fmt: skip
 
-MODULES = ("privacy_games", "blowfish", "unnoticed")
+MODULES = ("privacy_games", "temporal_leakage", "pglp", "dphmm", "blowfish", "unnoticed")
 
 _Named = TypeVar("_Named", Experiment, Figure)
 

@@ -71,7 +71,7 @@ def size_picture(rows: Rows) -> Picture:
             ratios = [_without_policy(rows, row)["mean"] / row["mean"] for row in points]
             axis.plot([row["epsilon"] for row in points], ratios, **line(number), label=name)
         axis.axhline(1, color="#59636e", linewidth=0.8)
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.1 * axis.get_ylim()[1])
         label(axis, "ε", "objective without / with the policy", way + (": not private" if way == LEMMA else ""))
     return finish(picture, "What the policy gains, by the size of the data", legend=axes[0])
 

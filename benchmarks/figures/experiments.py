@@ -86,7 +86,7 @@ class Experiment:
         keys: Columns that tell the rows apart.
         spread: For each column that must come out again, how much it may differ, as a part of the larger of the two
             values or, for values below one, absolutely. Columns that are neither here nor in `keys` are not compared.
-        data: Files below the folder of real data.
+        data: Files below the folder of real data, or folders, which stand for all their files.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Experiment:
     def missing_data(self) -> tuple[str, ...]:
         """The files of real data that are not there."""
         folder = data_folder()
-        return tuple(name for name in self.data if not (folder / name).is_file())
+        return tuple(name for name in self.data if not (folder / name).exists())
 
     def run(self, setting: str = "small") -> Stored:
         """Compute the rows of a setting, "small" or "full"."""
@@ -205,7 +205,7 @@ class Experiment:
 
     def _digests(self) -> dict[str, str]:
         folder = data_folder()
-        return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in self.data}
+        return {name: _digest_of(folder / name) for name in self.data}
 
     def _by_key(self, rows: Rows) -> dict[tuple[Any, ...], Row]:
         found = {tuple(row[key] for key in self.keys): row for row in rows}
@@ -225,6 +225,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.10g}") if math.isfinite(value) else str(value)
     return value
+
+
+def _digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder that of the names and digests of its files."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return _digest([[file.relative_to(path).as_posix(), _digest_of(file)] for file in files])
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(value: Any) -> str:

@@ -106,7 +106,9 @@ def edge_space(size: int, edges: _Integers) -> EdgeSpace:
     first, second = edges.T
     # A zero would be no edge at all; an edge to the null node is shorter than any other.
     lengths = np.where(np.maximum(first, second) == size, 0.5, np.abs(first - second).astype(float))
-    graph = coo_array((lengths, (first, second)), shape=(nodes, nodes)).tocsr()
+    # Spanning trees of SciPy before 1.17 take indices of 32 bits only.
+    places = (first.astype(np.int32), second.astype(np.int32))
+    graph = coo_array((lengths, places), shape=(nodes, nodes)).tocsr()
     tree = minimum_spanning_tree(graph)
     _, labels = connected_components(tree, directed=False)
     roots = {int(labels[size]): size}

@@ -239,8 +239,8 @@ class Strategy:
         limit = self.lower_bound(epsilon=budget.epsilon, rho=budget.rho)
         return (
             self.exact_part,
-            f"Expected total squared error {error:.6g}; no linear unbiased strategy with continuous noise has less than "
-            f"{limit:.6g}.",
+            f"Expected total squared error {error:.6g}; no linear unbiased strategy with continuous noise has less "
+            f"than {limit:.6g}.",
             "The answers are unbiased and are not rounded to what is possible: counts may be negative.",
         )
 

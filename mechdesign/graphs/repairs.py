@@ -44,7 +44,8 @@ class Repair:
         order: the exposed nodes, in the order in which they were visited; one that an earlier edge had come to protect
             was passed over. With the hull of each component, an edge to one of several nodes at one place may expose
             the others: they are visited afterwards.
-        hull_before, hull_after: the sensitivity hulls of the whole graph.
+        hull_before: the sensitivity hull of the whole graph without the added edges.
+        hull_after: the one with them.
         method: how it was repaired.
         hull: the hull, "graph" or "component", by which exposure and volume were judged.
     """

@@ -2,11 +2,14 @@
 
 After PGLP (Cao et al. 2020, section 5) and DPHMM (Xiao et al. 2017, sections 6 and 7). `Trace` releases state after
 state; `compose` adds up what several releases tell; `Adversary` says what somebody with another belief makes of them,
-at once and afterwards, from the whole trace.
+at once and afterwards, from the whole trace; `adversarial_privacy` bounds by how much an output raises a belief.
 """
 
 from __future__ import annotations
 
+from mechdesign.release.adversarial import AdversarialPrivacy as AdversarialPrivacy
+from mechdesign.release.adversarial import adversarial_level as adversarial_level
+from mechdesign.release.adversarial import adversarial_privacy as adversarial_privacy
 from mechdesign.release.adversary import Adversary as Adversary
 from mechdesign.release.adversary import Beliefs as Beliefs
 from mechdesign.release.adversary import degrees_against as degrees_against
@@ -23,12 +26,15 @@ from mechdesign.release.stage import Stage as Stage
 from mechdesign.release.trace import Trace as Trace
 
 __all__ = [
+    "AdversarialPrivacy",
     "Adversary",
     "Beliefs",
     "Composition",
     "Release",
     "Stage",
     "Trace",
+    "adversarial_level",
+    "adversarial_privacy",
     "compose",
     "compose_graphs",
     "degrees_against",

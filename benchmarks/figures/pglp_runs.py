@@ -1,0 +1,172 @@
+"""PGLP (Cao et al. 2020), section 6, on check-ins and on GeoLife: the releases behind its Figures 6 to 10.
+
+G_k9, G_k16 and G_k25 join the cells of blocks of 3 × 3, 4 × 4 and 5 × 5, G_poi cells of the same category within 6 × 6
+cells. Single locations are those of Manhattan; the errors of mechanisms with a channel are exact expectations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+import mechdesign as md
+from figures.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
+from figures.experiments import Experiment, Row
+from mechdesign.policy import metrics
+from policy_traces import measure
+from policy_utility import BOX, categories, channels
+
+__all__ = ["EXPERIMENTS", "REPAIRS", "REPAIR_EXAMPLE", "SINGLE", "TRACES"]
+
+CHECKINS = "foursquare_nyc_marc/specific_train.csv"
+MECHANISMS = {"P-LM": "laplace", "P-PIM": "planar-isotropic"}
+
+
+def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str]) -> Iterator[Row]:
+    """Release single locations: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories; see `channels`."""
+    path = folder / CHECKINS
+    domain = md.Domain.geographic_grid(side, side, *BOX.values())
+    traces = md.traces.read_checkins(path, user="label", latitude="lat", longitude="lon")
+    prior = md.Prior.from_counts(md.traces.to_grid(traces, domain).counts(), smoothing=1.0)
+    labels = categories(path.parent, domain)
+    regions = metrics.regions(domain, 5)
+    for policy in policies:
+        graph = _policy(policy, domain, labels)
+        for epsilon in epsilons:
+            for name, channel in channels(domain, graph, epsilon, prior).items():
+                yield {
+                    "policy": policy,
+                    "epsilon": epsilon,
+                    "mechanism": name,
+                    "E_eu": metrics.euclidean_error(channel, prior, domain),
+                    "E_r": metrics.mismatch_error(channel, prior, regions),
+                    "E_poi": metrics.mismatch_error(channel, prior, labels),
+                    "largest": max(map(len, md.policy.components(graph))),
+                }
+
+
+def _policy(name: str, domain: md.Domain, labels: list[str]) -> nx.Graph:
+    if name == "G_poi":
+        return md.policy.categories(labels, metrics.regions(domain, 6).tolist())
+    return md.policy.blocks(domain, {"G_k9": 3, "G_k16": 4, "G_k25": 5}[name])
+
+
+def repairs(
+    folder: Path, *, blocks: list[int], sizes: list[int], draws: int, square: float, samples: int
+) -> Iterator[Row]:
+    """Repair policies on random constrained domains in a square of GeoLife's map, by least area and by nearest node.
+
+    E_eu of coordinates as drawn, the expected norm of planar isotropic noise with the hull of the graph, from samples.
+    """
+    here = scene_of(folder, "GeoLife", 1, 2)
+    for block in blocks:
+        graph = md.policy.categories(here.regions[block])
+        for size in sizes:
+            rng = np.random.default_rng(size)
+            domains = [_within(here.domain, size, square, rng) for _ in range(draws)]
+            for number, members in enumerate(domains, 1):
+                row: Row = {"policy": f"G_k{block * block}", "size": size, "draw": number}
+                yield row | _repaired(here.domain, md.policy.constrain(graph, members), samples)
+
+
+def _within(domain: md.Domain, size: int, square: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return `size` random cells of a square around a random cell that holds as many."""
+    while True:
+        centre = domain.points[rng.integers(domain.size)]
+        near = np.flatnonzero((np.abs(domain.points - centre) < square / 2).all(axis=1))
+        if len(near) >= size:
+            return np.asarray(rng.choice(near, size, replace=False))
+
+
+def _repaired(domain: md.Domain, graph: nx.Graph, samples: int) -> Row:
+    row: Row = {}
+    for method in ("area", "nearest"):
+        clock = time.process_time()
+        after = md.policy.repair(domain, graph, method)
+        seconds = time.process_time() - clock
+        mechanism = md.policy.PlanarIsotropic(1, domain, after.graph, hull="graph")
+        # One hull for all: the noise does not depend on the node.
+        node = int(mechanism.nodes[0])
+        noise = mechanism.sample(node, samples, rng=0) - domain.points[node]
+        row |= {f"{method}_error": float(np.linalg.norm(noise, axis=1).mean()), f"{method}_seconds": seconds}
+    return row
+
+
+def repair_example(*, side: int, block: int, members: list[int], epsilon: float, samples: int) -> Iterator[Row]:
+    """Repair one small constrained domain in both ways; errors of snapped outputs are exact, of drawn ones sampled."""
+    domain = md.Domain.grid(side, side, float(side), float(side))
+    graph = md.policy.constrain(md.policy.blocks(domain, block), members)
+    for method in ("area", "nearest"):
+        after = md.policy.repair(domain, graph, method)
+        mechanism = md.policy.PlanarIsotropic(epsilon, domain, after.graph, hull="graph")
+        channel = mechanism.channel(domain)
+        uniform = np.full(len(mechanism.nodes), 1 / len(mechanism.nodes))
+        node = int(mechanism.nodes[0])
+        noise = mechanism.sample(node, samples, rng=0) - domain.points[node]
+        yield {
+            "method": method,
+            "area": float(mechanism.hull(node).volume),
+            "snapped": metrics.euclidean_error(channel, uniform, domain.points[mechanism.nodes], domain),
+            "drawn": float(np.linalg.norm(noise, axis=1).mean()),
+            "edges": " ".join(f"{a}–{b}" for a, b in sorted(after.graph.edges)),
+        }
+
+
+def traces(
+    folder: Path, *, data: list[str], trajectories: int, steps: int, blocks: list[int], epsilon: float
+) -> Iterator[Row]:
+    """Release trajectories under both mechanisms, with the hulls of components; step 0 is the mean over all steps."""
+    for name in data:
+        here = scene_of(folder, name, trajectories, steps)
+        for block in blocks:
+            graph = md.policy.categories(here.regions[block])
+            for mechanism, kind in MECHANISMS.items():
+                found = measure(here, graph, epsilon, kind)
+                own: Row = {"data": name, "policy": f"G_k{block * block}", "mechanism": mechanism, "epsilon": epsilon}
+                yield from means(own, found, every_step=True)
+
+
+# The LP channel minimises E_eu: its other errors depend on which optimum was found.
+_ERRORS = {"E_eu": 1e-4, "E_r": 0.05, "E_poi": 0.05}
+
+SINGLE = Experiment(
+    "pglp_single",
+    single,
+    small={"side": 6, "epsilons": [1.0], "policies": ["G_k9", "G_k25", "G_poi"]},
+    full={"side": 12, "epsilons": [0.5, 1.0, 2.0], "policies": ["G_k9", "G_k16", "G_k25", "G_poi"]},
+    keys=("policy", "epsilon", "mechanism"),
+    spread=_ERRORS,
+    data=(CHECKINS,),
+)
+REPAIRS = Experiment(
+    "pglp_repairs",
+    repairs,
+    small={"blocks": [3], "sizes": [10], "draws": 2, "square": 8.0, "samples": 500},
+    full={"blocks": [3, 4, 5], "sizes": [10, 20, 30, 40, 50], "draws": 5, "square": 8.0, "samples": 2000},
+    keys=("policy", "size", "draw"),
+    spread={"area_error": 0.15, "nearest_error": 0.15},
+    data=("geolife_trackintel",),
+)
+REPAIR_EXAMPLE = Experiment(
+    "pglp_repair_example",
+    repair_example,
+    small={"side": 6, "block": 3, "members": [2, 18, 22, 29], "epsilon": 1, "samples": 2000},
+    full={"side": 6, "block": 3, "members": [2, 18, 22, 29], "epsilon": 1, "samples": 100000},
+    keys=("method",),
+    spread={"area": 1e-6, "snapped": 1e-6, "drawn": 0.1},
+)
+TRACES = Experiment(
+    "pglp_traces",
+    traces,
+    small={"data": ["check-ins"], "trajectories": 2, "steps": 4, "blocks": [3, 5], "epsilon": 1.0},
+    full={"data": ["GeoLife", "check-ins"], "trajectories": 4, "steps": 25, "blocks": [3, 4, 5], "epsilon": 1.0},
+    keys=("data", "policy", "mechanism", "step"),
+    spread=SAMPLED,
+    data=LOCATION_DATA,
+)
+EXPERIMENTS = (SINGLE, REPAIRS, REPAIR_EXAMPLE, TRACES)
