@@ -109,7 +109,7 @@ def test_ctrl_c_ends_with_130_and_keeps_finished_rows(tmp_path, alone):
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     if process.returncode == 0:
-        pytest.skip("it was done before")
+        pytest.skip("the sweep ended before Ctrl-C reached it")
     assert process.returncode == 130, errors
     assert "--resume runs" in errors
     assert "Traceback" not in errors
