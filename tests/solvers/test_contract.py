@@ -318,8 +318,15 @@ def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_solver_can_be_found() -> None:
     for solver in solvers.available():
-        assert solvers.find(solver.name) is solver
-        assert solver.installed
+        if solver.installed:
+            assert solvers.find(solver.name) is solver
+        else:  # an optional package's
+            with pytest.raises(MissingDependencyError, match=f"pip install {solver.package}"):
+                solvers.find(solver.name)
+
+
+def test_what_the_package_requires_brings_its_solvers() -> None:
+    assert {"block", "highs", "highs-ipx", "scipy", "cvxpy"} <= {s.name for s in solvers.available() if s.installed}
 
 
 @pytest.mark.parametrize("name", ["", "simplex", "cvxpy-", "HIGHS", "auto"])
