@@ -362,7 +362,10 @@ def test_steps_that_are_not_optimal_are_told(monkeypatch):
     monkeypatch.setattr(planner, "design", hurried)
     result = run("release", *write(text, "0\n"))
     assert result.exit_code == 0
-    assert "at the worst step the cost is proved to within 2e-06 of the least possible; 1e-06 was asked for" in result.stderr
+    assert (
+        "at the worst step the cost is proved to within 2e-06 of the least possible; 1e-06 was asked for"
+        in result.stderr
+    )
 
 
 def test_a_file_is_no_folder():
