@@ -13,6 +13,7 @@ from mechdesign.certify.bundle import Bundle
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import BoundingBox, Domain, Grid
+from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
 
 __all__ = ["described", "domain_of", "labels_of"]
@@ -58,6 +59,7 @@ def _description(domain: Domain) -> dict[str, Any]:
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
         "geographic": None if domain.geographic is None else asdict(domain.geographic),
+        "plane": None if domain.plane is None else asdict(domain.plane),
     }
 
 
@@ -83,6 +85,8 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
             None if described["cells"] is None else Grid(**described["cells"]),
             None if described["geographic"] is None else BoundingBox(**described["geographic"]),
             found.arrays.get(f"{name}_coordinates"),
+            # Older sets were measured by their points, in a projection true to scale at the middle latitude.
+            None if described.get("plane") is None else Plane(**described["plane"]),
         )
     except (KeyError, TypeError) as error:
         raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,12 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
-
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius of the Earth (IUGG), in km."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,9 @@ class BoundingBox:
             )
 
     @property
-    def middle_latitude(self) -> float:
-        """Return the latitude, in degrees, at which the projection is true to scale."""
-        return (self.south + self.north) / 2
+    def plane(self) -> Plane:
+        """Return the plane over the box, with its origin in the south-west corner."""
+        return Plane.over(self.south, self.north, self.west, self.east)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +84,7 @@ class Domain:
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
         coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
 
     Two domains are equal only if they are the same object.
     """
@@ -97,6 +95,7 @@ class Domain:
     cells: Grid | None = None
     geographic: BoundingBox | None = None
     coordinates: Floats | None = None
+    plane: Plane | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -120,6 +119,8 @@ class Domain:
                 raise InputError("coordinates", "has the wrong shape", value=coordinates.shape, bound=f"({n}, 2)")
             require(_on_earth(coordinates), coordinates, "coordinates", _ON_EARTH)
             object.__setattr__(self, "coordinates", coordinates)
+        elif self.plane is not None:
+            raise InputError("plane", "is given without coordinates", value=self.plane)
 
     @property
     def size(self) -> int:
@@ -151,7 +152,7 @@ class Domain:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates)
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
 
     @classmethod
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
@@ -170,18 +171,16 @@ class Domain:
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
         """Return the cell centres of a box in latitude and longitude (degrees), projected to km.
 
-        Row 0 is the southernmost row, column 0 the westernmost column. The projection is the local equirectangular
-        one, with R = `EARTH_RADIUS_KM` and φ₀ the middle latitude of the box:
-        x = R cos φ₀ (λ − west), y = R (φ − south), angles in radians. The south-west corner is the origin.
+        Row 0 is the southernmost row, column 0 the westernmost column. The projection is that of `Plane.over`, in which
+        distances never exceed the great circle; the south-west corner is the origin.
         """
         box = BoundingBox(south, north, west, east)
-        # One angle of 1 degree is this many km.
-        degree = math.radians(EARTH_RADIUS_KM)
-        width = degree * math.cos(math.radians(box.middle_latitude)) * (box.east - box.west)
-        cells = Grid(columns, rows, width, degree * (box.north - box.south))
+        plane = box.plane
+        width = DEGREE_KM * plane.cosine * (box.east - box.west)
+        cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
         angles = _centres(Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south))
         coordinates = np.column_stack((box.south + angles[:, 1], box.west + angles[:, 0]))
-        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates)
+        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_points(cls, points: ArrayLike, labels: Iterable[str] | None = None, unit: str = "") -> Domain:
@@ -195,8 +194,7 @@ class Domain:
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
         """Return the domain of places at `latitude` and `longitude` (degrees, shape (n,) each), projected to km.
 
-        The projection is that of `geographic_grid`, with φ₀ the middle of the smallest and the largest latitude and
-        the origin at the smallest latitude and longitude.
+        The projection is that of `geographic_grid`, for the smallest box that holds the places.
         """
         latitudes = as_floats(latitude, "latitude", "(n,)")
         longitudes = as_floats(longitude, "longitude", "(n,)")
@@ -215,11 +213,10 @@ class Domain:
                 bound="at most 180 degrees",
                 remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
             )
-        degree = math.radians(EARTH_RADIUS_KM)
-        shrink = math.cos(math.radians(float(south + north) / 2))
-        points = degree * np.column_stack((shrink * (longitudes - west), latitudes - south))
+        plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
-        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates)
+        points = plane.points(latitudes, longitudes)
+        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:
