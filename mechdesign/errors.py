@@ -18,6 +18,7 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "PriorWarning",
     "RecordsError",
     "SolverError",
     "SolverInterruptedError",
@@ -142,6 +143,10 @@ class StateError(MechdesignError, ValueError):
 
 class BudgetWarning(UserWarning):
     """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
+
+
+class PriorWarning(UserWarning):
+    """A prior gives weight to what another excludes; the result is still correct for the priors as given."""
 
 
 class MetricWarning(UserWarning):

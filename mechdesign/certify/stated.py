@@ -12,7 +12,8 @@
 
 The last three are claims in the open: whatever a requirement is called elsewhere, and whoever invented it, what has to
 be proved of a channel stands here in full (`ExponentBound`, `RatioBound`, `Floor`). Such a statement carries the `name`
-by which its requirement calls itself, and, where a requirement states several, its `part`, counted from 0.
+by which its requirement calls itself, and, where a requirement states several, its `part`, counted from 0. Distortion
+privacy under priors of its own is stated as one floor for each, with the name "distortion".
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Stated:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             bound = "lower-case letters, digits, - and _, after a letter"
             raise InputError("name", "is not the name of a kind", value=self.name, bound=bound)
-        if self.name in FORMS:
+        if self.name in FORMS and self.name != form.extends:
             raise InputError("name", "belongs to a kind of its own", value=self.name, bound="another name")
         if type(self.part) is not int or self.part < 0:
             raise InputError("part", "is not a part", value=self.part, bound="a whole number >= 0")
@@ -182,7 +183,8 @@ ARRAYS: Mapping[str, _Shape] = MappingProxyType(
 class Form:
     """A kind of statement: its numbers, its arrays, those it may do without, and the claim that it comes to.
 
-    A `named` one is a claim in the open, which bears the name of a requirement that is known elsewhere.
+    A `named` one is a claim in the open, which bears the name of a requirement that is known elsewhere, or of the kind
+    with a name of its own that it `extends`: distortion privacy under another prior than the problem's is a floor.
     """
 
     numbers: tuple[str, ...]
@@ -190,6 +192,7 @@ class Form:
     claim: Callable[[Stated, int], Claim]
     optional: tuple[str, ...] = ()
     named: bool = False
+    extends: str = ""
 
 
 def _metric(stated: Stated, n: int) -> Claim:
@@ -240,7 +243,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "distortion": Form(("minimum",), ("error",), _distortion),
         "pairs": Form(("epsilon",), ("pairs", "weights"), _pairs, named=True),
         "ratios": Form(("factor",), ("pairs", "numerators", "denominators"), _ratios, named=True),
-        "floor": Form(("minimum",), ("error",), _floor, optional=("prior",), named=True),
+        "floor": Form(("minimum",), ("error",), _floor, optional=("prior",), named=True, extends="distortion"),
     }
 )
 """The kinds of statement that the verifier knows; those that are not `named` are stored as they always were."""

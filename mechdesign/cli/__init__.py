@@ -24,6 +24,7 @@ from mechdesign.errors import (
     ClusterError,
     MechdesignError,
     MetricWarning,
+    PriorWarning,
     SolverError,
     SolverInterruptedError,
     UnboundedError,
@@ -90,7 +91,8 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with warnings.catch_warnings():
-            warnings.simplefilter("always", MetricWarning)
+            for category in (MetricWarning, PriorWarning):
+                warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
                 result = super().invoke(ctx)

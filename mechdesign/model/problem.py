@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
@@ -91,10 +92,14 @@ class Problem:
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))
+        floors: dict[int, list[Floor]] = {}
         for place, claim in zip(self.places, self.claims, strict=True):
             if isinstance(claim, Floor):
-                told = sharing(self.cost, self.claims)
-                _check_reachable(f"requirements[{place}].minimum", claim, claim.prior_or(probabilities), told)
+                floors.setdefault(place, []).append(claim)
+        told = sharing(self.cost, self.claims) if floors else None
+        for place, together in floors.items():
+            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told)
+            _check_beliefs(f"requirements[{place}].prior", together, probabilities)
 
     def __repr__(self) -> str:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
@@ -134,13 +139,40 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
 
 
-def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64], told: NDArray[np.int64]) -> None:
-    largest = largest_distortion(prior, floor.error, told)
+def _check_reachable(
+    path: str, floors: Sequence[Floor], prior: NDArray[np.float64], told: NDArray[np.int64] | None
+) -> None:
+    """Raise `InfeasibleError` where the floors of one requirement, all of one minimum, are too high."""
+    reached = [largest_distortion(floor.prior_or(prior), floor.error, told) for floor in floors]
+    least = min(range(len(floors)), key=reached.__getitem__)
+    floor, largest = floors[least], reached[least]
     if floor.minimum > largest:
-        sets = int(told.max()) + 1
-        least = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        sets = 1 if told is None else int(told.max()) + 1
+        releasing = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        whose = "this prior" if floor.prior is None else "the prior of this requirement"
+        if len(floors) > 1:
+            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
-            f"the largest possible, releasing {least}, is {float(largest):.12g}. {remedy}"
+            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under {whose}; "
+            f"the largest possible, releasing {releasing}, is {float(largest):.12g}. {remedy}"
         )
+
+
+def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64]) -> None:
+    """Warn with `PriorWarning` where an adversary believes in secrets that the prior of the problem excludes."""
+    for index, floor in enumerate(floors):
+        if floor.prior is None or not floor.minimum:
+            continue
+        beyond = np.flatnonzero((prior == 0) & (floor.prior > 0))
+        if beyond.size:
+            place = path if len(floors) == 1 else f"{path}[{index}]"
+            warnings.warn(
+                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
+                f"first {int(beyond[0])}, that have none under the prior of the problem. Answers for these cost "
+                "nothing, so the floor may be met by answering at random where, by that prior, nobody is: the error "
+                "about the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem "
+                "to have them count",
+                PriorWarning,
+                stacklevel=4,
+            )

@@ -17,6 +17,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
 from mechdesign.report import dots, plot, policy
+from mechdesign.report.adversaries import adversaries_section
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
@@ -38,6 +39,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, certificate),
         *_pictures(problem, channel),
