@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
+from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
 
@@ -153,6 +154,73 @@ class Domain:
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
         return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
+
+    @property
+    def axes(self) -> Axes:
+        """Return how places are given: by latitude and longitude where the domain has them, else by x and y.
+
+        Raises InputError for a domain without places in two dimensions.
+        """
+        for axes in (DEGREES, PLANE):
+            if self.places(axes) is not None:
+                return axes
+        raise InputError(
+            "domain",
+            "has no places in two dimensions",
+            value=self,
+            bound="a grid, or places with x and y, or with latitude and longitude",
+            remedy="name a member by its index or its label",
+        )
+
+    def places(self, axes: Axes) -> Floats | None:
+        """Return the members along `axes`, float64 of shape (n, 2), or None where they have no such places."""
+        known = self.coordinates if axes == DEGREES else self.points
+        return known if known is not None and known.shape[1] == 2 else None
+
+    def borders(self, axes: Axes) -> Borders | None:
+        """Return the borders between the cells of a grid along `axes`, ascending, or None where it has none."""
+        cells, box = self.cells, self.geographic
+        if cells is None or (axes == DEGREES and box is None):
+            return None
+        if axes == DEGREES and box is not None:
+            return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
+        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+
+    def cell_of(
+        self,
+        latitude: ArrayLike | None = None,
+        longitude: ArrayLike | None = None,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        outside: Outside = "refuse",
+    ) -> int | Integers:
+        """Return the index of the cell that a place lies in, or of the nearest member where there are no cells.
+
+        A cell covers its southern and western border, and the last row and column the far one too. Where there are no
+        cells nothing is outside, and the first of equally near members is taken.
+
+        Args:
+            latitude: In degrees; on the plane x. A number, or an array.
+            longitude: In degrees; on the plane y.
+            x: The name of the first argument on the plane.
+            y: The name of the second argument on the plane.
+            outside: "refuse" places outside the grid, or take the "nearest" cell.
+
+        Returns:
+            An index, or an int64 array of the shape of the coordinates.
+
+        Raises:
+            InputError: The members have no places, or a coordinate is wrong, or outside the grid and refused.
+
+        >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
+        6
+        """
+        axes = self.axes
+        known, places = self.places(axes), given_places(axes, latitude, longitude, x, y)
+        assert known is not None
+        cells, _ = locate(known, self.borders(axes), axes, places, outside)
+        return cells if cells.ndim else int(cells)
 
     @classmethod
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
