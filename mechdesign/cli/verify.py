@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from mechdesign.certify import bundle
+from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.verify import verify as prove
-from mechdesign.cli.console import certificate_tables, output
+from mechdesign.cli.console import certificate_tables, output, table
 from mechdesign.errors import CertificateError
 
 __all__ = ["verify"]
@@ -36,10 +38,32 @@ def verify(directory: Path, as_json: bool) -> None:
         return
     console = output()
     console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
-    for shown in certificate_tables(certificate):
+    _show(directory, certificate)
+
+
+def _show(directory: Path, certificate: Certificate) -> None:
+    # Names and units need more than the proof does.
+    from mechdesign.export.sets import load_stated
+    from mechdesign.report.names import claimants, requirement_name
+    from mechdesign.report.proved import proved, stated
+    from mechdesign.report.words import cost_measure
+
+    console = output()
+    problem, origin = load_stated(directory)
+    names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
+    for shown in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(shown)
         console.print()
-    console.print("What is proved is what stands here: check that these are the requirements that you want.")
+    console.print("proved, in exact arithmetic", style="bold")
+    for sentence in proved(problem, certificate):
+        console.print(f"- {sentence}", soft_wrap=True)
+    console.print("\nstated, and not proved", style="bold")
+    said = table("", "")
+    said.show_header = False
+    for name, text in stated(problem, origin):
+        said.add_row(name, Text(text))
+    console.print(said)
+    console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
 
 
 def _elsewhere(directory: Path) -> str:

@@ -71,7 +71,8 @@ def test_page_is_well_formed_and_complete(report):
     page = Page(report)
     headings = re.findall(r"<h[12]>(.*?)</h", report)
     assert headings == [
-        "City", "Requirements", "Cost", "Prior", "Answers", "What the adversary still does not know", "Provenance",
+        "City", "Requirements", "Cost", "Prior", "Answers", "What the adversary still does not know",
+            "What is proved, and what is stated", "Provenance",
         "Verify and sample",
     ]  # fmt: skip
     assert page.elements.count("svg") == 5
