@@ -8,17 +8,23 @@ from pathlib import Path
 
 import click
 
+from mechdesign.cli.console import say_warning
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 
 __all__ = ["sample"]
+
+_SEEDED = (
+    "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "
+    "publish them"
+)
 
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--secret", required=True, metavar="SECRET", help="The true secret: its label, or its index.")
 @click.option("--size", metavar="N", type=click.IntRange(min=0), default=1, show_default=True, help="How many draws.")
-@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="For reproducible draws; never for real privacy.")
+@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print index and label of each draw as CSV, with a header.")
 def sample(directory: Path, secret: str, size: int, seed: int | None, as_csv: bool) -> None:
     """Draw observables for a secret, exactly with the certified probabilities: a label a line.
@@ -26,6 +32,8 @@ def sample(directory: Path, secret: str, size: int, seed: int | None, as_csv: bo
     The randomness is the operating system's unless a seed is given.
     """
     channel = Channel.load(directory)
+    if seed is not None:
+        say_warning(_SEEDED, UserWarning, "", 0)
     drawn = channel.sample(_index(channel, secret), size, seed).tolist()
     labels = channel.observables or tuple(map(str, range(channel.numerators.shape[1])))
     writer = csv.writer(sys.stdout, lineterminator="\n")
