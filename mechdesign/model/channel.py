@@ -99,7 +99,8 @@ class Channel:
 
         `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an
         int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
-        operating system; `rng`, a NumPy generator or a seed, gives reproducible draws for tests and simulations.
+        operating system; draws with `rng`, a NumPy generator or a seed, are a rehearsal: whoever learns the generator's
+        state can often tell the secret.
 
         Raises InputError for a secret that does not exist or a negative size.
         """
