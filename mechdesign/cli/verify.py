@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mechdesign.certify import bundle
-from mechdesign.certify.verify import verify as prove
+from mechdesign.certify.verify import examine
 from mechdesign.cli.console import certificate_tables, output
 from mechdesign.errors import CertificateError
 
@@ -21,18 +21,22 @@ __all__ = ["verify"]
 def verify(directory: Path, as_json: bool) -> None:
     """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
+    The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
+    not proved; those that the export holds are listed.
+
     Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not.
     """
     try:
-        certificate = prove(directory)
+        verified = examine(directory)
     except CertificateError as error:
         reason = error.reason + _named(directory, error.pair) + _elsewhere(directory)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
         raise CertificateError(f"{directory} does not verify: {reason}", error.pair) from error
+    certificate = verified.certificate
     if as_json:
-        click.echo(json.dumps(certificate.to_json(), indent=2))
+        click.echo(json.dumps({**certificate.to_json(), "unproved": list(verified.unproved)}, indent=2))
         return
     console = output()
     console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
@@ -40,6 +44,10 @@ def verify(directory: Path, as_json: bool) -> None:
         console.print(shown)
         console.print()
     console.print("What is proved is what stands here: check that these are the requirements that you want.")
+    if verified.unproved:
+        console.print("Not proved:")
+        for part in verified.unproved:
+            console.print(f"  {part}")
 
 
 def _elsewhere(directory: Path) -> str:

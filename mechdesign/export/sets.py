@@ -13,9 +13,11 @@ exactly 1, and N is the decimal times 2⁶².
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mechdesign.certify import bundle
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import CertificateError, InputError
@@ -49,7 +51,8 @@ def encode(
 ) -> dict[str, bytes]:
     """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
-    files = {"channel.csv": exact_csv(channel).encode()}
+    labels = {name: tuple(map(str, arrays[name].tolist())) for name in ("secrets", "observables") if name in arrays}
+    files = {TABLE: exact_csv(replace(channel, **labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html
