@@ -15,11 +15,13 @@ exactly 1, and N is the decimal times 2⁶².
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mechdesign.certify import bundle
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
@@ -65,7 +67,8 @@ def encode(
     metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
     if origin is not None:
         metadata["origin"] = origin.to_json()
-    files = {"channel.csv": exact_csv(channel).encode()}
+    labels = {name: tuple(map(str, arrays[name].tolist())) for name in ("secrets", "observables") if name in arrays}
+    files = {TABLE: exact_csv(replace(channel, **labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html
