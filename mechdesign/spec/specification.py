@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
-__all__ = ["Specification", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+__all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
 class _Data(NamedTuple):
@@ -232,7 +232,7 @@ class Specification:
         notes = self._data.notes
         place = scheduled(self.document.privacy)
         if place is not None:
-            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
 
     @functools.cached_property
@@ -396,7 +396,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
     return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
 
 
-def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
     bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
     if not bounds:
