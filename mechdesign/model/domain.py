@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.model.lattice import Lattice
 from mechdesign.validation import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
@@ -87,6 +88,7 @@ class Domain:
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
         coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        lattice: the `Lattice` whose anchors the points are, or None.
 
     Two domains are equal only if they are the same object.
     """
@@ -97,6 +99,7 @@ class Domain:
     cells: Grid | None = None
     geographic: BoundingBox | None = None
     coordinates: Floats | None = None
+    lattice: Lattice | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -114,6 +117,8 @@ class Domain:
             raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
         if self.cells is not None and self.cells.size != n:
             raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
+        if self.lattice is not None and self.lattice.size != n:
+            raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
@@ -134,6 +139,8 @@ class Domain:
         parts = [f"size={self.size}", f"dimensions={self.points.shape[1]}", f"unit={self.unit!r}"]
         if self.cells is not None:
             parts.append(f"cells={self.cells!r}")
+        if self.lattice is not None:
+            parts.append(f"lattice={self.lattice!r}")
         if self.geographic is not None:
             parts.append(f"geographic={self.geographic!r}")
         return f"Domain({', '.join(parts)})"
@@ -165,6 +172,19 @@ class Domain:
         """
         cells = Grid(columns, rows, width, height)
         return cls(_centres(cells), unit=unit, cells=cells)
+
+    @classmethod
+    def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
+        """Return the corners of a grid over a rectangle of `width` × `height`: what `ContinuousPrivacy` speaks of.
+
+        There are `columns` × `rows` of them, at least 2 × 2. Anchor (row, column) has index row · columns + column and
+        stands at (column · width / (columns − 1), row · height / (rows − 1)).
+
+        >>> Domain.anchors(columns=2, rows=2, width=4.0, height=1.0).points.tolist()
+        [[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]
+        """
+        lattice = Lattice(columns, rows, width, height)
+        return cls(lattice.points(), unit=unit, lattice=lattice)
 
     @classmethod
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
