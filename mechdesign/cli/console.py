@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STOPPED",
     "certificate_tables",
+    "missed_gap",
     "number",
     "output",
     "progress",
@@ -135,12 +136,14 @@ def show_next(commands: Mapping[str, str]) -> None:
 
 def say_gap(made: Design, tolerance: float, which: str = "") -> None:
     """Say so when the gap that was asked for was not reached; `which` names the design where there are several."""
-    gap = made.certificate.relative_gap
-    if gap > tolerance:
-        say_note(
-            f"{which}the gap asked for, {tolerance:.3g}, was not reached: the channel is private as certified, and its "
-            f"cost is within {gap:.3g} of the least possible ({made.status})"
-        )
+    if (gap := made.certificate.relative_gap) > tolerance:
+        say_note(f"{which}{missed_gap(gap, tolerance)} ({made.status})")
+
+
+def missed_gap(gap: float, tolerance: float) -> str:
+    """Say what a relative gap above the one asked for means."""
+    proved = f"proved to within {gap:.2g} of the least possible" if gap < 1 else "not bounded from below"
+    return f"the cost is {proved}; {tolerance:.3g} was asked for. Privacy does not depend on it"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import BoundingBox, Domain, Grid
 from mechdesign.model.lattice import Lattice
+from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
 
 __all__ = ["described", "domain_of", "labels_of"]
@@ -59,6 +60,7 @@ def _description(domain: Domain) -> dict[str, Any]:
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
         "geographic": None if domain.geographic is None else asdict(domain.geographic),
+        "plane": None if domain.plane is None else asdict(domain.plane),
     }
     if domain.lattice is not None:
         described["lattice"] = asdict(domain.lattice)
@@ -92,6 +94,8 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
             None if described["cells"] is None else Grid(**described["cells"]),
             None if described["geographic"] is None else BoundingBox(**described["geographic"]),
             found.arrays.get(f"{name}_coordinates"),
+            # Older sets were measured by their points, in a projection true to scale at the middle latitude.
+            None if described.get("plane") is None else Plane(**described["plane"]),
             None if described.get("lattice") is None else _lattice(described["lattice"]),
         )
     except (KeyError, TypeError) as error:

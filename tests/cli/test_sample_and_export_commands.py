@@ -77,7 +77,7 @@ def test_the_exported_program_has_the_optimum_that_was_certified(made):
 def test_exports_that_cannot_be(made, tmp_path):
     unknown = run("export", made, "--format", "xml")
     assert unknown.exit_code == 2
-    assert "is not known; found 'xml'; must be one of csv, json, npz, parquet, mps" in unknown.stderr
+    assert "is not known; found 'xml'; must be one of csv, json, npz, parquet, mps, geojson" in unknown.stderr
     assert run("export", made, "-o", "f.xml").exit_code == 2
     assert run("export", made).exit_code == 2
     assert run("export", made, "--format", "csv", "--all-rows").exit_code == 2

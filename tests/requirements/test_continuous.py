@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +22,12 @@ from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact
 from mechdesign.certify.stated import Stated
+from mechdesign.cli import main
 from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
 from mechdesign.export.sets import load_problem
+from mechdesign.model import drawing
 from mechdesign.model.dithering import anchor_means
+from mechdesign.model.drawing import drawn_anchors
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.requirements.kinds import KINDS, register
 
@@ -399,3 +403,100 @@ def problem(**changed):
         "requirements": [md.ContinuousPrivacy(1, anchors)],
     }
     return md.Problem.from_visits(**(given | changed))
+
+
+def test_a_point_is_dithered_with_exactly_its_weights():
+    design = designed()
+    lattice = design.problem.secrets.lattice
+    for x, y in [(0.1, 0.2), (4.0, 3.0), (0.8, 1.0), (3.999999, 1e-300), (5e-324, 2.5), (-1.0, 7.0)]:
+        (column, u), (row, v), outside = lattice.place(x, y)
+        assert 0 <= u <= 1
+        assert 0 <= v <= 1
+        assert outside == (x < 0)
+        inside = (min(max(Fraction(x), 0), 4), min(max(Fraction(y), 0), 3))
+        assert ((column + u) * lattice.steps[0], (row + v) * lattice.steps[1]) == inside
+        corners = lattice.corners(np.array([x]), np.array([y]))
+        np.testing.assert_allclose(corners.weights[0], [float(w) for w in products(u, v)], atol=1e-15)
+
+
+def products(u, v):
+    return (1 - u) * (1 - v), u * (1 - v), (1 - u) * v, u * v
+
+
+def test_dithered_draws_follow_the_weights_and_the_bits_that_decide_late():
+    lattice = md.Domain.anchors(2, 2, 1.0, 1.0).lattice
+    rng = np.random.default_rng(0)
+    anchors, missed = drawn_anchors(lattice, np.full(40_000, 0.25), np.full(40_000, 0.5), rng)
+    assert missed == 0
+    shares = np.bincount(anchors, minlength=4) / 40_000
+    np.testing.assert_allclose(shares, [0.375, 0.125, 0.375, 0.125], atol=0.01)
+    assert set(drawn_anchors(lattice, np.full(99, 1.0), np.zeros(99), rng)[0].tolist()) == {1}
+    assert set(drawn_anchors(lattice, np.full(99, 0.0), np.ones(99), rng)[0].tolist()) == {2}
+    # A share whose first 62 bits are all drawn equal is decided by the next ones.
+    share = Fraction(1, 3)
+    first = int(share * ONE)
+    for later, expected in ((0, 1), (int((share * ONE - first) * ONE) + 1, 0)):
+        bits = iter([np.array([first]), np.array([later])])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(drawing, "uniform_bits", lambda count, rng, bits=bits: next(bits))
+            assert drawing._below([share], np.array([0]), None).tolist() == [expected]
+
+
+def test_sample_at_answers_for_raw_coordinates():
+    design = designed()
+    answer = design.sample_at(3.21, 2.56, rng=1)
+    assert answer.index in range(12)
+    assert answer.place.shape == (2,)
+    assert design.sample_at(x=3.21, y=2.56, rng=1).index == answer.index
+    many = design.sample_at([[0.5, 1.5]], [[0.5, 1.5]], rng=1)
+    assert many.index.shape == (1, 2)
+    drawn = design.sample_at(1.234, 2.345, size=20_000, rng=2).index
+    exact_shares = [float(p) for p in exact_row(design, 1.234, 2.345)]
+    np.testing.assert_allclose(np.bincount(drawn, minlength=12) / 20_000, exact_shares, atol=0.015)
+    with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the anchors"):
+        design.sample_at(9.0, 9.0, size=3)
+    with pytest.raises(InputError, match="place: lies outside the anchors"):
+        design.sample_at(9.0, 9.0, outside="refuse")
+    with pytest.raises(InputError, match="size: cannot be combined"):
+        design.sample_at([1.0], [1.0], size=2)
+    with pytest.raises(InputError, match="x: is not accepted"):
+        design.sample_at(float("nan"), 1.0)
+
+
+def test_the_command_samples_at_coordinates(tmp_path):
+    designed().save(tmp_path / "set", report=False)
+    run = CliRunner().invoke
+    found = run(main, ["sample", str(tmp_path / "set"), "--at", "3.21,2.56", "--size", "3", "--seed", "1"])
+    assert found.exit_code == 0, found.output
+    assert len(found.stdout.splitlines()) == 3
+    (tmp_path / "places.csv").write_text("x,y\n0.5,0.5\n9,9\n")
+    found = run(main, ["sample", str(tmp_path / "set"), "--input", str(tmp_path / "places.csv"), "--size", "2"])
+    assert found.exit_code == 0, found.output
+    assert [line.split(",")[0] for line in found.stdout.splitlines()] == ["row", "0", "0", "1", "1"]
+    assert "1 of 2 places lie outside the anchors" in found.stderr
+
+
+def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
+    anchors = md.Domain.geographic_anchors(4, 3, 59.0, 60.0, 10.0, 11.0)
+    width, height = (float(step) * count for step, count in zip(anchors.lattice.steps, (3, 2), strict=True))
+    corner = [
+        md.Domain.from_coordinates([60.0, 60.0], [10.0, 11.0]),
+        md.Domain.from_coordinates([59.0, 60.0], [10.0, 10.0]),
+    ]
+    for length_in_plane, domain in zip((width, height), corner, strict=True):
+        along = md.distances.haversine(domain)[0, 1]
+        assert length_in_plane <= along * (1 + 1e-12)
+        assert length_in_plane == pytest.approx(along, rel=2e-3)
+    rng = np.random.default_rng(0)
+    points = rng.uniform([59.0, 10.0], [60.0, 11.0], (60, 2))
+    answers = md.Domain.geographic_grid(3, 3, 59.0, 60.0, 10.0, 11.0)
+    for cost in ("euclidean", "haversine"):
+        problem = md.Problem.from_visits(points, answers, [md.ContinuousPrivacy("0.03", anchors)], cost)
+        design = md.design(problem)
+        assert 0.01 < design.certificate.epsilon[0] <= 0.03
+    design.save(tmp_path)
+    assert not md.verify(tmp_path).differences(design.certificate)
+    assert load_problem(tmp_path).secrets.lattice == anchors.lattice
+    assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
+    with pytest.raises(InputError, match="north: has no plane"):
+        md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)
