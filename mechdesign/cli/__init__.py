@@ -24,9 +24,11 @@ from mechdesign.errors import (
     ClusterError,
     MechdesignError,
     MetricWarning,
+    OutsideWarning,
     PriorWarning,
     SolverError,
     SolverInterruptedError,
+    SpacingWarning,
     UnboundedError,
 )
 from mechdesign.version import __version__
@@ -92,7 +94,7 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with warnings.catch_warnings():
-            for category in (MetricWarning, PriorWarning):
+            for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:

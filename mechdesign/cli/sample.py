@@ -19,6 +19,7 @@ from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
+from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
 
@@ -61,9 +62,11 @@ def sample(
     """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
 
     For a secret an answer is shown as its label; for a place as coordinates, latitude,longitude in degrees or x,y. A
-    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. A file of places becomes a CSV
-    with row (from 0), observable_index, observable and the coordinates of the answer; nothing else of the file is
-    copied.
+    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
+    "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
+
+    A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
+    nothing else of the file is copied.
 
     Each draw spends the privacy budget anew. The randomness is the operating system's unless a seed is given.
     """
@@ -79,9 +82,10 @@ def sample(
         found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))
     else:
         problem, channel, _ = load(directory)
-        cells = located(problem.secrets, at, source, outside == "nearest")
-        rows = np.repeat(np.arange(len(cells)), 1 if size is None else size)
-        found = answers(channel, problem.observables, channel.sample(cells[rows], rng=seed))
+        draws, rng = 1 if size is None else size, None if seed is None else as_generator(seed)
+        secrets = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
+        found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
         _write(_table(found, domain, rows if source is not None else None), target)

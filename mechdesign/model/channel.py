@@ -18,7 +18,7 @@ from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
 
-__all__ = ["EXPONENT", "Channel"]
+__all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
 EXPONENT = 62
 """Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
@@ -109,7 +109,7 @@ class Channel:
             raise InputError("size", "cannot be combined with an array of secrets", value=size, remedy="leave it out")
         shape = chosen.shape if chosen.ndim or size is None else _shape(size)
         count = int(np.prod(shape, dtype=np.int64))
-        bits = _uniform(count, rng).reshape(shape)
+        bits = uniform_bits(count, rng).reshape(shape)
         drawn = np.empty(shape, dtype=np.int64)
         for index in np.unique(chosen):
             where = np.broadcast_to(chosen == index, shape)
@@ -190,8 +190,8 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return tuple(as_integer(one, "size", 0) for one in sizes)
 
 
-def _uniform(count: int, rng: np.random.Generator | int | None) -> Integers:
-    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 random bits."""
+def uniform_bits(count: int, rng: np.random.Generator | int | None) -> Integers:
+    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, the operating system's without `rng`."""
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:

@@ -67,7 +67,7 @@ class Design:
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
