@@ -15,6 +15,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.places import Outside
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
@@ -29,7 +30,8 @@ Integers = NDArray[np.int64]
 class Design:
     """A channel, the problem it answers, and the proof of both its privacy and its cost.
 
-    `multipliers` prove the lower bound; `summary` says how all this was found.
+    `multipliers` prove the lower bound; `summary` says how all this was found, and `origin`, where it is known, where
+    the problem comes from.
     """
 
     problem: Problem
@@ -37,6 +39,7 @@ class Design:
     certificate: Certificate
     multipliers: Multipliers | None
     summary: SolveSummary
+    origin: Origin | None = None
 
     def __repr__(self) -> str:
         return f"Design({self.channel!r}, {self.certificate!r})"
@@ -64,7 +67,7 @@ class Design:
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
@@ -87,7 +90,8 @@ class Design:
         """
         from mechdesign.export.sets import save
 
-        save(self.problem, self.channel, self.certificate, self.evidence(), Path(directory), report=report)
+        proof = (self.certificate, self.evidence())
+        save(self.problem, self.channel, *proof, Path(directory), report=report, origin=self.origin)
 
 
 def certified(
