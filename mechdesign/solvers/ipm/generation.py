@@ -27,10 +27,11 @@ from mechdesign.programs.block_angular import (
     repaired,
 )
 from mechdesign.solvers.contract import Options, Progress, Status
+from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.parallel import single_threaded
-from mechdesign.solvers.ipm.pricing import Priced, price
+from mechdesign.solvers.ipm.pricing import Priced, PricedPoint, price
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration
 from mechdesign.solvers.ipm.solve import solve_block
 
@@ -100,6 +101,7 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
+        self.start: State | None = None
 
     @property
     def lower(self) -> float:
@@ -132,7 +134,7 @@ class _Run:
             # Nothing left at this level: the next ones are for the end.
             if not better:
                 gaps = [] if reached <= _GAPS[-1] else gaps[1:]
-            self._exchange(solution, [column for _, column in sorted(better)], number, level)
+            self._exchange(solution, priced, [column for _, column in sorted(better)], number, level)
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def solution(self, status: Status, message: str) -> BlockSolution:
@@ -180,7 +182,10 @@ class _Run:
                 told(Progress(text, started + moment.seconds, moment.iteration, max(0.0, self.lower), known))
 
         options = replace(self.options, time_limit=self._left(), progress=progress)
-        solution = solve_block(_restricted(self.program, self.columns), options, gap=level)
+        program = _restricted(self.program, self.columns)
+        solution = solve_block(program, options, gap=level, start=self.start, keep=level > _SOLVED * self.gap)
+        if solution.status is Status.STALLED and self.start is not None:
+            solution = solve_block(program, options, gap=level, keep=True)
         self.history += [
             replace(each, iteration=len(self.history) + index, seconds=started + each.seconds)
             for index, each in enumerate(solution.history)
@@ -236,12 +241,46 @@ class _Run:
         sources, targets, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
         return BlockMultipliers(RatioMultipliers(sources, targets, columns, values), tuple(floors), found.weights)
 
-    def _exchange(self, solution: BlockSolution, better: list[int], number: int, level: float) -> None:
-        """Take in the best of the improving columns, and drop in the first rounds those that are all but empty."""
+    def _exchange(
+        self, solution: BlockSolution, priced: dict[int, Priced], better: list[int], number: int, level: float
+    ) -> None:
+        """Take in the best of the improving columns, and drop in the first rounds those that are all but empty.
+
+        The next round starts where this one ended, with the new columns where their pricing ended.
+        """
         mass = solution.x.sum(axis=0) * self.columns.size / self.program.rows
-        kept = self.columns[mass > level] if number < _DROPPING_ROUNDS and level > _EMPTY else self.columns
+        stays = np.ones(self.columns.size, dtype=bool)
+        if number < _DROPPING_ROUNDS and level > _EMPTY:
+            stays = mass > level
         most = max(8, round(_TAKEN * self.columns.size))
-        self.columns = np.union1d(kept, np.array(better[:most], dtype=np.int64))
+        added = better[:most]
+        columns = np.concatenate([self.columns[stays], np.array(added, dtype=np.int64)])
+        order = np.argsort(columns)
+        self.columns = columns[order]
+        points = [priced[column].point for column in added]
+        self.start = None
+        if solution.state is not None and solution.status is Status.OPTIMAL:
+            self.start = _joined_state(solution.state, stays, [each for each in points if each is not None], order)
+
+
+def _joined_state(state: State, stays: npt.NDArray[np.bool_], added: list[PricedPoint], order: Integers) -> State:
+    """Return a state with some blocks taken out and others put in, in a new order.
+
+    A block that is put in is scaled so that its complementarity is that of the path.
+    """
+    scales = [state.mu / each.mu for each in added]
+    points = [*state.points[stays], *(each.point * scale for each, scale in zip(added, scales, strict=True))]
+    floors = tuple(
+        np.array([*values[stays], *(each.floor_y[index] for each in added)])[order]
+        for index, values in enumerate(state.floor_y)
+    )
+    return replace(
+        state,
+        points=np.array(points)[order],
+        ratio_y=np.array([*state.ratio_y[stays], *(each.ratio_y for each in added)])[order],
+        floor_y=floors,
+        part_y=np.array([*state.part_y[stays], *(each.part_y for each in added)])[order],
+    )
 
 
 def _restricted(program: BlockProgram, columns: Integers) -> BlockProgram:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mechdesign.programs.block_angular import BlockProgram, objective
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["Iterate", "first_iterate", "link_residual", "primal_residual"]
+__all__ = ["Iterate", "State", "first_iterate", "link_residual", "primal_residual", "resumed_iterate", "state_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -45,6 +45,51 @@ class Iterate:
     theta: float
     z: Array
     y: Array
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """An iterate with its multipliers, by block, so that blocks may be taken out and others put in.
+
+    Attributes:
+        points: ξ (B, N).
+        multipliers: Λ (L,).
+        theta: θ, the worst cost.
+        slacks: those of the linking rows (F + q,).
+        ratio_y: multipliers of the ratio rows (B, n, n).
+        floor_y: for each floor those of its rows (B, k).
+        part_y: those of w >= 0 (B, F).
+        mu: μ.
+    """
+
+    points: Array
+    multipliers: Array
+    theta: float
+    slacks: Array
+    ratio_y: Array
+    floor_y: tuple[Array, ...]
+    part_y: Array
+    mu: float
+
+
+def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float) -> State:
+    """Return an iterate as a state; `ratio_y` is copied."""
+    auxiliary = layout.auxiliary
+    floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
+    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
+    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y.copy(), floors, parts, mu)
+
+
+def resumed_iterate(layout: Layout, state: State) -> Iterate:
+    """Return the iterate of a state; the multipliers of the ratio rows are for the kernel to load."""
+    auxiliary = layout.auxiliary
+    y = np.empty(auxiliary.size)
+    for index, values in enumerate(state.floor_y):
+        auxiliary.floor(y, index)[:] = values
+    auxiliary.part(y)[:] = state.part_y
+    y[auxiliary.linking] = state.multipliers[layout.rows :]
+    z = auxiliary.slacks(state.points, state.slacks)
+    return Iterate(0, state.points, state.multipliers, state.theta, z, y)
 
 
 def link_residual(layout: Layout, iterate: Iterate) -> Array:

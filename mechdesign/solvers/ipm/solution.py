@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers
 from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.iterate import State
 
 __all__ = ["BlockSolution", "Iteration", "free_constant"]
 
@@ -38,7 +39,7 @@ class BlockSolution:
 
     `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
     rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more.
+    and `message` says more. `state` is where the iteration ended, where it was asked for.
     """
 
     status: Status
@@ -51,6 +52,7 @@ class BlockSolution:
     memory: int
     blocks: int
     history: tuple[Iteration, ...]
+    state: State | None = None
 
     @property
     def iterations(self) -> int:

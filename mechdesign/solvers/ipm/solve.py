@@ -14,7 +14,14 @@ from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
-from mechdesign.solvers.ipm.iterate import Iterate, first_iterate, primal_residual
+from mechdesign.solvers.ipm.iterate import (
+    Iterate,
+    State,
+    first_iterate,
+    primal_residual,
+    resumed_iterate,
+    state_of,
+)
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import Layout, lay_out
 from mechdesign.solvers.ipm.memory import COPIED, check_memory
@@ -71,6 +78,8 @@ def solve_block(
     *,
     gap: float = 3e-7,
     symmetry: Symmetry | None = None,
+    start: State | None = None,
+    keep: bool = False,
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
@@ -83,6 +92,8 @@ def solve_block(
             work ("numpy", "numba" or "torch"), and "device", where PyTorch does it ("cpu", "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
+        start: where to start, one block for each block of the program as it is laid out; else well inside all bounds.
+        keep: whether to hand back where the iteration ended.
 
     Raises:
         InputError: for options that are not known or no numbers.
@@ -105,7 +116,7 @@ def solve_block(
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         try:
-            return _Run(layout, RatioRows(layout, workers, arrays), settings, clock).solution(memory)
+            return _Run(layout, RatioRows(layout, workers, arrays), settings, clock, start).solution(memory, keep)
         finally:
             workers.close()
 
@@ -138,21 +149,27 @@ class _Run:
     The best x and the best multipliers need not be those of one iterate.
     """
 
-    def __init__(self, layout: Layout, ratios: RatioRows, settings: _Settings, clock: float) -> None:
+    def __init__(
+        self, layout: Layout, ratios: RatioRows, settings: _Settings, clock: float, start: State | None
+    ) -> None:
         self.layout, self.ratios, self.settings, self.clock = layout, ratios, settings, clock
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = layout.blocks * layout.rows**2 <= COPIED
-        self.iterate, mu = first_iterate(layout)
-        ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), mu)
+        if start is None:
+            self.iterate, mu = first_iterate(layout)
+            ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), mu)
+        else:
+            self.iterate = resumed_iterate(layout, start)
+            ratios.resume(start.ratio_y, start.mu)
         self.history: list[Iteration] = []
         self.best: tuple[float, Array] | None = None
         self.proof: tuple[Iterate, Callable[[], Array]] | None = None
         self.lower, self.gap = -np.inf, np.inf
 
-    def solution(self, memory: int) -> BlockSolution:
-        """Iterate to the end and return the best."""
+    def solution(self, memory: int, keep: bool) -> BlockSolution:
+        """Iterate to the end and return the best; `keep` also where it ended."""
         try:
             status, message = self._iterate()
         except StallError as stall:
@@ -169,8 +186,11 @@ class _Run:
             reached = (upper - lower) / max(abs(upper), self.unit)
             status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
         seconds, history = time.perf_counter() - self.clock, tuple(self.history)
+        state = None
+        if keep and history:
+            state = state_of(self.layout, self.iterate, self.ratios.y, history[-1].mu)
         return BlockSolution(
-            status, x, multipliers, lower, upper, message, seconds, memory, self.layout.blocks, history
+            status, x, multipliers, lower, upper, message, seconds, memory, self.layout.blocks, history, state
         )
 
     def _iterate(self) -> tuple[Status, str]:
