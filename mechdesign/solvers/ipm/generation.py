@@ -31,7 +31,7 @@ from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.parallel import single_threaded
-from mechdesign.solvers.ipm.pricing import Priced, PricedPoint, price
+from mechdesign.solvers.ipm.pricing import Priced, price
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration
 from mechdesign.solvers.ipm.solve import solve_block
 
@@ -40,19 +40,13 @@ __all__ = ["pays", "solve_generated"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_ROUNDS = 30
-# The part of all columns to begin with, spread evenly over the rows that they suit best.
-_FIRST = 0.25
-_LEAST_COLUMNS = 24
-# The gaps of the rounds, each the next one's start, down to the gap asked for.
-_GAPS = (1e-2, 1e-3)
+_ROUNDS = 10
+# The gaps at which columns that are all but empty are taken out.
+_GAPS = (0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 1e-4)
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
-# Columns whose mass falls below this part of an even share are dropped again in the first rounds.
-_EMPTY = 1e-4
-_DROPPING_ROUNDS = 3
-# Columns taken in at once: the best ones, at most this part of those there are.
-_TAKEN = 0.35
+# Columns whose mass is below this part of an even share are all but empty.
+_EMPTY = 0.02
 # Entries (columns × rows²) that are priced at the same time.
 _CHUNK = 8_000_000
 # Below so many ratio rows everything at once takes a moment.
@@ -95,7 +89,7 @@ class _Run:
 
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
-        self.columns = _spread(program, max(_LEAST_COLUMNS, round(_FIRST * program.columns)))
+        self.columns = np.arange(program.columns)
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
@@ -111,30 +105,24 @@ class _Run:
     def rounds(self) -> tuple[Status, str]:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         final = _SOLVED * self.gap
-        gaps = [level for level in _GAPS if level > final]
         for number in range(_ROUNDS):
-            level = gaps.pop(0) if gaps else final
-            solution = self._restricted(level)
-            if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
-                return solution.status, solution.message
-            priced = self._price(solution, level)
+            for level in [*(each for each in _GAPS if each > 2 * final), final]:
+                solution = self._restricted(level, last=level == final)
+                if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                    return solution.status, solution.message
+                if level != final and solution.state is not None:
+                    self._merge(solution.state)
+            priced = self._price(solution, final)
             reached = self._relative()
             if reached <= self.gap:
-                return (
-                    Status.OPTIMAL,
-                    f"relative gap {reached:.1e} after {number + 1} rounds, {self.columns.size} columns",
-                )
+                words = f"{number + 1} rounds, {self.columns.size} columns"
+                return Status.OPTIMAL, f"relative gap {reached:.1e} after {words}"
             if self._late():
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
-            better = [
-                (found.upper, column) for column, found in priced.items() if found.upper < -self._tolerance(level)
-            ]
-            if not better and level == final:
-                return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
-            # Nothing left at this level: the next ones are for the end.
+            better = [column for column, found in priced.items() if found.upper < -self._tolerance(final)]
             if not better:
-                gaps = [] if reached <= _GAPS[-1] else gaps[1:]
-            self._exchange(solution, priced, [column for _, column in sorted(better)], number, level)
+                return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
+            self.columns, self.start = np.union1d(self.columns, np.array(better, dtype=np.int64)), None
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def solution(self, status: Status, message: str) -> BlockSolution:
@@ -169,7 +157,7 @@ class _Run:
         left = self._left()
         return left is not None and left <= 0
 
-    def _restricted(self, level: float) -> BlockSolution:
+    def _restricted(self, level: float, *, last: bool) -> BlockSolution:
         """Solve with the chosen columns alone, and keep the point if it is the best."""
         started = time.perf_counter() - self.clock
         told, upper = self.options.progress, self.upper
@@ -183,9 +171,9 @@ class _Run:
 
         options = replace(self.options, time_limit=self._left(), progress=progress)
         program = _restricted(self.program, self.columns)
-        solution = solve_block(program, options, gap=level, start=self.start, keep=level > _SOLVED * self.gap)
+        solution = solve_block(program, options, gap=level, start=self.start, keep=not last)
         if solution.status is Status.STALLED and self.start is not None:
-            solution = solve_block(program, options, gap=level, keep=True)
+            solution = solve_block(program, options, gap=level, keep=not last)
         self.history += [
             replace(each, iteration=len(self.history) + index, seconds=started + each.seconds)
             for index, each in enumerate(solution.history)
@@ -241,46 +229,39 @@ class _Run:
         sources, targets, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
         return BlockMultipliers(RatioMultipliers(sources, targets, columns, values), tuple(floors), found.weights)
 
-    def _exchange(
-        self, solution: BlockSolution, priced: dict[int, Priced], better: list[int], number: int, level: float
-    ) -> None:
-        """Take in the best of the improving columns, and drop in the first rounds those that are all but empty.
+    def _merge(self, state: State) -> None:
+        """Add each column that is all but empty to the one that serves its rows at the least cost.
 
-        The next round starts where this one ended, with the new columns where their pricing ended.
+        Sums of columns meet every ratio bound that both meet, and w grows by no more than a floor's least error: the
+        row sums stay as they are, and the iteration goes on from there with fewer blocks.
         """
-        mass = solution.x.sum(axis=0) * self.columns.size / self.program.rows
-        stays = np.ones(self.columns.size, dtype=bool)
-        if number < _DROPPING_ROUNDS and level > _EMPTY:
-            stays = mass > level
-        most = max(8, round(_TAKEN * self.columns.size))
-        added = better[:most]
-        columns = np.concatenate([self.columns[stays], np.array(added, dtype=np.int64)])
-        order = np.argsort(columns)
-        self.columns = columns[order]
-        points = [priced[column].point for column in added]
-        self.start = None
-        if solution.state is not None and solution.status is Status.OPTIMAL:
-            self.start = _joined_state(solution.state, stays, [each for each in points if each is not None], order)
+        n = self.program.rows
+        x = state.points[:, :n]
+        mass = x.sum(axis=1) * self.columns.size / n
+        empty = np.flatnonzero(mass < _EMPTY)
+        stays = np.flatnonzero(mass >= _EMPTY)
+        self.start = state
+        if not empty.size or not stays.size:
+            return
+        cost = priced_cost(self.program, self._weights(state))[:, self.columns[stays]]
+        points = state.points[stays].copy()
+        np.add.at(points, (x[empty] @ cost).argmin(axis=1), state.points[empty])
+        self.columns = self.columns[stays]
+        self.start = replace(
+            state,
+            points=points,
+            ratio_y=state.ratio_y[stays],
+            floor_y=tuple(values[stays] for values in state.floor_y),
+            part_y=state.part_y[stays],
+        )
+
+    def _weights(self, state: State) -> Array | None:
+        return None if self.program.worst is None else state.multipliers[n_links(self.program) :]
 
 
-def _joined_state(state: State, stays: npt.NDArray[np.bool_], added: list[PricedPoint], order: Integers) -> State:
-    """Return a state with some blocks taken out and others put in, in a new order.
-
-    A block that is put in is scaled so that its complementarity is that of the path.
-    """
-    scales = [state.mu / each.mu for each in added]
-    points = [*state.points[stays], *(each.point * scale for each, scale in zip(added, scales, strict=True))]
-    floors = tuple(
-        np.array([*values[stays], *(each.floor_y[index] for each in added)])[order]
-        for index, values in enumerate(state.floor_y)
-    )
-    return replace(
-        state,
-        points=np.array(points)[order],
-        ratio_y=np.array([*state.ratio_y[stays], *(each.ratio_y for each in added)])[order],
-        floor_y=floors,
-        part_y=np.array([*state.part_y[stays], *(each.part_y for each in added)])[order],
-    )
+def n_links(program: BlockProgram) -> int:
+    """Return how many linking rows come before those of the worst cost."""
+    return program.rows + len(program.floors)
 
 
 def _restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
@@ -289,24 +270,3 @@ def _restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
     if worst is not None:
         worst = replace(worst, cost=worst.cost[:, columns])
     return replace(program, cost=program.cost[:, columns], worst=worst)
-
-
-def _spread(program: BlockProgram, count: int) -> Integers:
-    """Return columns spread evenly over the rows that they suit best, the cheapest constant first (farthest-first)."""
-    cost = program.cost
-    if program.worst is not None:
-        cost = np.full(cost.shape, np.inf)
-        np.minimum.at(cost, program.worst.row, program.worst.cost)
-    best = cost.argmin(axis=0)
-    apart = np.minimum(program.exponents, program.exponents.T)
-    apart = np.where(np.isfinite(apart), apart, 2 * apart[np.isfinite(apart)].max(initial=1.0))
-    np.fill_diagonal(apart, 0.0)
-    per_column = program.cost.sum(axis=0) if program.worst is None else program.worst.cost.max(axis=0)
-    chosen = [int(per_column.argmin())]
-    distance = apart[best, best[chosen[0]]].copy()
-    distance[chosen[0]] = -1.0
-    while len(chosen) < min(count, program.columns):
-        chosen.append(int(distance.argmax()))
-        np.minimum(distance, apart[best, best[chosen[-1]]], out=distance)
-        distance[chosen] = -1.0
-    return np.array(sorted(chosen), dtype=np.int64)
