@@ -40,7 +40,11 @@ __all__ = ["pays", "solve_generated"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_ROUNDS = 10
+_ROUNDS = 20
+# The part of all columns to begin with, spread evenly over the rows that they suit best.
+_FIRST, _LEAST_COLUMNS = 0.25, 24
+# The gaps of the first rounds; at most so many columns are taken in after each, or as many as there are.
+_ROUND_GAPS, _TAKEN = (1e-2, 1e-3), 16
 # The gaps at which columns that are all but empty are taken out.
 _GAPS = (0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 1e-4)
 # How much of the gap the restricted program may take, and what is left out.
@@ -89,13 +93,14 @@ class _Run:
 
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
-        self.columns = np.arange(program.columns)
+        self.columns = _spread(program, max(_LEAST_COLUMNS, round(_FIRST * program.columns)))
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.start: State | None = None
+        self.known: dict[int, Priced] = {}
 
     @property
     def lower(self) -> float:
@@ -105,25 +110,38 @@ class _Run:
     def rounds(self) -> tuple[Status, str]:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         final = _SOLVED * self.gap
+        levels = [level for level in _ROUND_GAPS if level > 2 * final]
         for number in range(_ROUNDS):
-            for level in [*(each for each in _GAPS if each > 2 * final), final]:
-                solution = self._restricted(level, last=level == final)
-                if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
-                    return solution.status, solution.message
-                if level != final and solution.state is not None:
-                    self._merge(solution.state)
-            priced = self._price(solution, final)
+            level = levels.pop(0) if levels else final
+            solution = self._solve(level)
+            if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                return solution.status, solution.message
+            priced = self._price(solution, level)
             reached = self._relative()
             if reached <= self.gap:
                 words = f"{number + 1} rounds, {self.columns.size} columns"
                 return Status.OPTIMAL, f"relative gap {reached:.1e} after {words}"
             if self._late():
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
-            better = [column for column, found in priced.items() if found.upper < -self._tolerance(final)]
-            if not better:
+            tolerance = self._tolerance(level)
+            better = sorted((found.upper, column) for column, found in priced.items() if found.upper < -tolerance)
+            if not better and level == final:
                 return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
-            self.columns, self.start = np.union1d(self.columns, np.array(better, dtype=np.int64)), None
+            if not better:
+                levels = [each for each in levels if each < 0.1 * reached]
+            most = max(_TAKEN, self.columns.size)
+            added = [column for _, column in better[:most]]
+            self.columns, self.start = np.union1d(self.columns, np.array(added, dtype=np.int64)), None
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
+
+    def _solve(self, level: float) -> BlockSolution:
+        """Solve with the chosen columns to a gap, taking out on the way those that are all but empty."""
+        for gap in [*(each for each in _GAPS if each > 2 * level), level]:
+            solution = self._restricted(gap, last=gap == level)
+            if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED) or solution.state is None:
+                break
+            self._merge(solution.state)
+        return solution
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best of all rounds."""
@@ -191,29 +209,58 @@ class _Run:
         prices = reduced_costs(restricted, found).min(axis=1)
         weights = np.array([float(values.sum(axis=0).min()) for values in found.floors])
         others = np.setdiff1d(np.arange(program.columns), self.columns)
-        left_out = replace(program, cost=priced_cost(program, found.weights)[:, others], worst=None)
-        priced: dict[int, Priced] = {}
+        tolerance = self._tolerance(level)
+        left_out = replace(program, cost=priced_cost(program, found.weights), worst=None)
+        priced = self._still_proved(left_out, prices, weights, tolerance, others)
+        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
         size = max(1, _CHUNK // program.rows**2)
         threads = self.options.threads or os.cpu_count() or 1
         extra = self.options.extra
         with single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, others.size, size):
-                chunk = others[start : start + size]
-                layout = lay_out(replace(left_out, cost=left_out.cost[:, start : start + size]))
+            for start in range(0, rest.size, size):
+                chunk = rest[start : start + size]
+                layout = lay_out(replace(left_out, cost=left_out.cost[:, chunk]))
                 kernel = choose(extra.get("arrays"), extra.get("device"), program.columns * program.rows**2)
                 arrays = kernel(layout, min(threads, chunk.size), extra.get("device"))
-                values = price(layout, arrays, prices, weights, self._tolerance(level), self._late)
+                values = price(layout, arrays, prices, weights, tolerance, self._late)
                 priced |= dict(zip(chunk.tolist(), values, strict=True))
+        self.known |= priced
         multipliers = self._joined(found, priced)
         lower = lower_bound(program, multipliers)
         if lower > self.lower:
             self.proof = _Proof(lower, multipliers)
         if self.options.progress is not None:
             seconds = time.perf_counter() - self.clock
-            self.options.progress(
-                Progress("all columns priced", seconds, len(self.history), max(0.0, self.lower), self.upper)
-            )
+            text = f"all columns priced, {rest.size} of them anew"
+            self.options.progress(Progress(text, seconds, len(self.history), max(0.0, self.lower), self.upper))
         return priced
+
+    def _still_proved(
+        self, program: BlockProgram, prices: Array, weights: Array, tolerance: float, others: Integers
+    ) -> dict[int, Priced]:
+        """Return what the last round proved of columns and holds at the new multipliers, too."""
+        known = [column for column in others.tolist() if column in self.known]
+        if not known:
+            return {}
+        one = replace(program, cost=program.cost[:, known])
+        old = [self.known[column] for column in known]
+        floors = [
+            np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
+            for index, weight in enumerate(weights)
+        ]
+        sources, targets, columns, values = (
+            np.concatenate(each)
+            for each in zip(
+                *((o.sources, o.targets, np.full(o.values.size, at), o.values) for at, o in enumerate(old)), strict=True
+            )
+        )
+        multipliers = BlockMultipliers(RatioMultipliers(sources, targets, columns, values), tuple(floors))
+        lowest = (reduced_costs(one, multipliers) - prices[:, None]).min(axis=0)
+        return {
+            column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
+            for at, (column, each, lower) in enumerate(zip(known, old, lowest, strict=True))
+            if lower >= -tolerance
+        }
 
     def _joined(self, found: BlockMultipliers, priced: dict[int, Priced]) -> BlockMultipliers:
         """Return the multipliers of all columns, those of the restricted program and those that pricing found."""
@@ -270,3 +317,24 @@ def _restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
     if worst is not None:
         worst = replace(worst, cost=worst.cost[:, columns])
     return replace(program, cost=program.cost[:, columns], worst=worst)
+
+
+def _spread(program: BlockProgram, count: int) -> Integers:
+    """Return columns spread evenly over the rows that they suit best, the cheapest constant first (farthest-first)."""
+    cost = program.cost
+    if program.worst is not None:
+        cost = np.full(cost.shape, np.inf)
+        np.minimum.at(cost, program.worst.row, program.worst.cost)
+    best = cost.argmin(axis=0)
+    apart = np.minimum(program.exponents, program.exponents.T)
+    apart = np.where(np.isfinite(apart), apart, 2 * apart[np.isfinite(apart)].max(initial=1.0))
+    np.fill_diagonal(apart, 0.0)
+    per_column = program.cost.sum(axis=0) if program.worst is None else program.worst.cost.max(axis=0)
+    chosen = [int(per_column.argmin())]
+    distance = apart[best, best[chosen[0]]].copy()
+    distance[chosen[0]] = -1.0
+    while len(chosen) < min(count, program.columns):
+        chosen.append(int(distance.argmax()))
+        np.minimum(distance, apart[best, best[chosen[-1]]], out=distance)
+        distance[chosen] = -1.0
+    return np.array(sorted(chosen), dtype=np.int64)
