@@ -38,7 +38,7 @@ _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
-    "attack": "Attack a channel in five ways.",
+    "attack": "Attack a channel in several ways.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
