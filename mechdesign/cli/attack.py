@@ -16,6 +16,7 @@ from mechdesign.cli.console import output, progress, table
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.export import sets
+from mechdesign.export.folders import require_design
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
@@ -33,8 +34,8 @@ _ATTACKS = {
 _BY_PROGRAM = ("minimax", "pairwise_minimax")
 _SLOW, _OPTION = "pairwise_minimax", "pairwise"
 _PAIRS = (
-    "\nA pair counts with one guess and its probability, not with a sum over guesses: its number may be smaller than any\n"
-    "expected error, and says nothing against the optimal attack."
+    "\nA pair counts with one guess and its probability, not with a sum over guesses: its number may be smaller than\n"
+    "any expected error, and says nothing against the optimal attack."
 )
 
 
@@ -61,6 +62,7 @@ def attack(
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
+    require_design(directory)
     problem, channel, _ = sets.load(directory)
     belief = _belief(prior_file, column, problem)
     measured = attack_measure(problem)

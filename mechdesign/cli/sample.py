@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mechdesign.errors import InputError
+from mechdesign.export.folders import require_design
 from mechdesign.model.channel import Channel
 
 __all__ = ["sample"]
@@ -25,6 +26,7 @@ def sample(directory: Path, secret: str, size: int, seed: int | None, as_csv: bo
 
     The randomness is the operating system's unless a seed is given.
     """
+    require_design(directory)
     channel = Channel.load(directory)
     drawn = channel.sample(_index(channel, secret), size, seed).tolist()
     labels = channel.observables or tuple(map(str, range(channel.numerators.shape[1])))
