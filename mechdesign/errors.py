@@ -10,6 +10,7 @@ __all__ = [
     "BudgetWarning",
     "CertificateError",
     "ClusterError",
+    "CorrelationWarning",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -142,6 +143,10 @@ class StateError(MechdesignError, ValueError):
 
 class BudgetWarning(UserWarning):
     """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
+
+
+class CorrelationWarning(UserWarning):
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
 
 
 class MetricWarning(UserWarning):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import output, say_warning, table
-from mechdesign.cli.correlations import check_figure, loss_of
+from mechdesign.cli.console import output, table
+from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
 from mechdesign.data.budgets import write_budgets
 from mechdesign.export.files import check_writable
 
@@ -50,12 +49,10 @@ def budget(
         if path is not None:
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.errors import BudgetWarning
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BudgetWarning)
+    with warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
         if plot is not None:
@@ -63,8 +60,6 @@ def budget(
             from mechdesign.report.figures import save_figure
 
             save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        say_warning(message, BudgetWarning, "", 0)
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
