@@ -10,6 +10,7 @@ __all__ = [
     "BudgetWarning",
     "CertificateError",
     "ClusterError",
+    "CorrelationWarning",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -157,6 +158,10 @@ class SpacingWarning(UserWarning):
 
 class OutsideWarning(UserWarning):
     """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
+
+
+class CorrelationWarning(UserWarning):
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
 
 
 class MetricWarning(UserWarning):
