@@ -16,6 +16,7 @@ from mechdesign.cli.console import STOPPED, certificate_tables, output, progress
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
+from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES, PLANE
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.designing import check_solver
@@ -45,6 +46,7 @@ _DEFAULT = "city"
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
 @click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@click.option("--overwrite", is_flag=True, help="Replace also a design of another specification.")
 def design(
     specification: Path | None,
     example: str | None,
@@ -52,13 +54,14 @@ def design(
     as_json: bool,
     report: bool,
     force: bool,
+    overwrite: bool,
     **options: Any,
 ) -> None:
     """Design the least-cost channel for a specification, certify it and write the files.
 
     Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here override
-    the [solver] table. An older export in the folder is replaced, unless Ctrl-C ended the search: then the best
-    channel so far goes beside it, and the exit code is 130.
+    the [solver] table. An older design of the same specification (of the same text, or from a file of the same name) is
+    replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the exit code is 130.
 
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an
     edge are refused, unless the [policy] table says otherwise; `mechdesign policy` shows the graph.
@@ -74,9 +77,9 @@ def design(
     if "solver" in changed:
         check_solver(settings.solver, "--solver")
     if given.schedule is not None:
-        design_schedule(given, given.schedule, changed, directory, force, report, as_json)
+        design_schedule(given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite)
         return
-    check_target(directory, force)
+    check_target(directory, force, overwrite, Origin(given.text, name=given.name))
     for note in given.notes:
         say_note(note)
     with progress() as live:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
@@ -43,6 +44,7 @@ from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
 from mechdesign.spec.origin import build_origin
 from mechdesign.spec.policy import (
+    LedgerTable,
     Policy,
     PolicySettings,
     PolicyTable,
@@ -85,6 +87,7 @@ class Specification:
         folder: the folder that file names are relative to.
         document: the tables as they were written.
         text: the text that they were read from; empty where they were given as tables.
+        name: what the file is called, without its folder; empty where there is none.
     """
 
     title: str
@@ -92,6 +95,7 @@ class Specification:
     folder: Path
     document: Document
     text: str = ""
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
@@ -165,7 +169,13 @@ class Specification:
             yield epsilon, replace(made, origin=self.origin)
 
     def save_designs(
-        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        force: bool = False,
+        overwrite: bool = True,
+        **changed: Any,
     ) -> Iterator[tuple[Fraction, Design]]:
         """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
 
@@ -173,14 +183,16 @@ class Specification:
             directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
             report: Write a report of each design.
             force: Write into a folder that holds other files, beside them.
+            overwrite: Replace also designs of another specification.
             changed: See `design`.
 
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.export.schedule import save_designs
+        from mechdesign.export.schedule import check_schedule_target, save_designs
 
-        schedule = self._scheduled()
+        schedule, asked = self._scheduled(), Origin(self.text, name=self.name)
+        check_schedule_target(directory, schedule, force, overwrite, asked)
         yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
@@ -202,7 +214,13 @@ class Specification:
         return as_states(trace, secrets, delimiter)
 
     def release(
-        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
+        self,
+        trace: States,
+        *,
+        seed: int | None = None,
+        delimiter: str = ",",
+        ledger: Ledger | None = None,
+        progress: ProgressCallback | None = None,
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
@@ -213,6 +231,8 @@ class Specification:
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
+            ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
+                rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
 
         Returns:
@@ -221,10 +241,22 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or cannot be kept along a trace.
             InputError: A state is not known, or cannot be the true one.
+            BudgetExceededError: All steps together would pass the budget of the ledger; nothing was released.
         """
         from mechdesign.spec.releasing import release_trace
 
-        return release_trace(self, trace, seed, delimiter, progress)
+        return release_trace(self, trace, seed, delimiter, ledger, progress)
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none.
+
+        Raises `LedgerError` where its file is damaged, or was made with another budget.
+        """
+        if self.document.ledger is None:
+            return None
+        table = convert(self.document.ledger, LedgerTable, "ledger")
+        with at("ledger"):
+            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -238,7 +270,7 @@ class Specification:
     @functools.cached_property
     def origin(self) -> Origin:
         """Where the problem comes from, as it is kept with designs: this text, the prior, digests of the data."""
-        return build_origin(self.document, self.text, self.folder, self._data.notes)
+        return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
 
     @functools.cached_property
     def schedule(self) -> Schedule | None:
@@ -317,7 +349,7 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
-    return parse(read_text(path), Path(path).parent)
+    return replace(parse(read_text(path), Path(path).parent), name=Path(path).name)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -375,6 +407,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     # Their data are read when they are asked for, but keys are checked at once.
     convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
+    if document.ledger is not None:
+        convert(document.ledger, LedgerTable, "ledger")
     if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
             "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
