@@ -22,8 +22,9 @@ __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
 Floats = NDArray[np.float64]
 
 HATCH = (
-    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern></defs></svg>'
+    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" '
+    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern>'
+    "</defs></svg>"
 )
 """Defines, once for a page, how cells of probability zero are filled."""
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.model.domain import Domain
 from mechdesign.report.charts import Panel, framed, key, panels
 from mechdesign.report.scales import LEVELS, Scale, probability_scale
 from mechdesign.report.views import View, name_of

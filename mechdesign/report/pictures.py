@@ -13,7 +13,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.report.charts import Panel, framed, key, panel, panels
 from mechdesign.report.explorer import Explored, data_block, explore, explorer
 from mechdesign.report.plot import _own_place, error_finding, most_likely, outputs_finding, prior_finding
-from mechdesign.report.scales import error_scale, percent, probability_scale, short
+from mechdesign.report.scales import error_scale, percent, probability_scale
 from mechdesign.report.scatter import against_prior
 from mechdesign.report.views import View, name_of, view
 from mechdesign.report.words import answers, plain
