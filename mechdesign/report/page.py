@@ -16,9 +16,12 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report import bars, pictures, plot, policy
+from mechdesign.report.adversaries import adversaries_section
 from mechdesign.report.document import document, figure, section, table, text
+from mechdesign.report.evidence import evidence_section
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
 from mechdesign.report.sentences import claimants, met, requirement_name, summary
@@ -28,8 +31,8 @@ from mechdesign.requirements.graph import graph_requirements
 __all__ = ["html"]
 
 
-def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
-    """Return the report on a channel as one self-contained page.
+def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
+    """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
 
     The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
     HTML. Raises InputError when the channel or the certificate is of another problem.
@@ -39,9 +42,11 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, certificate),
         *_pictures(problem, channel),
+        evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
     ]

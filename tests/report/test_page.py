@@ -73,7 +73,8 @@ def test_page_is_well_formed_and_complete(report):
     page = Page(report)
     headings = re.findall(r"<h[12]>(.*?)</h", report)
     assert headings == [
-        "City", "Requirements", "Cost", "Prior", "Answers", "What the adversary still does not know", "Provenance",
+        "City", "Requirements", "Cost", "Prior", "Answers", "What the adversary still does not know",
+            "What is proved, and what is stated", "Provenance",
         "Verify and sample",
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
@@ -250,7 +251,7 @@ def test_a_channel_or_certificate_of_another_problem_is_refused():
 def test_distances_are_recognised_by_their_values():
     grid = Domain.geographic_grid(3, 2, 40.7, 40.8, -74.0, -73.9)
     for name, function in (
-        ("Euclidean distance", distances.euclidean),
+        ("plane distance, nowhere above the great circle", distances.euclidean),
         ("Manhattan distance", distances.manhattan),
         ("Chebyshev distance", distances.chebyshev),
         ("great-circle distance", distances.haversine),
