@@ -48,7 +48,7 @@ class Panel:
         side: Whose members these are: "secrets" or "answers".
         mark: A member that is outlined.
         cross: A place in the box, marked by a cross.
-        outline: A path of an outline in the box of a map.
+        outline: Identifier of an outline, a path in the box of a map, that the page defines.
     """
 
     view: View
@@ -107,7 +107,10 @@ def _svg(shown: Panel) -> str:
     view = shown.view
     shapes = [*_shapes(shown), *_numbers(shown)]
     if shown.outline:
-        shapes.append(f'<path class="outline" d="{shown.outline}"/>')
+        # A picture within the picture ends at its borders.
+        shapes.append(
+            f'<svg width="{WIDTH:g}" height="{view.height:.6g}"><use class="outline" href="#{shown.outline}"/></svg>'
+        )
     shapes += _marks(shown)
     stretch = "" if view.is_map else ' preserveAspectRatio="none"'
     label = escape(plain(f"{shown.title + ': ' if shown.title else ''}{shown.what}, {_summary(shown)}"))
