@@ -12,6 +12,7 @@ import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.data.outline import Outline
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
@@ -31,8 +32,16 @@ from mechdesign.requirements.graph import graph_requirements
 __all__ = ["html"]
 
 
-def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
+def html(
+    problem: Problem,
+    channel: Channel,
+    certificate: Certificate,
+    origin: Origin | None = None,
+    outline: Outline | None = None,
+) -> str:
     """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
+
+    An `outline` is drawn on its maps.
 
     The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
     HTML. Raises InputError when the channel or the certificate is of another problem.
@@ -45,7 +54,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate, origin: O
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, channel, certificate),
-        *_pictures(problem, channel),
+        *_pictures(problem, channel, outline),
         evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
@@ -194,11 +203,11 @@ def _meaning(compared: Sequence[Baseline]) -> str:
     return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
 
 
-def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
+def _pictures(problem: Problem, channel: Channel, outline: Outline | None) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
     measured = found.name or "error as given"
-    shown = pictures.pictures(problem, channel, best.per_secret, found.unit)
+    shown = pictures.pictures(problem, channel, best.per_secret, found.unit, outline)
     yield shown.data
     yield section("Prior", shown.prior("What an adversary is taken to believe before any answer."))
     yield section(
