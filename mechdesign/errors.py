@@ -20,11 +20,13 @@ __all__ = [
     "MissingDependencyError",
     "PriorWarning",
     "RecordsError",
+    "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpecificationError",
     "StateError",
     "TimeLimitError",
+    "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
@@ -78,6 +80,10 @@ class UnboundedError(MechdesignError):
 
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TooLargeError(SolverError):
+    """A problem does not fit into memory; nothing was built. The message says what would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -147,6 +153,10 @@ class BudgetWarning(UserWarning):
 
 class PriorWarning(UserWarning):
     """A prior gives weight to what another excludes; the result is still correct for the priors as given."""
+
+
+class SizeWarning(UserWarning):
+    """A design is likely to take longer than an hour."""
 
 
 class MetricWarning(UserWarning):
