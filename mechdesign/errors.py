@@ -22,12 +22,14 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpacingWarning",
     "SpecificationError",
     "StateError",
     "TimeLimitError",
+    "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
@@ -81,6 +83,10 @@ class UnboundedError(MechdesignError):
 
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TooLargeError(SolverError):
+    """A problem does not fit into memory; nothing was built. The message says what would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -162,6 +168,10 @@ class OutsideWarning(UserWarning):
 
 class CorrelationWarning(UserWarning):
     """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+
+
+class SizeWarning(UserWarning):
+    """A design is likely to take longer than an hour."""
 
 
 class MetricWarning(UserWarning):
