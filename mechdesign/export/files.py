@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError
 
 __all__ = ["SET", "check_folder", "check_target", "check_writable"]
 
-SET = (CHANNEL, DUAL, "channel.csv", "report.html", CERTIFICATE)
+SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")

@@ -22,6 +22,7 @@ from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number, positive
+from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["Trace"]
@@ -86,7 +87,7 @@ class Trace:
         within: Within = "component",
         snap: bool = True,
         cost: ArrayLike | None = None,
-        tolerance: float = 1e-9,
+        tolerance: float = TOLERANCE,
         solving: Mapping[str, object] | None = None,
         rng: np.random.Generator | int | None = None,
         ledger: Ledger | None = None,
