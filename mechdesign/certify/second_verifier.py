@@ -47,8 +47,9 @@ def prove(folder: Path) -> list[str]:
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     if (folder / "channel.csv").exists():
         text = (folder / "channel.csv").read_bytes().decode()
-        (_, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
-        need([[exact(cell) * one for cell in cells] for _, *cells in table] == rows, "channel.csv holds the channel")
+        (corner, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        numbers = [[exact(cell) * one for cell in cells] for _, *cells in table]
+        need(corner == "secret" and numbers == rows, "channel.csv holds the channel")
         for name, found in (("secrets", [line[0] for line in table]), ("observables", columns)):
             labels = take(channel, name) if name in channel else range(len(found))
             need(found == list(map(str, labels)), f"channel.csv and channel.npz name the same {name}")
@@ -77,7 +78,7 @@ def prove(folder: Path) -> list[str]:
         else:
             pairs = bounds(kind, entry, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
-            less = realised * (1 - Fraction(1, 10**12))
+            less = Fraction(repr(max(0.0, math.nextafter(math.nextafter(float(realised), 0), 0))))
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
             need(less == 0 or not keeps(ratios, symbol, less), f"{what}, is kept with no less than {float(realised)}")
