@@ -13,7 +13,6 @@ exactly 1, and N is the decimal times 2⁶².
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from mechdesign.certify import bundle
@@ -51,8 +50,8 @@ def encode(
 ) -> dict[str, bytes]:
     """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
-    labels = {name: tuple(map(str, arrays[name].tolist())) for name in ("secrets", "observables") if name in arrays}
-    files = {TABLE: exact_csv(replace(channel, **labels)).encode()}
+    labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
+    files = {TABLE: exact_csv(Channel(channel.numerators, *labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html
