@@ -18,9 +18,12 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "OutsideWarning",
+    "PriorWarning",
     "RecordsError",
     "SolverError",
     "SolverInterruptedError",
+    "SpacingWarning",
     "SpecificationError",
     "StateError",
     "TimeLimitError",
@@ -142,6 +145,18 @@ class StateError(MechdesignError, ValueError):
 
 class BudgetWarning(UserWarning):
     """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
+
+
+class PriorWarning(UserWarning):
+    """A prior gives weight to what another excludes; the result is still correct for the priors as given."""
+
+
+class SpacingWarning(UserWarning):
+    """Anchors are far apart for the ε asked for; the result is still correct, but finer anchors cost less."""
+
+
+class OutsideWarning(UserWarning):
+    """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
 
 
 class MetricWarning(UserWarning):

@@ -16,6 +16,7 @@ from mechdesign.cli.console import STOPPED, certificate_tables, output, progress
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
+from mechdesign.model.places import DEGREES, PLANE
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.tables import named
@@ -100,7 +101,7 @@ def design(
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
-    from mechdesign.report.sentences import claimants, requirement_name
+    from mechdesign.report.names import claimants, requirement_name
     from mechdesign.report.words import cost_measure
 
     problem, certificate = made.problem, made.certificate
@@ -110,7 +111,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
     names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
-    for shown in certificate_tables(certificate, names, cost_measure(problem).unit, settings.tolerance):
+    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance):
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
@@ -123,8 +124,17 @@ def _next(directory: str, report: bool, made: Design, example: str | None) -> di
     """Return what may be done next: commands, or files to open, and what they show."""
     found = {f"{directory}/report.html": "what was made, with pictures: open it in a browser"} if report else {}
     found[f"mechdesign verify {directory}"] = "prove it again, from the files alone"
-    found[f"mechdesign sample {directory} --secret {made.problem.cost.shape[0] // 2}"] = "an answer for a secret"
+    found[f"mechdesign sample {directory} {_truth(made)}"] = "an answer for it, with new randomness each time"
     if example is not None:
         found[f"mechdesign examples {example} > my.toml"] = "your own: change it, then `mechdesign design my.toml`"
         found["mechdesign examples"] = "others: a larger city, a policy, a trace, repeated releases"
     return found
+
+
+def _truth(made: Design) -> str:
+    """Return the option of `sample` that gives a secret: its coordinates where it has some, else its index."""
+    domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
+    for axes in (DEGREES, PLANE):
+        if domain is not None and (known := domain.places(axes)) is not None:
+            return "--at " + ",".join(f"{value:.6g}" for value in known[middle].tolist())
+    return f"--secret {middle}"

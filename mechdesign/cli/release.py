@@ -13,7 +13,7 @@ import click
 from rich.text import Text
 
 from mechdesign.certify.exact import exact_text, printed, text_up
-from mechdesign.cli.console import STOPPED, output, progress, say_note, say_warning, show_next, table
+from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
@@ -32,7 +32,7 @@ _SEEDED = (
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
-    "step is proved in exact arithmetic. They are for simulation"
+    "step is proved in exact arithmetic. They are a rehearsal; never publish them"
 )
 
 
@@ -117,10 +117,7 @@ def release(
         if example is not None and found.finished:
             show_next(_next(example, directory))
     if (gap := found.relative_gap) > given.settings.tolerance:
-        say_note(
-            f"the gap asked for, {given.settings.tolerance:.3g}, was not reached at every step: the channels are "
-            f"private as certified, and their cost is within {gap:.3g} of the least possible"
-        )
+        say_note(f"at the worst step {missed_gap(gap, given.settings.tolerance)}")
     if not found.finished:
         say_note(
             f"stopped after {len(found.releases)} of {len(states)} steps: {directory} holds them, and no manifest. "

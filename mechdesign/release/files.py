@@ -87,16 +87,16 @@ def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:
 
 
 def manifest(
-    title: str, mechanism: str, composition: Composition, seeded: bool, files: Mapping[str, bytes]
+    title: str, mechanism: str, composition: Composition, randomness: str, files: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Return the manifest of `files`; it says when a run was `seeded`, but never with which seed."""
+    """Return the manifest of `files`; `randomness` says where the outputs come from, but never from which seed."""
     return {
         "schema": SCHEMA,
         "mechdesign": __version__,
         "title": title,
         "mechanism": mechanism,
         "steps": composition.releases,
-        "randomness": "a seed: a rehearsal, not to be published" if seeded else "the operating system",
+        "randomness": randomness,
         "composition": {
             "epsilon": exact_text(composition.epsilon),
             "common_edges": composition.graph.number_of_edges(),

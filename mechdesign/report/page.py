@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import shlex
@@ -15,20 +16,23 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
-from mechdesign.report import dots, plot, policy
+from mechdesign.report import bars, pictures, plot, policy
+from mechdesign.report.adversaries import adversaries_section
 from mechdesign.report.document import document, figure, section, table, text
+from mechdesign.report.evidence import evidence_section
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
 from mechdesign.report.sentences import claimants, met, requirement_name, summary
-from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
+from mechdesign.report.words import attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
 
 
-def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
-    """Return the report on a channel as one self-contained page.
+def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
+    """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
 
     The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
     HTML. Raises InputError when the channel or the certificate is of another problem.
@@ -38,13 +42,15 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, certificate),
         *_pictures(problem, channel),
+        evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
     ]
-    return document(title, sections)
+    return document(title, sections, maps=True)
 
 
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
@@ -94,10 +100,8 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
         "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
         "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
     )
-    picture = figure(
-        dots.requirements_picture(met(problem, certificate)),
-        "requirements",
-        "Requirements against what was realised",
+    picture = bars.requirement_bars(
+        met(problem, certificate),
         "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
     return section("Requirements", verdicts, note, picture)
@@ -129,7 +133,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
         edges = np.unique(np.concatenate([each.edges for each in graphs]), axis=0)
         parts.append(
             figure(
-                policy.policy_picture(problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
+                functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
                 "graph",
                 "The policy graph",
                 "Each line joins two secrets that must not be told apart by more than ε.",
@@ -156,17 +160,12 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
         "with the channel and can be checked without any solver.</p>"
     )
-    picture = figure(
-        dots.cost_picture(
-            certificate.cost,
-            certificate.lower_bound,
-            certificate.relative_gap,
-            reference_costs(problem),
-            aim,
-            found.unit,
-        ),
-        "cost",
-        "Cost against its lower bound and against other mechanisms",
+    picture = bars.cost_bars(
+        certificate.cost,
+        certificate.lower_bound,
+        certificate.relative_gap,
+        reference_costs(problem),
+        found.unit,
         "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−E(s, o)/2), with "
         "E(s, o) the bound on the logarithm of the odds that the requirements imply; remapped, each of its outputs is "
         "replaced by the answer that is then best on average.",
@@ -177,34 +176,22 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
 def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
-    shown = answers(problem)
-    yield section(
-        "Prior",
-        figure(
-            plot.prior_picture(problem.prior, problem.secrets),
-            "prior",
-            "Prior probability of each secret",
-            "What an adversary is taken to believe before any answer.",
-        ),
-    )
+    measured = found.name or "error as given"
+    shown = pictures.pictures(problem, channel, best.per_secret, found.unit)
+    yield shown.data
+    yield section("Prior", shown.prior("What an adversary is taken to believe before any answer."))
     yield section(
         "Answers",
-        figure(
-            plot.outputs_picture(channel.matrix, problem.prior, problem.secrets, shown),
-            "answers",
-            "Probability of each answer for the most likely secrets",
+        shown.answers(
             "One panel for each of the most likely secrets, all on one scale; where the secret has a place among the "
             "answers, it is outlined, ringed or blue. An answer that spreads over k observables is as uncertain as a "
             "fair draw from k (the exponential of the entropy).",
         ),
+        shown.explorer(),
     )
-    measured = found.name or "error as given"
     yield section(
         "What the adversary still does not know",
-        figure(
-            plot.error_picture(best.per_secret, problem.prior, problem.secrets, found.unit),
-            "error",
-            "Expected error of the best attack for each secret",
+        shown.errors(
             "The best attack knows the prior and the mechanism, and guesses so that its error "
             f"({measured}) is least on average. Left: its expected error for each secret. Right: the same against the "
             "prior; secrets that never occur are left out.",

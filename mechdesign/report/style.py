@@ -7,12 +7,13 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ParamSpec
 
 import matplotlib.style
 from matplotlib.figure import Figure
 
-__all__ = ["ACCENT", "INK", "MUTED", "RULE", "drawn", "headline", "new_figure", "styled"]
+__all__ = ["ACCENT", "INK", "MUTED", "RULE", "drawn", "headline", "is_narrow", "narrow", "new_figure", "styled"]
 
 # Colours of the page. `mechdesign.report.svg` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
@@ -48,6 +49,12 @@ _RC: dict[str, object] = {
     "ytick.labelsize": 8.5,
 }
 
+NARROW_WIDTH = 3.45
+"""Width in inches of pictures for narrow screens: what 400 pixels hold at the size of the page's type."""
+
+# Whether pictures are drawn for a narrow screen; each thread and task has its own.
+_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+
 _HEADLINE_SIZE = 11.0
 # Mean width of a character of the headline's type, in inches.
 _HEADLINE_CHARACTER = 0.0875
@@ -63,6 +70,21 @@ def styled() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
+
+
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Draw for a narrow screen: figures have at most the width `NARROW_WIDTH`, and panels stand one below the other."""
+    token = _narrow.set(True)
+    try:
+        yield
+    finally:
+        _narrow.reset(token)
+
+
+def is_narrow() -> bool:
+    """Tell whether pictures are drawn for a narrow screen."""
+    return _narrow.get()
 
 
 def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
@@ -81,7 +103,9 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` × `height` inches that arranges its parts by itself."""
+    """Return an empty figure of `width` × `height` inches that arranges its parts by itself; see also `narrow`."""
+    if is_narrow():
+        width = min(width, NARROW_WIDTH)
     figure = Figure(figsize=(width, height), layout="constrained")
     engine = figure.get_layout_engine()
     assert engine is not None

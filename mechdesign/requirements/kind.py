@@ -22,6 +22,7 @@ from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import BudgetsFile, Distance, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, restricted
 from mechdesign.validation import Floats, Integers, as_floats, read_only, require
 
@@ -62,6 +63,9 @@ class Reading(Protocol):
 
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
+
+    def prior(self, table: Raw, key: str) -> Prior:
+        """Return the prior over the secrets that a table with the keys of ``[prior]`` describes."""
 
     def policy_graph(self, table: Any) -> nx.Graph:
         """Return the graph on the secrets 0..n-1 that a table with the keys of a policy graph describes."""

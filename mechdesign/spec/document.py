@@ -11,7 +11,7 @@ from mechdesign.spec.domains import DomainTable
 from mechdesign.spec.measures import CostTable
 from mechdesign.spec.policy import PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
-from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.settings import TOLERANCE, Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
 
@@ -42,7 +42,7 @@ class SolverTable(Table, frozen=True):
     """
 
     name: str = "auto"
-    tolerance: float = 1e-9
+    tolerance: float = TOLERANCE
     time_limit: float | None = None
     rows: Rows = "auto"
     threads: int | None = None

@@ -31,6 +31,7 @@ from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
@@ -40,6 +41,7 @@ from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
+from mechdesign.spec.origin import build_origin
 from mechdesign.spec.policy import (
     Policy,
     PolicySettings,
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
-__all__ = ["Specification", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+__all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
 class _Data(NamedTuple):
@@ -82,12 +84,14 @@ class Specification:
         settings: how programs are solved, as ``[solver]`` says.
         folder: the folder that file names are relative to.
         document: the tables as they were written.
+        text: the text that they were read from; empty where they were given as tables.
     """
 
     title: str
     settings: SolveSettings
     folder: Path
     document: Document
+    text: str = ""
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
@@ -143,7 +147,8 @@ class Specification:
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
-        return design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+        made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+        return replace(made, origin=self.origin)
 
     def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
         """Yield each distinct ε of a file of budgets with its design; see `design` for the arguments.
@@ -157,7 +162,7 @@ class Specification:
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
-            yield epsilon, made
+            yield epsilon, replace(made, origin=self.origin)
 
     def save_designs(
         self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
@@ -227,8 +232,13 @@ class Specification:
         notes = self._data.notes
         place = scheduled(self.document.privacy)
         if place is not None:
-            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
+
+    @functools.cached_property
+    def origin(self) -> Origin:
+        """Where the problem comes from, as it is kept with designs: this text, the prior, digests of the data."""
+        return build_origin(self.document, self.text, self.folder, self._data.notes)
 
     @functools.cached_property
     def schedule(self) -> Schedule | None:
@@ -325,7 +335,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     >>> round(specification.design().certificate.expected_cost, 6)
     0.24974
     """
-    return from_tables(tables_of(text), base_folder)
+    return replace(from_tables(tables_of(text), base_folder), text=text)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -386,7 +396,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
     return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
 
 
-def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
     bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
     if not bounds:

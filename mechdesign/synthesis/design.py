@@ -20,7 +20,7 @@ from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
 from mechdesign.synthesis.recovery import recovered, usable
 from mechdesign.synthesis.search import search
-from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
 
 __all__ = ["Design", "design", "synthesise"]
 
@@ -28,7 +28,7 @@ __all__ = ["Design", "design", "synthesise"]
 def design(
     problem: Problem,
     solver: str = "auto",
-    tolerance: float = 1e-9,
+    tolerance: float = TOLERANCE,
     time_limit: float | None = None,
     *,
     rows: Rows = "auto",
