@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+import wrong_mechanisms as wrong
 
 import mechdesign as md
 from mechdesign.auditing.page import page, pairs_picture, sentences
 from mechdesign.auditing.rows import exact_rows
 from mechdesign.errors import InputError
-
-sys.path.insert(0, str(Path(__file__).parent))
-import wrong_mechanisms as wrong
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = [[0, 1], [1, 0]]
