@@ -101,25 +101,34 @@ class Audit:
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
         """Return the pairs of secrets that need the largest ε, worst first; of pairs alike the likeliest, then nearest.
 
-        Pairs at distance 0 are left out: they need no ε, or none is enough.
+        Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
+        ε is enough, or none.
         """
         best, places = self._rates
         likely = self.matrix[self.bound.sources, places]
-        order = np.lexsort((self.bound.weights, -likely, -best))[:count]
-        found = []
-        for pair in order[best[order] > 0].tolist():
+        found: dict[frozenset[int], PairLoss] = {}
+        for pair in np.lexsort((self.bound.weights, -likely, -best)).tolist():
+            if len(found) >= count or best[pair] == 0:
+                break
             s, t, o = int(self.bound.sources[pair]), int(self.bound.targets[pair]), int(places[pair])
-            found.append(PairLoss((s, t), o, float(best[pair]), float(self.matrix[s, o]), float(self.matrix[t, o])))
-        return tuple(found)
+            loss = PairLoss((s, t), o, float(best[pair]), float(self.matrix[s, o]), float(self.matrix[t, o]))
+            found.setdefault(frozenset((s, t)), loss)
+        return tuple(found.values())
 
     @functools.cached_property
     def exposure(self) -> Floats:
         """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest."""
-        most = np.zeros(len(self.matrix))
         best, _ = self._rates
+        most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
         return most
+
+    @functools.cached_property
+    def ruled_out(self) -> NDArray[np.int64]:
+        """For each secret how many others some answer to it rules out, shape (n,)."""
+        best, _ = self._rates
+        return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @functools.cached_property
     def design(self) -> Design | None:
