@@ -35,7 +35,7 @@ _SEEDED = (
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
-    "step is proved in exact arithmetic. They are for simulation"
+    "step is proved in exact arithmetic. They are a rehearsal; never publish them"
 )
 
 

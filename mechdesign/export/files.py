@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
 
 __all__ = ["SET", "check_folder", "check_target", "check_writable"]
 
-SET = (CHANNEL, DUAL, "channel.csv", "report.html", CERTIFICATE)
+SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")

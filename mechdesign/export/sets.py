@@ -4,8 +4,9 @@ A set is what `mechdesign.certify.bundle` describes. To the arrays that the proo
 person needs: the labels ``secrets`` and ``observables``, and, where there are places, ``secrets_points`` (n, d) and
 ``secrets_coordinates`` (n, 2), latitude and longitude in degrees, likewise ``observables_points`` and
 ``observables_coordinates`` where the observables are another domain than the secrets. ``metadata`` in the certificate
-holds the title, unit, grid and bounding box of each domain, and under ``origin``, where it is known, where the problem
-comes from (see `mechdesign.model.origin`).
+holds the title, unit, grid, bounding box and plane of each domain; under ``distances``, for each requirement as
+proved, the name and the unit of the distance that its numbers were recognised as, or null where they are none of the
+library's; and under ``origin``, where it is known, where the problem comes from (see `mechdesign.model.origin`).
 
 ``channel.csv`` is for other programs: the first row has the labels of the observables, the first column those of the
 secrets, and each entry is the probability N / 2⁶² written out in full. The decimals are exact, so each row sums to
@@ -16,15 +17,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from mechdesign.certify import bundle
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.stated import Stated
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
+from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements
 
 __all__ = ["encode", "load", "load_problem", "load_stated", "save"]
@@ -57,15 +63,27 @@ def encode(
 ) -> dict[str, bytes]:
     """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
+    metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
     if origin is not None:
         metadata["origin"] = origin.to_json()
-    files = {"channel.csv": exact_csv(channel).encode()}
+    labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
+    files = {TABLE: exact_csv(Channel(channel.numerators, *labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html
 
         files["report.html"] = html(problem, channel, certificate, origin).encode()
     return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files)
+
+
+def _measured(stated: Stated, problem: Problem) -> dict[str, str] | None:
+    """Return name and unit of the distance, or the error, in which a requirement is stated."""
+    matrix = stated.arrays.get("distance", stated.arrays.get("error"))
+    if matrix is None:
+        return None
+    values = np.asarray(matrix, dtype=np.float64)
+    found = measure(values, problem.secrets, problem.secrets, np.isfinite(values))
+    return {"name": found.name, "unit": found.unit} if found.name else None
 
 
 def load_problem(directory: str | Path) -> Problem:

@@ -51,7 +51,7 @@ REPORT = "report.html"
 SCHEMA = "mechdesign-release/1"
 
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
-_REHEARSAL = "a seed: a rehearsal, not to be published"
+_REHEARSAL = "a rehearsal, not to be published"
 
 
 def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
@@ -90,16 +90,16 @@ def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:
 
 
 def manifest(
-    title: str, mechanism: str, composition: Composition, seeded: bool, files: Mapping[str, bytes]
+    title: str, mechanism: str, composition: Composition, randomness: str, files: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Return the manifest of `files`; it says when a run was `seeded`, but never with which seed."""
+    """Return the manifest of `files`; `randomness` says where the outputs come from, but never from which seed."""
     return {
         "schema": SCHEMA,
         "mechdesign": __version__,
         "title": title,
         "mechanism": mechanism,
         "steps": composition.releases,
-        "randomness": _REHEARSAL if seeded else "the operating system",
+        "randomness": randomness,
         "composition": {
             "epsilon": exact_text(composition.epsilon),
             "common_edges": composition.graph.number_of_edges(),
@@ -139,7 +139,7 @@ def _is_rehearsal(directory: Path) -> bool:
     except (OSError, ValueError):
         # An unfinished run, whose outputs somebody may have seen.
         return False
-    return isinstance(document, dict) and document.get("randomness") == _REHEARSAL
+    return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
 def write_release(

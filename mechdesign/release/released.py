@@ -94,6 +94,15 @@ class ReleasedTrace:
         proofs = [release.certificate for release in self.releases]
         return all(proof is not None and proof.holds for proof in proofs)
 
+    @property
+    def randomness(self) -> str:
+        """Where the outputs come from, and whether that makes the run a rehearsal."""
+        if self.seeded:
+            return "a seed: a rehearsal, not to be published"
+        if any(release.output is None for release in self.releases):
+            return "floating-point noise: a rehearsal, not to be published"
+        return "the operating system"
+
     @functools.cached_property
     def composition(self) -> Composition:
         """What all steps tell together."""
@@ -120,7 +129,7 @@ class ReleasedTrace:
 
     def manifest(self) -> dict[str, Any]:
         """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files."""
-        return manifest(self.title, self.mechanism, self.composition, self.seeded, self.files)
+        return manifest(self.title, self.mechanism, self.composition, self.randomness, self.files)
 
     def save(
         self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True

@@ -16,7 +16,7 @@ def percent(value: float) -> str:
     """
     if 0 < value < 1e-5:
         return f"{power(100 * value, ROUND_HALF_EVEN)}%"
-    return f"{short(100 * value, 2 if value < 0.9995 else 3)}%"
+    return f"{short(100 * value, 2 if value < 0.995 else 3)}%"
 
 
 def short(value: float, digits: int = 3) -> str:

@@ -16,7 +16,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import borders, extent, frame, in_unit
 from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, INK, MUTED, RULE, abreast, drawn, headline, new_figure, put_legend
 from mechdesign.report.words import clip
 
 __all__ = ["over_time_picture", "trace_picture"]
@@ -82,7 +82,7 @@ def trace_picture(
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
     frame(axes, domain, ticks=True)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
     steps = f"{count} step{'s' * (count > 1)}"
     axes.set_title(_key(count, places is None), loc="left", fontsize=8.5, color=MUTED)
     headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
@@ -124,7 +124,7 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5, handlelength=2.2)
+    put_legend(axes, handlelength=2.2)
 
 
 def _mark_steps(axes: Axes) -> None:
@@ -188,7 +188,7 @@ def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.i
     else:
         axes.set_ylabel("state")
     axes.grid(axis="y")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5)
+    put_legend(axes)
     steps = f"{len(outputs)} step{'s' * (len(outputs) > 1)}"
     headline(figure, f"{steps}, released and true: for their owner only" if truth is not None else f"{steps} released")
     return figure

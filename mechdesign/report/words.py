@@ -23,6 +23,12 @@ Floats = NDArray[np.float64]
 # Distances in plain floating point agree with the library's, which are rounded down, to within this.
 _CLOSE = 1e-9
 
+# Distances in a plane that another processor computed differ in the last bits only, by less than their margin.
+_BITS = 2e-15
+
+PLANE_DISTANCE = "plane distance, nowhere above the great circle"
+"""What `distances.euclidean` measures between latitudes and longitudes."""
+
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
@@ -69,6 +75,13 @@ def measure(
             ("Manhattan distance", apart.sum(axis=2)),
             ("Chebyshev distance", apart.max(axis=2)),
         )
+        if rows.plane is not None and rows.plane.shorter and rows.plane == columns.plane:
+            values = distances.euclidean(rows, columns)[seen]
+            if (
+                np.allclose(matrix[seen], values, rtol=_CLOSE, atol=0.0)
+                and (matrix[seen] <= values * (1 + _BITS)).all()
+            ):
+                return Measure(matrix, PLANE_DISTANCE, clip(rows.unit))
         for name, values in known:
             if np.allclose(matrix[seen], values[seen], rtol=_CLOSE, atol=0.0):
                 return Measure(matrix, name, clip(rows.unit))
@@ -110,14 +123,19 @@ def cost_measure(problem: Problem) -> Measure:
 def attack_measure(problem: Problem) -> Measure:
     """Return what an adversary wants small, estimates by secrets.
 
-    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets; else, where
-    they have no places, the Hamming distance.
+    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets, or, on much
+    of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
     """
     for claim in problem.claims:
         if isinstance(claim, Floor):
             return recognised(claim.error, problem.secrets, problem.secrets)
-    if problem.secrets is not None and problem.secrets.points.shape[1]:
-        return Measure(distances.euclidean(problem.secrets), "Euclidean distance", clip(problem.secrets.unit))
+    secrets = problem.secrets
+    if secrets is not None and secrets.points.shape[1]:
+        if secrets.plane is None:
+            return Measure(distances.euclidean(secrets), "Euclidean distance", clip(secrets.unit))
+        if secrets.plane.shorter:
+            return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
+        return Measure(distances.haversine(secrets), "great-circle distance", "km")
     return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
 
 

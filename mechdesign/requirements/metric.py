@@ -53,6 +53,7 @@ class MetricPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "metric"
+    joins_all: ClassVar[bool] = True
     table: ClassVar[type[Table]] = MetricTable
     epsilon: Fraction
     distance: Floats

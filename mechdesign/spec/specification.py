@@ -32,6 +32,7 @@ from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.domain import Domain
 from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
@@ -56,15 +57,17 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.sizes import specified_size
 from mechdesign.spec.tables import at, convert
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
-__all__ = ["Specification", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+__all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
 class _Data(NamedTuple):
@@ -148,9 +151,11 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
             InfeasibleError: A floor is higher than any channel reaches.
+            TooLargeError: The problem does not fit into memory; nothing was built.
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)
 
@@ -160,6 +165,7 @@ class Specification:
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
         settings, schedule = replace(self.settings, **changed), self._scheduled()
+        self.check_size(settings)
         count = len(schedule.distinct)
         for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
@@ -167,6 +173,19 @@ class Specification:
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, replace(made, origin=self.origin)
+
+    @property
+    def size(self) -> Size | None:
+        """The size of the program, known before anything is built; None where it depends on graphs or files."""
+        return specified_size(self.document, *self._domains)
+
+    def check_size(self, settings: SolveSettings | None = None) -> None:
+        """Raise `TooLargeError` where the program does not fit into memory, before anything is built.
+
+        `settings` are those of the specification unless given. Where `size` is None nothing is found.
+        """
+        if self.size is not None:
+            check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
 
     def save_designs(
         self,
@@ -264,7 +283,7 @@ class Specification:
         notes = self._data.notes
         place = scheduled(self.document.privacy)
         if place is not None:
-            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
 
     @functools.cached_property
@@ -299,12 +318,17 @@ class Specification:
         return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
 
     @functools.cached_property
+    def _domains(self) -> tuple[Domain, Domain]:
+        """The secrets and the observables, which are cheap."""
+        secrets = build_domain(self.document.domain, "domain", self.folder)
+        if self.document.observables is None:
+            return secrets, secrets
+        return secrets, build_domain(self.document.observables, "observables", self.folder)
+
+    @functools.cached_property
     def _data(self) -> _Data:
         document = self.document
-        secrets = build_domain(document.domain, "domain", self.folder)
-        observables = secrets
-        if document.observables is not None:
-            observables = build_domain(document.observables, "observables", self.folder)
+        secrets, observables = self._domains
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
         measures = Measures(secrets, observables, self.folder, document.prior)
         cost, objective = measures.cost(document.cost, "cost")
@@ -430,7 +454,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
     return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
 
 
-def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
     bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
     if not bounds:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
+from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.origin import Origin
+from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
@@ -55,6 +57,24 @@ class Design:
     def evidence(self) -> Evidence:
         """Return what the certificate was computed from."""
         return _evidence(self.problem, self.channel.numerators, self.multipliers)
+
+    def sample_at(
+        self,
+        latitude: ArrayLike | None = None,
+        longitude: ArrayLike | None = None,
+        size: int | tuple[int, ...] | None = None,
+        rng: np.random.Generator | int | None = None,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        outside: Outside | None = None,
+    ) -> Answers:
+        """Draw answers for places, exactly as certified for the secrets they belong to.
+
+        See `mechdesign.model.answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
+        the plane.
+        """
+        return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
     def save(self, directory: str | os.PathLike[str], report: bool = True, overwrite: bool = True) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.

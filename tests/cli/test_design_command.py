@@ -56,7 +56,7 @@ def test_the_default_is_a_small_city_and_needs_no_numba():
     for words in (
         "mechanism/report.html",
         "mechdesign verify mechanism",
-        "mechdesign sample mechanism --secret",
+        "mechdesign sample mechanism --at",
         "mechdesign examples city > my.toml",
     ):
         assert words in end

@@ -206,7 +206,9 @@ def test_each_step_may_have_its_own_budget():
 def test_places_instead_of_states():
     result = run("release", *write(SPECIFICATION + "snap = false\n"), "--truth", "mine")
     assert result.exit_code == 0, result.output
-    assert "floating-point" in result.stderr
+    assert "They are a rehearsal; never publish them" in " ".join(result.stderr.split())
+    randomness = json.loads(Path("released/release.json").read_text())["randomness"]
+    assert randomness == "floating-point noise: a rehearsal, not to be published"
     assert list(outputs()[0]) == ["step", "x", "y"]
     assert steps()[0]["certificate"] is None
     (proved,) = (line for line in result.stdout.splitlines() if "proved in exact arithmetic" in line)
