@@ -39,7 +39,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import design_problem
+from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
@@ -155,6 +155,7 @@ class Specification:
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)
@@ -184,6 +185,7 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        check_solver((settings or self.settings).solver, "solver.name")
         if self.size is not None:
             check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
 
