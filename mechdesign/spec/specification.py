@@ -39,7 +39,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import design_problem
+from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
@@ -184,8 +184,10 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        chosen = self.settings if settings is None else settings
+        check_solver(chosen.solver, "solver.name")
         if self.size is not None:
-            check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
+            check_size(self.size, chosen, "domain", warn=False)
 
     def save_designs(
         self,
