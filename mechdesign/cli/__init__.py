@@ -24,8 +24,11 @@ from mechdesign.errors import (
     ClusterError,
     MechdesignError,
     MetricWarning,
+    OutsideWarning,
+    PriorWarning,
     SolverError,
     SolverInterruptedError,
+    SpacingWarning,
     UnboundedError,
 )
 from mechdesign.version import __version__
@@ -39,6 +42,7 @@ _COMMANDS: Mapping[str, str] = {
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
     "attack": "Attack a channel in five ways.",
+    "audit": "Compute what any finite channel guarantees, whoever made it.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
@@ -92,7 +96,8 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with warnings.catch_warnings():
-            warnings.simplefilter("always", MetricWarning)
+            for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
+                warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
                 result = super().invoke(ctx)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.data.text import opened, read_columns
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import BoundingBox, Domain
+from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
 __all__ = ["Trace", "Visits", "read_checkins", "read_places", "read_plt", "seconds_of", "to_grid"]
@@ -290,15 +291,6 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
             "check the box: mechdesign init proposes one",
         )
     return InputError("traces", problem, value=Shown(extent), bound=f"within {box}", remedy=remedy)
-
-
-def interval(values: Floats, borders: Floats) -> Integers:
-    """Return the index of the interval each value is in, closed below; the last is closed above too; −1 outside."""
-    index = np.searchsorted(borders, values, side="right") - 1
-    last = len(borders) - 2
-    index[values == borders[-1]] = last
-    index[index > last] = -1
-    return index
 
 
 def _trace(user: str, latitude: array[float], longitude: array[float], seconds: array[int]) -> Trace:

@@ -13,6 +13,7 @@ from mechdesign.certify.bundle import Bundle
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import BoundingBox, Domain, Grid
+from mechdesign.model.lattice import Lattice
 from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
 
@@ -55,12 +56,20 @@ def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:
 
 
 def _description(domain: Domain) -> dict[str, Any]:
-    return {
+    described: dict[str, Any] = {
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
         "geographic": None if domain.geographic is None else asdict(domain.geographic),
         "plane": None if domain.plane is None else asdict(domain.plane),
     }
+    if domain.lattice is not None:
+        described["lattice"] = asdict(domain.lattice)
+    return described
+
+
+def _lattice(described: Mapping[str, Any]) -> Lattice:
+    box = described["box"]
+    return Lattice(**{**described, "box": None if box is None else tuple(box)})
 
 
 def labels_of(found: Bundle, name: str) -> tuple[str, ...]:
@@ -87,6 +96,7 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
             found.arrays.get(f"{name}_coordinates"),
             # Older sets were measured by their points, in a projection true to scale at the middle latitude.
             None if described.get("plane") is None else Plane(**described["plane"]),
+            None if described.get("lattice") is None else _lattice(described["lattice"]),
         )
     except (KeyError, TypeError) as error:
         raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error

@@ -1,0 +1,202 @@
+"""The dynamic program for budgets of least cost, with roundings that make it feasible or a lower bound.
+
+The state before release t is (b, f): the backward leakage b of the release before, and a cap f on the forward leakage
+of this one and all that follow. Spending ε ≤ f leads to
+
+    b' = ε + L_B(b),    f' = max {x ≤ α : L_F(x) ≤ f − ε},
+
+and release t leaks at most L_B(b) + f, which α bounds. The least cost from a state on rises with b and falls with f. On
+a grid of states and of ε, rounding b' up and f' down can only make a budget look worse, so that what is found can be
+spent. For the *relaxed* program b' is rounded down, f' up, and each cell between two values of ε costs what its upper
+end does and leads where its lower end does: every sequence of budgets that keeps the bound has a path through the grid
+that costs no more. Since the cap is cut to α − L_B(b), with b the lower end of its cell, the bound is never tested with
+a rounded cap.
+
+A window of two releases leaks b + f' after the first of them, one of three b + ε + f' about the one in the middle; both
+are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.leakage.cost_curves import CostCurve
+from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.loss import LossFunction
+
+__all__ = ["WIDEST", "Grid", "Path", "Program", "solve"]
+
+WIDEST = 3
+"""The longest window that two numbers of state suffice for."""
+
+# The relaxed program forgives so much of α wherever it compares, far more than the rounding of losses.
+_FORGIVEN = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is asked: no window of releases leaks more than `alpha`, at the least total of the curves.
+
+    `before` holds the loss function between each release and the one before (the first has none: None), and `after`
+    that between each release and the next; all have one entry for each release.
+    """
+
+    alpha: float
+    curves: tuple[CostCurve, ...]
+    before: tuple[LossFunction | None, ...]
+    after: tuple[LossFunction | None, ...]
+    window: int = 1
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+
+class Grid(NamedTuple):
+    """Rising values for one release, from 0 to α: of the backward leakage before, of the cap, and of ε.
+
+    A direction that no correlation enters needs no more than its ends, of the cap α alone.
+    """
+
+    before: Floats
+    caps: Floats
+    epsilons: Floats
+
+
+class Path(NamedTuple):
+    """A way through the grids: the states, and the budget of each release; three arrays of shape (T,)."""
+
+    before: Floats
+    caps: Floats
+    epsilons: Floats
+
+
+def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float, Path]:
+    """Return the least cost on the grids, a lower bound of all costs if `relaxed`, and the path that has it."""
+    values: list[Floats] = []
+    following: Floats | None = None
+    for step in reversed(range(len(program))):
+        stage = _Stage(program, grids, step, relaxed, following)
+        if following is None:
+            value = stage.final()
+        else:
+            value = np.full(stage.caps.shape, np.inf)
+            for choice in stage.choices():
+                np.minimum(value, choice.total, out=value)
+        values.append(value)
+        following = _padded(value, relaxed)
+    values.reverse()
+    cap = len(grids[0].caps) - 1
+    return float(values[0][0, cap]), _path(program, grids, values, relaxed)
+
+
+class _Choice(NamedTuple):
+    """One ε, or cell of them: where it leads from each state, and what it costs from there on."""
+
+    epsilon: int
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    total: Floats
+
+
+class _Stage:
+    """The states of one release, all of them or the one at `place`, and what each ε does to them."""
+
+    def __init__(
+        self,
+        program: Program,
+        grids: list[Grid],
+        step: int,
+        relaxed: bool,
+        following: Floats | None,
+        place: tuple[int, int] | None = None,
+    ) -> None:
+        before, caps, self._epsilons = grids[step]
+        if place is not None:
+            before, caps = before[place[0] : place[0] + 1], caps[place[1] : place[1] + 1]
+        self._program, self._relaxed, self._following, self._step = program, relaxed, following, step
+        self._next = grids[step + 1] if following is not None else None
+        self._forgiven = _FORGIVEN * program.alpha if relaxed else 0.0
+        self._state, self._given = before, caps
+        self._carried = _loss(program.before[step], before)
+        # What may be spent and leak from here on, whatever cap is given.
+        used = np.zeros_like(before) if step == 0 else self._carried if program.window == 1 else before
+        self._limit = program.alpha - used + self._forgiven
+        self.caps = np.minimum(caps[None, :], self._limit[:, None])
+
+    def final(self) -> Floats:
+        """Return the costs of the last release, which spends its whole cap."""
+        costs = self._program.curves[self._step].at(np.maximum(self.caps, 0.0))
+        return np.where(self.caps < 0, np.inf, costs)
+
+    def choices(self) -> Iterator[_Choice]:
+        """Yield what each ε leads to; what is not allowed costs infinitely much."""
+        assert self._following is not None
+        assert self._next is not None
+        curve, grid, flat = self._program.curves[self._step], self._next, self._following.ravel()
+        width = self._following.shape[1]
+        carried_on = _loss(self._program.after[self._step], grid.caps)
+        prices = curve.at(self._epsilons)
+        at_caps = curve.at(np.maximum(self.caps, 0.0)) if self._relaxed else None
+        for index, epsilon in enumerate(self._epsilons.tolist()):
+            leads_to = epsilon + self._carried - self._forgiven
+            if self._relaxed:
+                rows = np.maximum(np.searchsorted(grid.before, leads_to, side="right") - 1, 0)
+            else:
+                rows = np.searchsorted(grid.before, leads_to, side="left")
+            # The number of caps that are allowed next; the padding turns none into infinity.
+            columns = np.minimum(
+                np.searchsorted(carried_on, self._given + (self._forgiven - epsilon), side="right")[None, :],
+                np.searchsorted(carried_on, self._limit + (self._forgiven - epsilon), side="right")[:, None],
+            )
+            if self._program.window == WIDEST and self._step > 0:
+                left = self._program.alpha - self._state - epsilon + self._forgiven
+                columns = np.minimum(columns, np.searchsorted(grid.caps, left, side="right")[:, None])
+            total = flat.take(rows[:, None] * width + columns)
+            if at_caps is None:
+                total += prices[index]
+            else:
+                # No more than the cap is spent, and costs never rise.
+                total += np.maximum(prices[min(index + 1, len(prices) - 1)], at_caps)
+            yield _Choice(index, rows, columns, total)
+
+
+def _path(program: Program, grids: list[Grid], values: list[Floats], relaxed: bool) -> Path:
+    row, column = 0, len(grids[0].caps) - 1
+    states: list[tuple[float, float, float]] = []
+    for step in range(len(program)):
+        last = step == len(program) - 1
+        following = None if last else _padded(values[step + 1], relaxed)
+        stage = _Stage(program, grids, step, relaxed, following, (row, column))
+        cap = float(stage.caps[0, 0])
+        if last:
+            states.append((float(grids[step].before[row]), cap, max(cap, 0.0)))
+            break
+        best = min(stage.choices(), key=lambda choice: float(choice.total[0, 0]))
+        states.append((float(grids[step].before[row]), cap, float(grids[step].epsilons[best.epsilon])))
+        row = min(int(best.rows[0]), len(grids[step + 1].before) - 1)
+        column = int(best.columns[0, 0])
+        column = min(column, len(grids[step + 1].caps) - 1) if relaxed else max(column - 1, 0)
+    return Path(*np.array(states).T)
+
+
+def _padded(value: Floats, relaxed: bool) -> Floats:
+    """Add a column for "no cap at all", and what rounding beyond the last value means.
+
+    Column k is for k allowed caps: the k-th of them when rounding down, the one above it when rounding up.
+    """
+    rows, columns = value.shape
+    padded = np.full((rows + 1, columns + 1), np.inf)
+    if relaxed:
+        padded[:-1, 1:-1], padded[:-1, -1] = value[:, 1:], value[:, -1]
+    else:
+        padded[:-1, 1:] = value
+    return padded
+
+
+def _loss(loss: LossFunction | None, leakage: Floats) -> Floats:
+    return np.zeros_like(leakage) if loss is None else np.asarray(loss(leakage))
