@@ -9,8 +9,14 @@ import pytest
 
 from mechdesign import spec
 from mechdesign.errors import SpecificationError, StepWarning
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.problem import Problem
+from mechdesign.report.sentences import requirement_name
+from mechdesign.requirements.kinds import MetricPrivacy
 from mechdesign.spec.specification import Specification
+from mechdesign.sweep import plan as sweep
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
 # Seconds, and the cell: every minute or so, then a gap of an hour.
@@ -133,3 +139,27 @@ def test_wrong_keys(folder: Path, transition: str, rest: str, path: str, words: 
         read(folder, transition, rest).release(trace(0, 60), seed=1)
     assert raised.value.path == path
     assert words in str(raised.value)
+
+
+def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
+    for read_file in (spec.read_spec, sweep.read):
+        (tmp_path / "broken.toml").write_text("title = ")
+        with pytest.raises(SpecificationError, match="is not valid TOML") as raised:
+            read_file(tmp_path / "broken.toml")
+        assert raised.value.path == str(tmp_path / "broken.toml")
+
+
+def test_a_mechanism_for_each_user(folder: Path) -> None:
+    text = f'{BOX}\nprior = {{ checkins = {{ path = "c.csv" }}, smoothing = 1 }}\ncost.distance = "hamming"'
+    text += '\nprivacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]'
+    text += '\n[sweep]\n"prior.checkins.only" = ["a", "b"]'
+    planned = sweep.parse(text, folder)
+    assert [point["prior.checkins.only"] for point in planned.points()] == ["a", "b"]
+
+
+def test_epsilon_is_per_unit() -> None:
+    for unit, one in (("miles", "mile"), ("feet", "foot"), ("km", "km"), ("hours", "hour"), ("", "unit of distance")):
+        domain = Domain.from_points([[0.0], [1.0], [3.0]], unit=unit)
+        distance = distances.euclidean(domain)
+        problem = Problem(np.full(3, 1 / 3), distance, [MetricPrivacy(1, distance)], secrets=domain)
+        assert requirement_name(problem, problem.requirements[0]) == f"metric privacy, ε per {one} (Euclidean distance)"
