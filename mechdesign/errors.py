@@ -22,12 +22,14 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "Shown",
     "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpacingWarning",
     "SpecificationError",
     "StateError",
+    "StepWarning",
     "TimeLimitError",
     "TooLargeError",
     "UnboundedError",
@@ -178,6 +180,14 @@ class MetricWarning(UserWarning):
     """A distance matrix is not a metric; the result is still correct for the matrix as given."""
 
 
+class StepWarning(UserWarning):
+    """The steps of a Markov chain and those of a trace are of different lengths."""
+
+
+class Shown(str):
+    """A text that an error shows as it is, without quotes."""
+
+
 def _short(value: object, limit: int = 120) -> str:
-    text = repr(value)
+    text = str(value) if isinstance(value, Shown) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

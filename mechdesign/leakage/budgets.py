@@ -82,7 +82,8 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
 
 def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    check_directions(*([[each] for each in functions] for functions in both))
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after)
     return both
 
 

@@ -15,7 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.adversary import Adversary, Beliefs
 from mechdesign.release.composition import Composition, compose
@@ -58,7 +58,7 @@ class ReleasedTrace:
     title: str
     mechanism: str
     releases: tuple[Release, ...]
-    transition: MarkovChain
+    transition: MarkovChain | VaryingChain
     initial: Prior
     seeded: bool
     finished: bool
