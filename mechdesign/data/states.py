@@ -17,6 +17,11 @@ from mechdesign.model.places import DEGREES, PLANE, locate
 
 __all__ = ["States", "as_states", "index_of", "read_states"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]

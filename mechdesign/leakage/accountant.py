@@ -18,6 +18,10 @@ from mechdesign.leakage.numbers import as_not_negative, as_target
 __all__ = ["Accountant"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Accountant:
     """Keep every release at or below the promised leakage α, in nats.
 

@@ -23,6 +23,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["MetricPrivacy", "MetricTable"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class MetricTable(Table, frozen=True):
     """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
 

@@ -29,6 +29,11 @@ from mechdesign.spec.tables import choice, convert
 
 __all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]

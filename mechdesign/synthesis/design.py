@@ -25,6 +25,10 @@ from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, rename
 __all__ = ["Design", "design", "synthesise"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def design(
     problem: Problem,
     solver: str = "auto",
