@@ -71,6 +71,10 @@ if TYPE_CHECKING:
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class _Data(NamedTuple):
     """What the problems of a specification have in common."""
 
