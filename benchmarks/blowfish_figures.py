@@ -120,7 +120,8 @@ def by_the_lemma(
     for _ in range(ITERATIONS):
         apart = ((points[:, None, :] - centroids) ** 2).sum(axis=2)
         members = (np.argmin(apart, axis=1)[:, None] == np.arange(CLUSTERS)) * weights[:, None]
-        sizes = members.sum(axis=0) + rng.laplace(0, 2 / share, CLUSTERS)
+        # Where θ is 0 nothing is protected, not even which cluster a record is in.
+        sizes = members.sum(axis=0) + rng.laplace(0, 2 * (theta > 0) / share, CLUSTERS)
         sums = members.T @ points + rng.laplace(0, 2 * theta / share, centroids.shape)
         means = np.clip(sums / np.maximum(sizes, 1)[:, None], *ends)
         centroids = np.where(sizes[:, None] >= 1, means, centroids)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["BENCHMARKS", "GAP_SPREAD", "MEASUREMENTS", "SECONDS_SPREAD", "Benchmark"]
 
-MEASUREMENTS = ("first_minute", "highs", "sizes")
+MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers")
 """Of docs/measure.py: the tables of the README."""
 
 # Factors by which their values may differ: seconds, and certified gaps.

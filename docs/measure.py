@@ -1,17 +1,21 @@
 """Measure what the documentation quotes: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
 
 ``first_minute`` installs into fresh environments and runs the README's first command; ``highs`` and ``sizes`` run the
-benchmarks' own problems. Run it on a machine that has nothing else to do; the load found is kept with the numbers. The
-README's tables are then written anew by ``python docs/measure.py --readme``.
+benchmarks' own problems; ``bench`` runs the suites of ``mechdesign bench`` in ``build/bench``, where it goes on after a
+stop, and keeps their tables in ``benchmarks/results``; ``peers`` installs and times libqif. Run it on a machine that
+has nothing else to do; the load found is kept with the numbers. The README's tables are then written anew by
+``python docs/measure.py --readme``.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -102,7 +106,60 @@ def sizes() -> Table:
     return ["300 secrets, all 26.9 million rows", "with Numba", "NumPy alone", "certified gap"], rows, values
 
 
-MEASUREMENTS: dict[str, Callable[[], Table]] = {"first_minute": first_minute, "highs": highs, "sizes": sizes}
+def bench() -> Table:
+    """Run the medium and the large suite with every solver that is installed."""
+    columns, scores, values = ["solver"], {}, {}
+    for suite in ("small", "medium", "large"):
+        folder = PROJECT / "build" / "bench" / suite
+        md.bench.run(suite, None, folder, resume=True)
+        for source, target in (
+            ("results.csv", f"bench-{suite}.csv"),
+            ("scores.csv", f"bench-{suite}-scores.csv"),
+            ("environment.json", f"bench-{suite}-environment.json"),
+        ):
+            shutil.copyfile(folder / source, PROJECT / "benchmarks" / "results" / target)
+        with (folder / "scores.csv").open(encoding="utf-8", newline="") as file:
+            scores[suite] = {row["solver"]: row for row in csv.DictReader(file)}
+    for suite, limit in (("medium", "20 s"), ("large", "60 s")):
+        columns += [f"{suite}, {limit}: solved", "“optimal”, not private", "otherwise wrong", "mean"]
+        for solver, row in scores[suite].items():
+            values |= {f"{suite}, {solver}, {name}": float(row[name]) for name in row if name != "solver" and row[name]}
+    rows = []
+    for solver in scores["medium"]:
+        cells = [solver]
+        for suite in ("medium", "large"):
+            row = scores[suite][solver]
+            cells += [f"{row['solved']} of {row['runs']}", row["not_private"], row["wrong"]]
+            cells.append(_seconds(float(row["censored_mean"])))
+        rows.append(cells)
+    return columns, rows, values
+
+
+def peers() -> Table:
+    """Time libqif on the same grids, in an environment of its own; what it returns is judged as it is."""
+    kept = PROJECT / "benchmarks" / "results" / "peers-qif.csv"
+    script = [sys.executable, str(PROJECT / "benchmarks" / "peers_qif.py")]
+    subprocess.run([*script, "--sizes", "16", "25", "36", "49", "--time-limit", "60", "-o", str(kept)], check=True)
+    with kept.open(encoding="utf-8", newline="") as file:
+        found = {(int(row["n"]), row["solver"]): row for row in csv.DictReader(file)}
+    rows, values = [], {}
+    for n in sorted({n for n, _ in found}):
+        theirs, ours = found[n, "qif"], found[n, "mechdesign"]
+        values |= {f"{n}, {name}": float(found[n, name]["solve_s"]) for name in ("qif", "mechdesign")}
+        gap = float(ours["cost"]) / float(ours["lower_bound"]) - 1
+        excess = f"{float(theirs['tight_epsilon']) / 0.6 - 1:.0e}" if theirs["tight_epsilon"] else theirs["claimed"]
+        seconds = [_seconds(values[f"{n}, {name}"]) for name in ("qif", "mechdesign")]
+        rows.append([f"{n} secrets", *seconds, excess, f"private, gap {gap:.0e}"])
+    return ["metric privacy, ε = 0.6 per cell", "libqif", "mechdesign", "ε too high by", "certified"], rows, values
+
+
+MEASUREMENTS: dict[str, Callable[[], Table]] = {
+    "first_minute": first_minute,
+    "highs": highs,
+    "sizes": sizes,
+    "bench": bench,
+    "peers": peers,
+}
 
 
 def machine() -> dict[str, Any]:

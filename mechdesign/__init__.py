@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
+    from .requirements.kinds import ContinuousPrivacy as ContinuousPrivacy
     from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
@@ -65,6 +66,7 @@ _VALUES = {
     "Audit": ".auditing.audit",
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
+    "ContinuousPrivacy": ".requirements.kinds",
     "Design": ".synthesis.certified",
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",

@@ -10,6 +10,7 @@ __all__ = [
     "BudgetWarning",
     "CertificateError",
     "ClusterError",
+    "CorrelationWarning",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -18,12 +19,17 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "OutsideWarning",
+    "PriorWarning",
     "RecordsError",
+    "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
+    "SpacingWarning",
     "SpecificationError",
     "StateError",
     "TimeLimitError",
+    "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
@@ -77,6 +83,10 @@ class UnboundedError(MechdesignError):
 
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TooLargeError(SolverError):
+    """A problem does not fit into memory; nothing was built. The message says what would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -142,6 +152,26 @@ class StateError(MechdesignError, ValueError):
 
 class BudgetWarning(UserWarning):
     """A budget is zero, or a leakage target is passed; the numbers returned are still correct."""
+
+
+class PriorWarning(UserWarning):
+    """A prior gives weight to what another excludes; the result is still correct for the priors as given."""
+
+
+class SpacingWarning(UserWarning):
+    """Anchors are far apart for the ε asked for; the result is still correct, but finer anchors cost less."""
+
+
+class OutsideWarning(UserWarning):
+    """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
+
+
+class CorrelationWarning(UserWarning):
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+
+
+class SizeWarning(UserWarning):
+    """A design is likely to take longer than an hour."""
 
 
 class MetricWarning(UserWarning):

@@ -15,7 +15,7 @@ import mechdesign as md
 from figures import experiment, figure, say
 
 # %%
-for name in ("kmeans", "ranges"):
+for name in ("kmeans", "kinds", "ranges"):
     print(f"{name}: {experiment(f'blowfish_{name}').checked()}")
 
 # %% [markdown]
@@ -47,6 +47,15 @@ figure("blowfish_1abc").show()
 
 # %%
 figure("blowfish_1d").show()
+
+# %% [markdown]
+# Policies of other kinds: one attribute at a time, and places within blocks of the map.
+
+# %%
+figure("blowfish_1e").show()
+
+# %%
+figure("blowfish_1f").show()
 
 # %% [markdown]
 # ## Ranges

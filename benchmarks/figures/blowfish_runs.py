@@ -13,9 +13,9 @@ from scipy.cluster.vq import kmeans2
 
 import blowfish_figures as source
 from figures.experiments import Experiment, Row
-from mechdesign.blowfish import Domain, kmeans
+from mechdesign.blowfish import Domain, Policy, kmeans
 
-__all__ = ["EXPERIMENTS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
+__all__ = ["EXPERIMENTS", "KINDS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
 
 PRIVATE, LEMMA = "sensitivity that holds", "by Lemma 6.1"
 _CORNER = np.array([source.WEST["south"], source.WEST["west"]])
@@ -64,34 +64,69 @@ DATA = {
 }
 
 
+def attributes(domain: Domain) -> source.Policies:
+    """Return the full policy and that of single attributes, with the θ of Lemma 6.1: the longest attribute."""
+    longest = max(float(attribute.values[-1]) - float(attribute.values[0]) for attribute in domain.attributes)
+    return source.thresholds(domain, {}) | {"attribute": (Policy.attribute(domain), longest)}
+
+
+def partitions(domain: Domain, sides: list[int]) -> source.Policies:
+    """Return policies of uniform blocks, so many along each side, with the θ of Lemma 6.1: a block's diameter."""
+    found = source.thresholds(domain, {})
+    codes = np.indices(domain.shape).reshape(len(domain.shape), -1)
+    for side in sides:
+        steps = [-(-size // side) for size in domain.shape]
+        blocks = [code // step for code, step in zip(codes, steps, strict=True)]
+        labels = np.ravel_multi_index(
+            blocks, [-(-size // step) for size, step in zip(domain.shape, steps, strict=True)]
+        )
+        spans = [
+            float(attribute.values[step - 1]) - float(attribute.values[0])
+            for attribute, step in zip(domain.attributes, steps, strict=True)
+        ]
+        found[f"{labels.max() + 1:,} blocks"] = (Policy.partition(domain, labels), sum(spans))
+    return found
+
+
 def clustering(folder: Path, *, names: list[str], epsilons: list[float], repeats: int) -> Iterator[Row]:
     """Yield mean and quartiles of the k-means objective as a multiple of that without privacy (best of ten starts)."""
     for name in names:
-        domain, records, policies = DATA[name](folder)
-        axes = [np.array([float(value) for value in attribute.values]) for attribute in domain.attributes]
-        values, weights = np.unique(records, return_counts=True)
-        codes = np.unravel_index(values, domain.shape)
-        points = np.column_stack([axis[code] for axis, code in zip(axes, codes, strict=True)])
-        ends = np.array([[axis[0] for axis in axes], [axis[-1] for axis in axes]])
-        whole = np.repeat(points, weights, axis=0)
-        starts = (kmeans2(whole, source.CLUSTERS, minit="++", iter=30, seed=seed)[0] for seed in range(10))
-        best = min(source.objective(points, weights, centroids) for centroids in starts)
-        rng = np.random.default_rng(1)
-        for policy_name, (policy, theta) in policies.items():
-            for epsilon in epsilons:
-                for way in (PRIVATE, LEMMA):
-                    found = []
-                    for _ in range(repeats):
-                        if way == PRIVATE:
-                            centroids = kmeans(
-                                records, source.CLUSTERS, policy, epsilon, source.ITERATIONS, rng
-                            ).centroids
-                        else:
-                            centroids = source.by_the_lemma(points, weights, ends, theta, epsilon, rng)
-                        found.append(source.objective(points, weights, centroids) / best)
-                    low, high = np.quantile(found, (0.25, 0.75))
-                    same = {"data": name, "records": len(records), "policy": policy_name, "epsilon": epsilon}
-                    yield same | {"way": way, "mean": float(np.mean(found)), "low": float(low), "high": float(high)}
+        yield from _clustered(name, *DATA[name](folder), epsilons, repeats)
+
+
+def kinds(folder: Path, *, sides: dict[str, list[int]], epsilons: list[float], repeats: int) -> Iterator[Row]:
+    """Yield the same under policies of single attributes, and of blocks, so many along each side."""
+    for name, numbers in sides.items():
+        domain, records, _ = DATA[name](folder)
+        policies = attributes(domain) | partitions(domain, numbers)
+        yield from _clustered(name, domain, records, policies, epsilons, repeats)
+
+
+def _clustered(
+    name: str, domain: Domain, records: np.ndarray, policies: source.Policies, epsilons: list[float], repeats: int
+) -> Iterator[Row]:
+    axes = [np.array([float(value) for value in attribute.values]) for attribute in domain.attributes]
+    values, weights = np.unique(records, return_counts=True)
+    codes = np.unravel_index(values, domain.shape)
+    points = np.column_stack([axis[code] for axis, code in zip(axes, codes, strict=True)])
+    ends = np.array([[axis[0] for axis in axes], [axis[-1] for axis in axes]])
+    whole = np.repeat(points, weights, axis=0)
+    starts = (kmeans2(whole, source.CLUSTERS, minit="++", iter=30, seed=seed)[0] for seed in range(10))
+    best = min(source.objective(points, weights, centroids) for centroids in starts)
+    rng = np.random.default_rng(1)
+    for policy_name, (policy, theta) in policies.items():
+        for epsilon in epsilons:
+            for way in (PRIVATE, LEMMA):
+                found = []
+                for _ in range(repeats):
+                    if way == PRIVATE:
+                        centroids = kmeans(records, source.CLUSTERS, policy, epsilon, source.ITERATIONS, rng).centroids
+                    else:
+                        centroids = source.by_the_lemma(points, weights, ends, theta, epsilon, rng)
+                    found.append(source.objective(points, weights, centroids) / best)
+                low, high = np.quantile(found, (0.25, 0.75))
+                same = {"data": name, "records": len(records), "policy": policy_name, "epsilon": epsilon}
+                yield same | {"way": way, "mean": float(np.mean(found)), "low": float(low), "high": float(high)}
 
 
 def ranges(
@@ -137,4 +172,17 @@ RANGES = Experiment(
     spread={"linear": 1e-6, "inferred": 1e-6, "planned": 1e-9, "formula": 1e-9},
     data=("uci/adult.csv", *_CHECKINS),
 )
-EXPERIMENTS = (KMEANS, RANGES)
+KINDS = Experiment(
+    "blowfish_kinds",
+    kinds,
+    small={"sides": {"check-ins": [1000, 10], "simulated": []}, "epsilons": [1.0], "repeats": 2},
+    full={
+        "sides": {"check-ins": [1000, 100, 30, 10], "skin, 1 %": [], "simulated": []},
+        "epsilons": [0.1, 0.4, 1.0],
+        "repeats": 20,
+    },
+    keys=("data", "policy", "epsilon", "way"),
+    spread={"mean": 0.2},
+    data=("uci/Skin_NonSkin.txt", *_CHECKINS),
+)
+EXPERIMENTS = (KMEANS, KINDS, RANGES)

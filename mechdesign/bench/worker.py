@@ -35,8 +35,9 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         os.dup2(2, 1)
         task = json.loads(sys.stdin.buffer.readline())
-        # The other side keeps the pipe open for as long as it lives and wants the result.
-        threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(1)), daemon=True).start()
+        # The other side keeps the pipe open for as long as it lives and wants the result. Read without a buffer, whose
+        # lock would hold up the end of this process.
+        threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

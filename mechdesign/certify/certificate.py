@@ -13,6 +13,7 @@ import numpy as np
 
 from mechdesign.certify import bracket, costs, privacy
 from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact_text, float_down, float_up, printed, text_up
 from mechdesign.certify.stated import FORMS
@@ -199,6 +200,12 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
 
 def _check(evidence: Evidence, claim: Claim) -> tuple[Checked, str, tuple[int, int] | None]:
     """Return what was found, and for a claim that does not hold a sentence and the pair at fault, if any."""
+    if isinstance(claim, Dithered):
+        slope = claim.steepest(evidence.numerators)
+        found = Checked(claim.kind, exact_text(claim.nominal), claim.least(slope), claim.holds(slope))
+        if found.holds:
+            return found, "", None
+        return found, claim.sentence(slope), (slope.neighbour, slope.anchor)
     if isinstance(claim, PairBound):
         violation = privacy.check(evidence.numerators, evidence.exponent, claim)
         realised = privacy.realised(evidence.numerators, evidence.exponent, claim)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, PairBound
+from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
 from mechdesign.validation import (
@@ -179,12 +180,16 @@ class Evidence:
             path = f"multipliers.requirements[{index}]"
             require_below(entry.observables, self.observables, f"{path}.observables")
             if isinstance(entry, PairMultipliers):
+                if isinstance(claim, Dithered):
+                    if len(entry.values):
+                        raise InputError(path, "has multipliers", bound=f"none for {claim.kind} privacy")
+                    continue
                 if not isinstance(claim, PairBound):
                     raise InputError(path, "is for pairs", bound=f"FloorMultipliers, for {claim.kind} privacy")
                 require_below(entry.sources, self.secrets, f"{path}.sources")
                 require_below(entry.targets, self.secrets, f"{path}.targets")
             else:
-                if isinstance(claim, PairBound):
+                if not isinstance(claim, Floor):
                     raise InputError(path, "is for estimates", bound=f"PairMultipliers, for {claim.kind} privacy")
                 require_below(entry.estimates, len(claim.error), f"{path}.estimates")
 

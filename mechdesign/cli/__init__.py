@@ -24,8 +24,11 @@ from mechdesign.errors import (
     ClusterError,
     MechdesignError,
     MetricWarning,
+    OutsideWarning,
+    PriorWarning,
     SolverError,
     SolverInterruptedError,
+    SpacingWarning,
     UnboundedError,
 )
 from mechdesign.version import __version__
@@ -91,7 +94,8 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with warnings.catch_warnings():
-            warnings.simplefilter("always", MetricWarning)
+            for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
+                warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
                 result = super().invoke(ctx)

@@ -36,7 +36,14 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
 @click.option("-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Else standard output.")
 @click.option("--all-rows", is_flag=True, help="With mps: a privacy row for every pair, also those that others imply.")
 def export(directory: Path, form: Format | None, target: Path | None, all_rows: bool) -> None:
-    """Write the channel in DIR for other programs: csv, json, npz and parquet; or mps, the program that it solves."""
+    """Write the channel in DIR for other programs.
+
+    \b
+    csv, json, npz, parquet   the channel: as text, as arrays, as a table
+    js                        a module for apps: exact sampling, and a check of every pair bound
+    geojson                   domain, prior and answers, for maps
+    mps                       the linear program that the channel solves
+    """  # noqa: D301 - click wants the control character
     if form is None:
         if target is None:
             raise click.UsageError("name a format with --format, or a file with -o")

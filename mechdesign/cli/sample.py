@@ -3,38 +3,117 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from pathlib import Path
 
 import click
+import numpy as np
 
+from mechdesign.atomic import write_file
+from mechdesign.cli.console import say_note, say_warning
+from mechdesign.cli.places import at_option, located
 from mechdesign.errors import InputError
+from mechdesign.export.files import check_writable
+from mechdesign.export.sets import load
+from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain
+from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
+
+_SEEDED = (
+    "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "
+    "publish them"
+)
 
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--secret", required=True, metavar="SECRET", help="The true secret: its label, or its index.")
-@click.option("--size", metavar="N", type=click.IntRange(min=0), default=1, show_default=True, help="How many draws.")
-@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="For reproducible draws; never for real privacy.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print index and label of each draw as CSV, with a header.")
-def sample(directory: Path, secret: str, size: int, seed: int | None, as_csv: bool) -> None:
-    """Draw observables for a secret, exactly with the certified probabilities: a label a line.
+@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its index.")
+@at_option
+@click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
+@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print index, label and place of each draw as CSV, with a header.")
+@click.option(
+    "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
+    help="Draw for each line of a CSV file with columns latitude and longitude (lat, lon), or x and y.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
+    help="Where the CSV goes; else standard output.",
+)  # fmt: skip
+@click.option(
+    "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
+    help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
+)  # fmt: skip
+def sample(
+    directory: Path,
+    secret: str | None,
+    at: tuple[float, float] | None,
+    size: int | None,
+    seed: int | None,
+    as_csv: bool,
+    source: Path | None,
+    target: Path | None,
+    outside: str,
+) -> None:
+    """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
 
-    The randomness is the operating system's unless a seed is given.
+    For a secret an answer is shown as its label; for a place as coordinates, latitude,longitude in degrees or x,y. A
+    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
+    "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
+
+    A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
+    nothing else of the file is copied.
+
+    Each draw spends the privacy budget anew. The randomness is the operating system's unless a seed is given.
     """
-    channel = Channel.load(directory)
-    drawn = channel.sample(_index(channel, secret), size, seed).tolist()
-    labels = channel.observables or tuple(map(str, range(channel.numerators.shape[1])))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    if as_csv:
-        writer.writerow(["observable_index", "observable"])
-        writer.writerows([index, labels[index]] for index in drawn)
+    if [secret, at, source].count(None) != 2:
+        raise click.UsageError("give one of --secret, --at and --input")
+    if target is not None:
+        check_writable(target.parent)
+    if seed is not None:
+        say_warning(_SEEDED, UserWarning, "", 0)
+    rows = None
+    if secret is not None:
+        channel = Channel.load(directory)
+        found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))
     else:
-        for index in drawn:
-            click.echo(labels[index])
+        problem, channel, _ = load(directory)
+        draws, rng = 1 if size is None else size, None if seed is None else as_generator(seed)
+        secrets = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
+        found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
+    if as_csv or source is not None or target is not None:
+        domain = problem.observables if rows is not None else None
+        _write(_table(found, domain, rows if source is not None else None), target)
+        return
+    for label, place in zip(found.label.tolist(), found.place if found.place is not None else found.label, strict=True):
+        click.echo(label if found.place is None else ",".join(map(repr, place.tolist())))
+
+
+def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    axes = () if domain is None or found.place is None else domain.axes
+    writer.writerow([*(() if rows is None else ("row",)), "observable_index", "observable", *axes])
+    columns = [found.index.tolist(), found.label.tolist()]
+    if rows is not None:
+        columns.insert(0, rows.tolist())
+    if axes and found.place is not None:
+        columns += found.place.T.tolist()
+    writer.writerows(zip(*columns, strict=True))
+    return text.getvalue()
+
+
+def _write(text: str, target: Path | None) -> None:
+    if target is None:
+        sys.stdout.write(text)
+        return
+    write_file(target, [text.encode()])
+    say_note(f"{target} holds {text.count(chr(10)) - 1} answers")
 
 
 def _index(channel: Channel, secret: str) -> int:

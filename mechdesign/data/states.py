@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.text import number, read_rows
-from mechdesign.data.traces import interval
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.places import DEGREES, PLANE, locate
 
 __all__ = ["States", "as_states", "index_of", "read_states"]
 
@@ -152,46 +151,24 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 def _locator(domain: Domain, form: str, path: str) -> _Locate:
     """Return the function that finds the member at a place: (x, y), or (latitude, longitude) in the form "degrees"."""
-    known = domain.coordinates if form == "degrees" else domain.points
-    if known is None or known.shape[1] != 2:
+    axes = DEGREES if form == "degrees" else PLANE
+    known, borders = domain.places(axes), domain.borders(axes)
+    if known is None:
         raise InputError(
             path,
             "gives places, and the domain has none of this kind",
             value="latitude and longitude" if form == "degrees" else "x and y",
             bound="states by index or label, or a domain with such places",
         )
-    box, cells = domain.geographic, domain.cells
-    if cells is None:
-        # A degree of longitude is shorter than one of latitude.
-        shrink = math.cos(math.radians(float(known[:, 0].min() + known[:, 0].max()) / 2))
-        scale = np.array([1.0, shrink if form == "degrees" else 1.0])
-        return lambda _, place: int((((known - place) * scale) ** 2).sum(axis=1).argmin())
-    if form == "degrees" and box is not None:
-        names, sides = ("latitude", "longitude"), ((box.south, box.north), (box.west, box.east))
-        return _cell(names, (np.linspace(*sides[0], cells.rows + 1), np.linspace(*sides[1], cells.columns + 1)), 0)
-    across, up = (
-        np.linspace(0.0, size, n + 1) for size, n in ((cells.width, cells.columns), (cells.height, cells.rows))
-    )
-    return _cell(("x", "y"), (across, up), 1)
 
+    def found(path: str, place: list[float]) -> int:
+        try:
+            return int(locate(known, borders, axes, (np.array(place[0]), np.array(place[1])))[0])
+        except InputError as error:
+            remedy = "leave such steps out, or use a larger grid"
+            raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
-def _cell(names: Sequence[str], borders: Sequence[Floats], upwards: int) -> _Locate:
-    """Return the function that finds the cell of a grid between `borders`; those at `upwards` are between rows."""
-
-    def locate(path: str, place: list[float]) -> int:
-        at = [int(interval(np.array([value]), side)[0]) for value, side in zip(place, borders, strict=True)]
-        if min(at) < 0:
-            ranges = (f"{name} from {side[0]:g} to {side[-1]:g}" for name, side in zip(names, borders, strict=True))
-            raise InputError(
-                path,
-                "lies outside the grid",
-                value=tuple(place),
-                bound=", ".join(ranges),
-                remedy="leave such steps out, or use a larger grid",
-            )
-        return at[upwards] * (len(borders[1 - upwards]) - 1) + at[1 - upwards]
-
-    return locate
+    return found
 
 
 def _finite(text: str, path: str) -> float:

@@ -27,6 +27,7 @@ __all__ = [
     "Table",
     "Trajectories",
     "holds",
+    "refers",
 ]
 
 Raw = dict[str, Any]
@@ -48,6 +49,12 @@ def holds(*kinds: type[Table]) -> msgspec.Meta:
     """Say for the JSON schema which tables may stand at a key."""
     choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
     return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
+
+
+def refers(name: str) -> msgspec.Meta:
+    """Say for the JSON schema that a table called `name`, or a list of them, may stand at a key."""
+    table = {"$ref": f"#/$defs/{name}"}
+    return msgspec.Meta(extra_json_schema={"anyOf": [table, {"type": "array", "items": table}]}, extra={"tables": ()})
 
 
 class PlacesFile(Table, frozen=True):

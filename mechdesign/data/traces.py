@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
 __all__ = ["Trace", "Visits", "read_checkins", "read_plt", "to_grid"]
@@ -239,15 +240,6 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
             remedy="check the box, and that latitude and longitude are not swapped",
         )
     return Visits(tuple(cells), tuple(users), inside, outside, domain)
-
-
-def interval(values: Floats, borders: Floats) -> Integers:
-    """Return the index of the interval each value is in, closed below; the last is closed above too; −1 outside."""
-    index = np.searchsorted(borders, values, side="right") - 1
-    last = len(borders) - 2
-    index[values == borders[-1]] = last
-    index[index > last] = -1
-    return index
 
 
 def _trace(user: str, latitude: array[float], longitude: array[float], seconds: array[int]) -> Trace:

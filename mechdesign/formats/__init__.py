@@ -11,6 +11,8 @@ from pathlib import Path
 from mechdesign.errors import InputError
 from mechdesign.formats.csv import CSV
 from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.geojson import GEOJSON
+from mechdesign.formats.javascript import JS
 from mechdesign.formats.json import JSON
 from mechdesign.formats.mps import MPS
 from mechdesign.formats.npz import NPZ
@@ -35,6 +37,8 @@ register(JSON)
 register(NPZ)
 register(PARQUET)
 register(MPS)
+register(GEOJSON)
+register(JS)
 
 
 def format_of(path: str | Path) -> Format:

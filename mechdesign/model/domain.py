@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats, as_floats, as_indices, as_integer, as_number, read_only, require
+from mechdesign.model.lattice import Lattice
+from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
+from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
+from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
-
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius of the Earth (IUGG), in km."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,9 @@ class BoundingBox:
             )
 
     @property
-    def middle_latitude(self) -> float:
-        """Return the latitude, in degrees, at which the projection is true to scale."""
-        return (self.south + self.north) / 2
+    def plane(self) -> Plane:
+        """Return the plane over the box, with its origin in the south-west corner."""
+        return Plane.over(self.south, self.north, self.west, self.east)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +86,8 @@ class Domain:
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
         coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
+        lattice: the `Lattice` whose anchors the points are, or None.
 
     Two domains are equal only if they are the same object.
     """
@@ -97,6 +98,8 @@ class Domain:
     cells: Grid | None = None
     geographic: BoundingBox | None = None
     coordinates: Floats | None = None
+    plane: Plane | None = None
+    lattice: Lattice | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -114,12 +117,16 @@ class Domain:
             raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
         if self.cells is not None and self.cells.size != n:
             raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
+        if self.lattice is not None and self.lattice.size != n:
+            raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
                 raise InputError("coordinates", "has the wrong shape", value=coordinates.shape, bound=f"({n}, 2)")
             require(_on_earth(coordinates), coordinates, "coordinates", _ON_EARTH)
             object.__setattr__(self, "coordinates", coordinates)
+        elif self.plane is not None:
+            raise InputError("plane", "is given without coordinates", value=self.plane)
 
     @property
     def size(self) -> int:
@@ -134,6 +141,8 @@ class Domain:
         parts = [f"size={self.size}", f"dimensions={self.points.shape[1]}", f"unit={self.unit!r}"]
         if self.cells is not None:
             parts.append(f"cells={self.cells!r}")
+        if self.lattice is not None:
+            parts.append(f"lattice={self.lattice!r}")
         if self.geographic is not None:
             parts.append(f"geographic={self.geographic!r}")
         return f"Domain({', '.join(parts)})"
@@ -151,7 +160,74 @@ class Domain:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates)
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
+
+    @property
+    def axes(self) -> Axes:
+        """Return how places are given: by latitude and longitude where the domain has them, else by x and y.
+
+        Raises InputError for a domain without places in two dimensions.
+        """
+        for axes in (DEGREES, PLANE):
+            if self.places(axes) is not None:
+                return axes
+        raise InputError(
+            "domain",
+            "has no places in two dimensions",
+            value=self,
+            bound="a grid, or places with x and y, or with latitude and longitude",
+            remedy="name a member by its index or its label",
+        )
+
+    def places(self, axes: Axes) -> Floats | None:
+        """Return the members along `axes`, float64 of shape (n, 2), or None where they have no such places."""
+        known = self.coordinates if axes == DEGREES else self.points
+        return known if known is not None and known.shape[1] == 2 else None
+
+    def borders(self, axes: Axes) -> Borders | None:
+        """Return the borders between the cells of a grid along `axes`, ascending, or None where it has none."""
+        cells, box = self.cells, self.geographic
+        if cells is None or (axes == DEGREES and box is None):
+            return None
+        if axes == DEGREES and box is not None:
+            return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
+        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+
+    def cell_of(
+        self,
+        latitude: ArrayLike | None = None,
+        longitude: ArrayLike | None = None,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        outside: Outside = "refuse",
+    ) -> int | Integers:
+        """Return the index of the cell that a place lies in, or of the nearest member where there are no cells.
+
+        A cell covers its southern and western border, and the last row and column the far one too. Where there are no
+        cells nothing is outside, and the first of equally near members is taken.
+
+        Args:
+            latitude: In degrees; on the plane x. A number, or an array.
+            longitude: In degrees; on the plane y.
+            x: The name of the first argument on the plane.
+            y: The name of the second argument on the plane.
+            outside: "refuse" places outside the grid, or take the "nearest" cell.
+
+        Returns:
+            An index, or an int64 array of the shape of the coordinates.
+
+        Raises:
+            InputError: The members have no places, or a coordinate is wrong, or outside the grid and refused.
+
+        >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
+        6
+        """
+        axes = self.axes
+        known, places = self.places(axes), given_places(axes, latitude, longitude, x, y)
+        assert known is not None
+        cells, _ = locate(known, self.borders(axes), axes, places, outside)
+        return cells if cells.ndim else int(cells)
 
     @classmethod
     def grid(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
@@ -167,21 +243,64 @@ class Domain:
         return cls(_centres(cells), unit=unit, cells=cells)
 
     @classmethod
+    def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
+        """Return the corners of a grid over a rectangle of `width` × `height`: what `ContinuousPrivacy` speaks of.
+
+        There are `columns` × `rows` of them, at least 2 × 2. Anchor (row, column) has index row · columns + column and
+        stands at (column · width / (columns − 1), row · height / (rows − 1)).
+
+        >>> Domain.anchors(columns=2, rows=2, width=4.0, height=1.0).points.tolist()
+        [[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]
+        """
+        lattice = Lattice(columns, rows, width, height)
+        return cls(lattice.points(), unit=unit, lattice=lattice)
+
+    @classmethod
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
         """Return the cell centres of a box in latitude and longitude (degrees), projected to km.
 
-        Row 0 is the southernmost row, column 0 the westernmost column. The projection is the local equirectangular
-        one, with R = `EARTH_RADIUS_KM` and φ₀ the middle latitude of the box:
-        x = R cos φ₀ (λ − west), y = R (φ − south), angles in radians. The south-west corner is the origin.
+        Row 0 is the southernmost row, column 0 the westernmost column. The projection is that of `Plane.over`, in which
+        distances never exceed the great circle; the south-west corner is the origin.
         """
         box = BoundingBox(south, north, west, east)
-        # One angle of 1 degree is this many km.
-        degree = math.radians(EARTH_RADIUS_KM)
-        width = degree * math.cos(math.radians(box.middle_latitude)) * (box.east - box.west)
-        cells = Grid(columns, rows, width, degree * (box.north - box.south))
+        plane = box.plane
+        width = DEGREE_KM * plane.cosine * (box.east - box.west)
+        cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
         angles = _centres(Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south))
         coordinates = np.column_stack((box.south + angles[:, 1], box.west + angles[:, 0]))
-        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates)
+        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates, plane=plane)
+
+    @classmethod
+    def geographic_anchors(
+        cls, columns: int, rows: int, south: float, north: float, west: float, east: float
+    ) -> Domain:
+        """Return the corners of a grid over a box in latitude and longitude (degrees), for `ContinuousPrivacy` per km.
+
+        Anchor (row, column) has index row · columns + column; the first is the south-west corner. Points are placed
+        between anchors in proportion to their degrees. What is then proved is about distances in the plane of
+        `BoundingBox.plane`, which never exceed those along the great circle, and about points inside the box: points
+        outside are projected to its border, along latitudes and longitudes, which may lengthen distances on the globe.
+
+        Raises:
+            InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
+        """
+        box = BoundingBox(south, north, west, east)
+        plane = box.plane
+        if not plane.shorter:
+            raise InputError(
+                "north", "has no plane whose distances never exceed the great circle", value=(south, north, west, east),
+                bound="a box away from the poles, and narrower than 180 degrees",
+            )  # fmt: skip
+        # Rounded down: steps that are too long would weaken what is proved.
+        width = DEGREE_KM * plane.cosine * (box.east - box.west) * (1 - 2.0**-49)
+        height = DEGREE_KM * (box.north - box.south) * (1 - 2.0**-49)
+        lattice = Lattice(columns, rows, width, height, (box.south, box.north, box.west, box.east))
+        latitude = np.linspace(box.south, box.north, lattice.rows)
+        longitude = np.linspace(box.west, box.east, lattice.columns)
+        row, column = np.divmod(np.arange(lattice.size), lattice.columns)
+        coordinates = np.column_stack((latitude[row], longitude[column]))
+        points = plane.points(coordinates[:, 0], coordinates[:, 1])
+        return cls(points, unit="km", geographic=box, coordinates=coordinates, plane=plane, lattice=lattice)
 
     @classmethod
     def from_points(cls, points: ArrayLike, labels: Iterable[str] | None = None, unit: str = "") -> Domain:
@@ -195,8 +314,7 @@ class Domain:
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
         """Return the domain of places at `latitude` and `longitude` (degrees, shape (n,) each), projected to km.
 
-        The projection is that of `geographic_grid`, with φ₀ the middle of the smallest and the largest latitude and
-        the origin at the smallest latitude and longitude.
+        The projection is that of `geographic_grid`, for the smallest box that holds the places.
         """
         latitudes = as_floats(latitude, "latitude", "(n,)")
         longitudes = as_floats(longitude, "longitude", "(n,)")
@@ -215,11 +333,10 @@ class Domain:
                 bound="at most 180 degrees",
                 remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
             )
-        degree = math.radians(EARTH_RADIUS_KM)
-        shrink = math.cos(math.radians(float(south + north) / 2))
-        points = degree * np.column_stack((shrink * (longitudes - west), latitudes - south))
+        plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
-        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates)
+        points = plane.points(latitudes, longitudes)
+        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:

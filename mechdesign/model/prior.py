@@ -16,6 +16,7 @@ from mechdesign.validation import (
     Floats,
     Integers,
     as_floats,
+    as_generator,
     as_indices,
     as_integer,
     as_smoothing,
@@ -100,6 +101,31 @@ class Prior:
         """
         n = as_integer(n, "n", 1)
         return cls.from_counts(np.bincount(as_indices(cells, "cells", n), minlength=n), smoothing)
+
+    @classmethod
+    def bootstrap(
+        cls, counts: ArrayLike, samples: int, rng: np.random.Generator | int | None = None, smoothing: float = 0.0
+    ) -> tuple[Prior, ...]:
+        """Return the priors of so many samples drawn from counts, each as large as the data, with replacement.
+
+        They are what the same data might have said: `DistortionPrivacy` takes them all at once.
+
+        Args:
+            counts: Whole numbers, (n,), such as how often each place was visited.
+            samples: How many priors, at least 1.
+            rng: A NumPy generator or a seed.
+            smoothing: What is added to each count of a sample.
+
+        >>> [len(prior) for prior in Prior.bootstrap([5, 3, 2], samples=2, rng=1)]
+        [3, 3]
+        """
+        array = as_floats(counts, "counts", "(n,)")
+        whole = (array >= 0) & (array == np.floor(array)) & (array <= 2**62 / max(array.size, 1))
+        require(whole, array, "counts", "a whole number >= 0")
+        shares = cls.from_counts(array).probabilities
+        generator, size = as_generator(rng), int(array.sum())
+        drawn = generator.multinomial(size, shares / shares.sum(), size=as_integer(samples, "samples", 1))
+        return tuple(cls.from_counts(each, smoothing) for each in drawn)
 
 
 class _Visits(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model.channel import EXPONENT
+from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
@@ -91,10 +93,59 @@ class Problem:
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))
+        floors: dict[int, list[Floor]] = {}
         for place, claim in zip(self.places, self.claims, strict=True):
             if isinstance(claim, Floor):
-                told = sharing(self.cost, self.claims)
-                _check_reachable(f"requirements[{place}].minimum", claim, claim.prior_or(probabilities), told)
+                floors.setdefault(place, []).append(claim)
+        told = sharing(self.cost, self.claims) if floors else None
+        for place, together in floors.items():
+            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told)
+            _check_beliefs(f"requirements[{place}].prior", together, probabilities)
+
+    @classmethod
+    def from_visits(
+        cls,
+        points: ArrayLike,
+        observables: Domain,
+        requirements: Sequence[Requirement],
+        cost: str | ArrayLike = "euclidean",
+        weights: ArrayLike | None = None,
+        title: str = "",
+    ) -> Problem:
+        """State a problem on anchors by raw visits, without putting them into cells.
+
+        The expected cost is Σ_x π(x) Σ_a w_a(x) Σ_o p(o|a) c(x, o), with w_a(x) the weights with which a visit x is
+        dithered: exactly what answers at these visits cost, if they are drawn by `Design.sample_at`. The prior of the
+        problem is π_a = Σ_x π(x) w_a(x), how likely each anchor is drawn, and its cost Σ_x π(x) w_a(x) c(x, o) / π_a.
+
+        Args:
+            points: Visits, (k, 2): x and y in the unit of the anchors, or latitude and longitude where these have them.
+                Points outside the rectangle of the anchors are projected onto it, and an `OutsideWarning` counts them.
+            observables: The places that are answered.
+            requirements: At least one is `ContinuousPrivacy`, whose anchors are the secrets.
+            cost: "euclidean", "manhattan" or "chebyshev" distance in the plane, "haversine", or an array (k, m) with
+                the cost of every answer to every visit.
+            weights: How often each visit counts, (k,); all alike unless given.
+            title: What the mechanism is called.
+
+        Returns:
+            The problem, to be given to `mechdesign.design`.
+
+        Raises:
+            InputError: No requirement has anchors, or an argument has the wrong shape.
+            InfeasibleError: A floor is higher than any channel reaches.
+        """
+        anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
+        if anchors is None:
+            raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")
+        if not isinstance(observables, Domain):
+            raise InputError("observables", "is not a domain", value=observables)
+        costs = (
+            between(anchors, points, observables, cost) if isinstance(cost, str) else as_floats(cost, "cost", "(k, m)")
+        )
+        require(costs >= 0, costs, "cost", "a number >= 0")
+        prior, means = anchor_means(anchors, points, costs, weights)
+        return cls(prior, means, requirements, "expected", anchors, observables, title)
 
     def __repr__(self) -> str:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
@@ -134,13 +185,40 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
 
 
-def _check_reachable(path: str, floor: Floor, prior: NDArray[np.float64], told: NDArray[np.int64]) -> None:
-    largest = largest_distortion(prior, floor.error, told)
+def _check_reachable(
+    path: str, floors: Sequence[Floor], prior: NDArray[np.float64], told: NDArray[np.int64] | None
+) -> None:
+    """Raise `InfeasibleError` where the floors of one requirement, all of one minimum, are too high."""
+    reached = [largest_distortion(floor.prior_or(prior), floor.error, told) for floor in floors]
+    least = min(range(len(floors)), key=reached.__getitem__)
+    floor, largest = floors[least], reached[least]
     if floor.minimum > largest:
-        sets = int(told.max()) + 1
-        least = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        sets = 1 if told is None else int(told.max()) + 1
+        releasing = "nothing" if sets == 1 else f"only which of {sets} sets with answers of their own the secret is in"
+        whose = "this prior" if floor.prior is None else "the prior of this requirement"
+        if len(floors) > 1:
+            whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under this prior; "
-            f"the largest possible, releasing {least}, is {float(largest):.12g}. {remedy}"
+            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under {whose}; "
+            f"the largest possible, releasing {releasing}, is {float(largest):.12g}. {remedy}"
         )
+
+
+def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64]) -> None:
+    """Warn with `PriorWarning` where an adversary believes in secrets that the prior of the problem excludes."""
+    for index, floor in enumerate(floors):
+        if floor.prior is None or not floor.minimum:
+            continue
+        beyond = np.flatnonzero((prior == 0) & (floor.prior > 0))
+        if beyond.size:
+            place = path if len(floors) == 1 else f"{path}[{index}]"
+            warnings.warn(
+                f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
+                f"first {int(beyond[0])}, that have none under the prior of the problem. Answers for these cost "
+                "nothing, so the floor may be met by answering at random where, by that prior, nobody is: the error "
+                "about the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem "
+                "to have them count",
+                PriorWarning,
+                stacklevel=4,
+            )

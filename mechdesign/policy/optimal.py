@@ -30,7 +30,7 @@ from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.requirements.numbers import Number
 from mechdesign.solvers import ProgressCallback
 from mechdesign.synthesis.design import Design, synthesise
-from mechdesign.synthesis.settings import Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
 from mechdesign.validation import Floats, Integers, as_floats
 
 __all__ = ["Isolated", "PolicyProblem", "Within", "design", "policy_problem"]
@@ -52,7 +52,7 @@ def design(
     objective: str = "expected",
     observables: Domain | None = None,
     solver: str = "auto",
-    tolerance: float = 1e-9,
+    tolerance: float = TOLERANCE,
     time_limit: float | None = None,
     rows: Rows = "auto",
     options: Mapping[str, object] | None = None,

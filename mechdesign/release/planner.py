@@ -36,6 +36,7 @@ from mechdesign.policy.optimal import Within, design
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
 from mechdesign.requirements.numbers import Number
+from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
 __all__ = ["OPTIMAL", "Planner", "RepairMethod", "check_mechanism"]
@@ -75,7 +76,7 @@ class Planner:
         within: Within = "component",
         snap: bool = True,
         cost: ArrayLike | None = None,
-        tolerance: float = 1e-9,
+        tolerance: float = TOLERANCE,
         solving: Mapping[str, object] | None = None,
     ) -> None:
         if not isinstance(domain, Domain):

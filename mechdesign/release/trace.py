@@ -22,6 +22,7 @@ from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number, positive
+from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["Trace"]
@@ -49,7 +50,7 @@ class Trace:
             another one, "graph" adds, for those that the hull of the graph protects, the pairs that it protects.
         within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
         snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
-            whose last bits may tell more than ε allows: coordinates are for simulation.
+            whose last bits may tell more than ε allows: coordinates are a rehearsal.
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
@@ -86,7 +87,7 @@ class Trace:
         within: Within = "component",
         snap: bool = True,
         cost: ArrayLike | None = None,
-        tolerance: float = 1e-9,
+        tolerance: float = TOLERANCE,
         solving: Mapping[str, object] | None = None,
         rng: np.random.Generator | int | None = None,
         ledger: Ledger | None = None,

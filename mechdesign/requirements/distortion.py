@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,14 +13,20 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.certify.stated import Stated
-from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.errors import InputError
-from mechdesign.model.requirement import Words
+from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
+from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.model.dithering import anchor_means, between
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats, Integers, as_floats, require
+from mechdesign.validation import Floats, Integers, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
+
+# Probabilities that differ by no more than rounding make a uniform prior.
+_EQUAL = 1e-12
 
 
 class DistortionTable(Table, frozen=True):
@@ -28,6 +35,8 @@ class DistortionTable(Table, frozen=True):
     Attributes:
         kind: the kind of requirement.
         minimum: the least expected error of the best attack, in the unit of the error, exact.
+        prior: what the adversary believes, where that is not the prior of the specification; a list of several means
+            that each of these adversaries errs by the minimum.
         distance: the error of an estimate as a distance by its name.
         matrix: the error of every estimate from a file; rows are estimates, columns are secrets.
         graph: the error as lengths of shortest paths.
@@ -37,6 +46,7 @@ class DistortionTable(Table, frozen=True):
 
     kind: Literal["distortion"]
     minimum: Fraction
+    prior: Annotated[Raw | list[Raw] | None, refers("PriorTable")] = None
     distance: Distance | None = None
     matrix: Annotated[Raw, holds(MatrixFile)] | None = None
     graph: Annotated[Raw, holds(GraphTable)] | None = None
@@ -46,17 +56,39 @@ class DistortionTable(Table, frozen=True):
 class DistortionPrivacy(RequirementKind):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
-    The best attack on the channel has at least this expected error. `distance` (k, n) is a(ŝ, s), estimates by
-    secrets, in any unit; `minimum` is in that unit.
+    The best attack on the channel has at least this expected error, as an adversary expects it who believes π. That is
+    the prior of the problem or, where one is given, another one: that of an adversary who knows more or less than the
+    designer, or who is wrong. Several priors, such as those of single days, make as many floors, and all of them hold
+    at once.
+
+    Where an adversary is wrong, the floor bounds the error that they expect; under the true prior their error may be
+    larger or smaller. A channel that tells nothing leaves an adversary who believes (0.6, 0.4) expecting an error of
+    0.4, Hamming distance; where (0.9, 0.1) is true, it is 0.1.
+
+    Args:
+        minimum: The least expected error, in the unit of `distance`, exact.
+        distance: The error a(ŝ, s) of every estimate, (k, n): estimates by secrets.
+        prior: What the adversary believes: a `Prior` or an array (n,), several of them in a list or an array (r, n);
+            None for the prior of the problem.
+
+    Raises:
+        InputError: An argument has the wrong shape or is out of range.
+
+    >>> DistortionPrivacy(0.4, [[0, 1], [1, 0]], prior=[0.6, 0.4])
+    DistortionPrivacy(minimum=0.4, 2 secrets, 1 prior of its own)
     """
 
     kind: ClassVar[str] = "distortion"
+    floors: ClassVar[bool] = True
     number: ClassVar[str] = "minimum"
     table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction
     distance: Floats
+    priors: tuple[Prior, ...]
 
-    def __init__(self, minimum: Number, distance: ArrayLike) -> None:
+    def __init__(
+        self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
+    ) -> None:
         value = exact(minimum, "minimum")
         if value < 0:
             raise InputError("minimum", "is negative", value=minimum, bound="at least 0")
@@ -66,9 +98,47 @@ class DistortionPrivacy(RequirementKind):
         require(np.isfinite(matrix) & (matrix >= 0), matrix, "distance", "a finite number >= 0")
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
+        object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))
+
+    @classmethod
+    def from_visits(
+        cls,
+        minimum: Number,
+        points: ArrayLike,
+        anchors: Domain,
+        estimates: Domain | None = None,
+        distance: str = "euclidean",
+        weights: ArrayLike | None = None,
+        believed: bool = False,
+    ) -> Self:
+        """State a floor on the error about raw visits, for a problem on anchors (`Problem.from_visits`).
+
+        The error of an estimate ŝ is Σ_x π(x) w_a(x) d(ŝ, x) / π_a at anchor a, with the weights w_a(x) of a visit x:
+        what the adversary errs by about where the visit really was. Estimates are those listed. Who may name any point
+        errs less, by at most the distance from that point to the nearest one listed: list them densely, or ask for that
+        much more.
+
+        Args:
+            minimum: The least expected error, in the unit of the anchors, exact.
+            points: Visits, (k, 2), as in `Problem.from_visits`.
+            anchors: The anchors.
+            estimates: The places that the adversary may name; the anchors unless given.
+            distance: "euclidean", "manhattan", "chebyshev" or "haversine".
+            weights: How often each visit counts, (k,).
+            believed: Whether these visits are what the adversary believes, while the problem is stated for others.
+        """
+        errors = between(anchors, points, anchors if estimates is None else estimates, distance)
+        with warnings.catch_warnings():
+            # The problem says of the same visits how many lie outside.
+            if not believed:
+                warnings.simplefilter("ignore", OutsideWarning)
+            prior, means = anchor_means(anchors, points, errors, weights)
+        return cls(minimum, means.T, prior if believed else None)
 
     def __repr__(self) -> str:
-        return f"DistortionPrivacy(minimum={exact_text(self.minimum)}, {self.size} secrets)"
+        own = len(self.priors)
+        priors = f", {own} prior{'s' if own > 1 else ''} of its own" if own else ""
+        return f"DistortionPrivacy(minimum={exact_text(self.minimum)}, {self.size} secrets{priors})"
 
     @property
     def size(self) -> int:
@@ -76,35 +146,86 @@ class DistortionPrivacy(RequirementKind):
         return int(self.distance.shape[1])
 
     def stated(self) -> tuple[Stated, ...]:
-        """State the floor on the adversary's expected error."""
-        return (Stated.distortion(self.minimum, self.distance),)
+        """State the floor on the adversary's expected error; one for each prior, where it has its own."""
+        if not self.priors:
+            return (Stated.distortion(self.minimum, self.distance),)
+        return tuple(
+            Stated.floor(self.kind, self.minimum, self.distance, prior.probabilities, part)
+            for part, prior in enumerate(self.priors)
+        )
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
-        (only,) = stated
-        return cls(only.numbers["minimum"], only.arrays["error"])
+        first = stated[0]
+        priors = [
+            Prior(np.asarray(each.arrays["prior"], dtype=np.float64)) for each in stated if "prior" in each.arrays
+        ]
+        return cls(first.numbers["minimum"], first.arrays["error"], priors or None)
 
     @classmethod
     def from_table(cls, table: DistortionTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
-        return cls(table.minimum, reading.measure(table, any_rows=True))
+        error = reading.measure(table, any_rows=True)
+        if isinstance(table.prior, list):
+            return cls(table.minimum, error, [reading.prior(raw, f"prior[{i}]") for i, raw in enumerate(table.prior)])
+        return cls(table.minimum, error, None if table.prior is None else reading.prior(table.prior, "prior"))
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers) -> Requirement:
         """Keep the errors about these secrets, without a floor: what they add to it is not said for them alone."""
+        if self.priors:
+            return super().restrict(secrets)
         return with_fields(self, minimum=Fraction(0), distance=self.distance[:, secrets])
 
-    def condition(self, secrets: Integers) -> Self:
-        """Keep the errors about these secrets, and the floor."""
+    def condition(self, secrets: Integers) -> Requirement:
+        """Keep the errors about these secrets, and the floor, under the prior given that the secret is one of them."""
+        if self.priors:
+            return super().condition(secrets)
         return with_fields(self, distance=self.distance[:, secrets])
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""
         found = words.measure(self.distance)
         unit, name = f" in {found.unit}" if found.unit else "", f" ({found.name})" if found.name else ""
-        return f"distortion privacy, expected error{unit}{name}"
+        own = {0: "", 1: ", under a prior of its own"}.get(
+            len(self.priors), f", under {len(self.priors)} priors of its own"
+        )
+        return f"distortion privacy, expected error{unit}{own}{name}"
 
     def promise(self, words: Words) -> str:
-        """Say how far off the best guess is."""
+        """Say how far off the best guess is, and who guesses."""
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
-        return f"guess the secret, even knowing the prior, but is then off by at least {least} on average"
+        if not self.priors:
+            return f"guess the secret, even knowing the prior, but is then off by at least {least} on average"
+        return (
+            f"guess the secret, believing {self._beliefs()}, but then expects to be off by at least {least} on average"
+        )
+
+    def _beliefs(self) -> str:
+        if len(self.priors) > 1:
+            return f"any of {len(self.priors)} priors that were given for it"
+        (only,) = self.priors
+        uniform = np.ptp(only.probabilities) <= _EQUAL * only.probabilities.max()
+        return "all secrets equally likely" if uniform else "another prior than that of the mechanism"
+
+
+def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[Prior, ...]:
+    """Return the priors that were given, one or several; raise `InputError` for a wrong one."""
+    if given is None:
+        return ()
+    several = isinstance(given, Sequence) and len(given) > 0 and np.ndim(given[0]) > 0  # type: ignore[arg-type]
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        several = True
+    found = []
+    for index, each in enumerate(given if several else (given,)):  # type: ignore[arg-type]
+        path = f"prior[{index}]" if several else "prior"
+        try:
+            prior = each if isinstance(each, Prior) else Prior(each)  # type: ignore[arg-type]
+        except InputError as error:
+            raise renamed(error, path, "prior") from error
+        if len(prior) != n:
+            raise InputError(path, "is made for another number of secrets", value=len(prior), bound=f"{n}")
+        found.append(prior)
+    if not found:
+        raise InputError("prior", "is empty", bound="at least one prior, or None for that of the problem")
+    return tuple(found)

@@ -22,6 +22,7 @@ from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import BudgetsFile, Distance, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, restricted
 from mechdesign.validation import Floats, Integers, as_floats, read_only, require
 
@@ -63,6 +64,9 @@ class Reading(Protocol):
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
 
+    def prior(self, table: Raw, key: str) -> Prior:
+        """Return the prior over the secrets that a table with the keys of ``[prior]`` describes."""
+
     def policy_graph(self, table: Any) -> nx.Graph:
         """Return the graph on the secrets 0..n-1 that a table with the keys of a policy graph describes."""
 
@@ -75,6 +79,11 @@ class RequirementKind(Requirement):
     """The keys of its ``[[privacy]]`` table: ``kind``, a `Literal` of its name, and a field for each other key.
 
     A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
+
+    joins_all: ClassVar[bool] = False
+    """Whether a named distance between secrets ties all of them together, so that they make one program."""
+    floors: ClassVar[bool] = False
+    """Whether it bounds the adversary's error from below, which makes further rows."""
 
     @classmethod
     @abstractmethod

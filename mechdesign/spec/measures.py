@@ -21,11 +21,13 @@ from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table,
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacyTable
 from mechdesign.requirements.kind import MeasuredTable, Reading
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
+from mechdesign.spec.priors import build_prior
 from mechdesign.spec.tables import at, choice, convert, in_file, one_of
 
 Floats = NDArray[np.float64]
@@ -205,6 +207,10 @@ class _Reading(Reading):
 
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         return self._measures.between_secrets(table, self._path, any_rows=any_rows)
+
+    def prior(self, table: Raw, key: str) -> Prior:
+        # An error names the key in full, so that it is not put below the table a second time.
+        return build_prior(table, f"{self._path}.{key}", self.secrets, self._measures.folder)[0]
 
     def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
         return self._measures.policy_graph(table, self._path)

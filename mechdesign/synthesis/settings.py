@@ -16,9 +16,12 @@ from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
-__all__ = ["Rows", "SolveSettings", "renamed_progress"]
+__all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
 
 Rows = Literal["auto", "all", "reduced", "near", "lazy"]
+
+TOLERANCE = 1e-6
+"""The relative gap that is asked for unless one is given: every solver reaches it on nearly every problem."""
 
 # A time limit that is over: the solver is asked all the same, and a constant channel serves where it gives nothing.
 _HARDLY_ANY = 1e-3
@@ -58,7 +61,7 @@ class SolveSettings:
     """
 
     solver: str = "auto"
-    tolerance: float = 1e-9
+    tolerance: float = TOLERANCE
     time_limit: float | None = None
     rows: Rows = "auto"
     threads: int | None = None

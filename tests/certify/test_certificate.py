@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mechdesign.certify import costs
+from mechdesign.certify.bracket import lower_bound
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
 from mechdesign.certify.exact import exact
@@ -68,6 +70,42 @@ def test_numbers_are_rounded_outwards() -> None:
     assert 0 <= Fraction(certificate.worst_cost_text) - Fraction(2 * lie, ONE) < Fraction(1, 10**29)
     gap = (expected - exact(certificate.lower_bound)) / expected
     assert 0 <= exact(certificate.relative_gap) - gap < Fraction(1, 10**20)
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_every_number_is_rounded_to_its_safe_side_by_less_than_a_step(objective: str) -> None:
+    """A cost's printed decimal is not below it, a bound's not above it: among 60 problems each way occurs."""
+    random = np.random.default_rng(11)
+    moved = {"expected": 0, "worst": 0, "bound": 0, "gap": 0, "distortion": 0}
+    for _ in range(60):
+        rows = random.integers(1, 2**61, (2, 1))
+        numerators = np.concatenate([rows, 2**62 - rows], axis=1)
+        cost, error = random.random((2, 2)), random.random((2, 2))
+        prior = random.random(2)
+        stated = (Stated.distortion(Fraction(0), error),)
+        evidence = Evidence(numerators, 62, prior / prior.sum(), cost, objective, stated)
+        found = certify(evidence)
+        expected = costs.expected_cost(numerators, 62, evidence.prior, cost)
+        worst = costs.worst_cost(numerators, 62, cost)
+        assert exact(math.nextafter(found.expected_cost, 0)) < expected <= exact(found.expected_cost)
+        assert exact(math.nextafter(found.worst_cost, 0)) < worst <= exact(found.worst_cost)
+        for text, cost_of in ((found.expected_cost_text, expected), (found.worst_cost_text, worst)):
+            assert 0 <= Fraction(text) - cost_of < cost_of / 10**29
+        least = Fraction(lower_bound(evidence))
+        assert exact(found.lower_bound) <= least < exact(math.nextafter(found.lower_bound, 9))
+        cost_of = worst if objective == "worst" else expected
+        gap = (cost_of - exact(found.lower_bound)) / cost_of
+        assert exact(math.nextafter(found.relative_gap, 0)) < gap <= exact(found.relative_gap)
+        (total,) = found.distortion
+        true = costs.distortion(numerators, 62, evidence.prior, error)
+        assert exact(total) <= true < exact(math.nextafter(total, 9))
+        # Rounding to the nearest float instead would go the wrong way.
+        moved["expected"] += exact(float(expected)) < expected
+        moved["worst"] += exact(float(worst)) < worst
+        moved["bound"] += exact(float(least)) > least
+        moved["gap"] += exact(float(gap)) < gap
+        moved["distortion"] += exact(float(true)) > true
+    assert min(moved.values()) > 5
 
 
 def test_worst_cost_is_the_objective_when_asked() -> None:

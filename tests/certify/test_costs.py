@@ -3,10 +3,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.certify.costs import cost_per_secret, distortion, expected_cost, worst_cost
+from mechdesign.certify import costs
+from mechdesign.certify.costs import cost_per_secret, distortion, expected_cost, forbidden_answer, worst_cost
 
 # Ties, zeros, numbers one step apart, subnormals and the largest floats.
 floats = st.one_of(
@@ -85,3 +87,58 @@ def test_binary_numbers_are_taken_exactly() -> None:
     cost = np.array([[0.1, 0.2]])
     assert expected_cost(numerators, 1, np.ones(1), cost) == (Fraction(0.1) + Fraction(0.2)) / 2
     assert expected_cost(numerators, 1, np.ones(1), cost) != Fraction(3, 20)
+
+
+def least_error(prior: list[Fraction], row: list[Fraction], errors: list[list[Fraction]]) -> Fraction:
+    return min(sum((w * n * a for w, n, a in zip(prior, row, each, strict=True)), Fraction(0)) for each in errors)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_estimate_is_found_though_floats_rank_another_first(seed: int) -> None:
+    """Sums of 30 products that differ by less than their rounding: which is the least, floats cannot tell."""
+    random = np.random.default_rng(seed)
+    n, k = 30, 12
+    numerators = random.integers(0, 2**62, (n, 1))
+    prior = random.random(n)
+    error = random.random(n) * (1 + random.integers(-3, 4, (k, n)) * 2.0**-52)
+    found = distortion(numerators, 62, prior, error)
+    assert found == least_error(*exactly(prior[None]), exactly(numerators.T)[0], exactly(error)) / 2**62
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_estimates_whose_errors_underflow_are_told_apart(seed: int) -> None:
+    """Forty products of 2**-1075 vanish in floats, and the estimate that they speak against looks the better one."""
+    base = int(np.random.default_rng(seed).integers(0, 2**40)) * 5e-324
+    numerators = np.full((41, 1), 2**61)
+    numerators[-1] = 2**62
+    prior = np.full(41, 5e-324)
+    prior[-1] = 1.0
+    error = np.ones((2, 41))
+    error[1, :-1] = 0
+    error[0, -1], error[1, -1] = base, base + 10 * 5e-324
+    assert distortion(numerators, 62, prior, error) == Fraction(float(error[1, -1]))
+
+
+def test_an_underflow_counts_as_often_as_the_errors_say() -> None:
+    """π·p is too small for a float, and stands before an error near the largest one."""
+    numerators = np.array([[1], [2**62]])
+    prior = np.array([5e-324, 1.0])
+    error = np.array([[1.7e308, 0.0], [0.0, 1e-40]])
+    assert distortion(numerators, 62, prior, error) == Fraction(1e-40)
+
+
+def test_forbidden_answers_that_are_given_are_found_in_order() -> None:
+    cost = np.array([[1.0, np.inf, 1.0], [np.inf, 1.0, np.inf]])
+    assert forbidden_answer(np.array([[1, 0, 1], [0, 2, 0]]), cost) is None
+    assert forbidden_answer(np.array([[1, 0, 1], [0, 1, 1]]), cost) == (1, 2)
+    assert forbidden_answer(np.array([[1, 1, 0], [1, 1, 1]]), cost) == (0, 1)
+
+
+def test_chunks_of_rows_are_put_together_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = np.arange(1.0, 22.0).reshape(7, 3)
+    numerators = np.tile([1, 0, 1], (7, 1))
+    whole = cost_per_secret(numerators, 1, cost)
+    assert whole == tuple(Fraction(6 * s + 4, 2) for s in range(7))
+    for size in (1, 3, 6, 7, 20):
+        monkeypatch.setattr(costs, "_CHUNK", size)
+        assert cost_per_secret(numerators, 1, cost) == whole

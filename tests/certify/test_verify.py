@@ -288,6 +288,23 @@ def test_labels_must_be_as_many_as_the_secrets_and_different(tmp_path: Path, lab
         verify(tmp_path)
 
 
+def test_labels_are_counted_by_rows_and_columns(tmp_path: Path) -> None:
+    """Three answers for four secrets: labels of either kind fit only their own side."""
+    numerators = np.tile([2**61, 2**60, 2**60], (4, 1))
+    evidence = line(4, 0.6, "expected", numerators=numerators, cost=np.ones((4, 3)), requirements=(), multipliers=None)
+    three, four = np.array(["a", "b", "c"]), np.array(["a", "b", "c", "d"])
+    for labels in ({"secrets": four, "observables": three}, {"observables": three}, {"secrets": four}):
+        verify(put(tmp_path, encode(evidence, certify(evidence), arrays=labels)))
+    for labels, name in (({"secrets": three}, "secrets"), ({"observables": four}, "observables")):
+        put(tmp_path, encode(evidence, certify(evidence), arrays=labels))
+        with pytest.raises(CertificateError, match=f"array {name} of channel.npz does not hold . different labels"):
+            verify(tmp_path)
+    # Labels of the answers may not repeat either.
+    put(tmp_path, encode(evidence, certify(evidence), arrays={"observables": three[[0, 1, 1]]}))
+    with pytest.raises(CertificateError, match="observables"):
+        verify(tmp_path)
+
+
 OLD = Path(__file__).parents[1] / "reference" / "bundle-1"
 """A set with every kind of requirement, written before claims could stand in the open."""
 

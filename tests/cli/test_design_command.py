@@ -14,6 +14,7 @@ from cli_examples import SPECIFICATION, command, run
 
 import mechdesign as md
 from mechdesign import errors
+from mechdesign.cli.console import missed_gap
 
 
 def test_from_a_specification_to_files_that_verify(spec):
@@ -55,7 +56,7 @@ def test_the_default_is_a_small_city_and_needs_no_numba():
     for words in (
         "mechanism/report.html",
         "mechdesign verify mechanism",
-        "mechdesign sample mechanism --secret",
+        "mechdesign sample mechanism --at",
         "mechdesign examples city > my.toml",
     ):
         assert words in end
@@ -99,8 +100,12 @@ def test_options_count_more_than_the_specification(spec, tmp_path):
 def test_a_gap_above_the_tolerance_is_said_plainly(spec):
     result = run("design", spec, "--tolerance", "1e-17", "--no-report")
     assert result.exit_code == 0
-    assert "1e-17, was not reached" in result.stderr
-    assert "private as certified" in result.stderr
+    assert "of the least possible; 1e-17 was asked for. Privacy does not depend on it" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_without_a_bound_no_distance_to_the_optimum_is_claimed():
+    assert "not bounded from below; 1e-06 was asked for" in missed_gap(1.0, 1e-6)
 
 
 def test_an_older_export_is_replaced_and_others_are_not(spec):

@@ -312,7 +312,7 @@ def test_a_stop_while_the_only_answer_is_certified_keeps_it(times):
         with pytest.raises(KeyboardInterrupt):
             md.design(problem, solver="block", progress=stop)
         return
-    design = md.design(problem, solver="block", progress=stop)
+    design = md.design(problem, solver="block", tolerance=1e-8, progress=stop)
     assert design.status == Status.INTERRUPTED.value == design.certificate.provenance["status"]
     assert design.certificate.relative_gap <= 1e-8
 

@@ -141,7 +141,7 @@ def test_permutations_of_secrets_in_several_sets_are_refused():
         with pytest.raises(InputError, match="sets that are designed one by one") as caught:
             md.design(problem, solver="block", options={"symmetry": given})
         assert caught.value.path == "options.symmetry"
-    assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-8
+    assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-6
 
 
 def test_a_given_permutation_must_keep_the_prior():

@@ -37,7 +37,7 @@ def test_the_block_method_is_chosen_where_it_wins():
 
 @pytest.mark.parametrize("k", [5, 6, 7])
 def test_the_tolerance_is_reached_where_that_takes_seconds(k):
-    design = md.design(problem(k))
+    design = md.design(problem(k), tolerance=1e-9)
     assert design.certificate.relative_gap <= 1e-9
     assert design.status == "optimal"
 
@@ -45,7 +45,7 @@ def test_the_tolerance_is_reached_where_that_takes_seconds(k):
 @pytest.mark.usefixtures("coarse")
 def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     moments = []
-    certificate = md.design(problem(6), progress=moments.append).certificate
+    certificate = md.design(problem(6), tolerance=1e-9, progress=moments.append).certificate
     assert certificate.provenance["solver"] == "highs-ipx"
     assert "stalled on purpose" in certificate.provenance["plan"]
     assert any("takes over" in moment.stage for moment in moments)

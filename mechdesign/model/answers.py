@@ -1,0 +1,111 @@
+"""Answers for a place: coordinates in, coordinates out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain
+from mechdesign.model.drawing import dithered
+from mechdesign.model.places import Outside, given_places
+from mechdesign.model.problem import Problem
+from mechdesign.validation import Floats, Integers, as_generator
+
+__all__ = ["Answers", "answers", "sample_at"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a channel answered: one answer, or an array of them.
+
+    Attributes:
+        index: Indices of observables: an integer, or an int64 array of the shape that was asked for.
+        label: Their labels: a text, or an array of texts of that shape.
+        place: Where they are: latitude and longitude in degrees, or x and y in the unit of the observables, along a
+            last axis of length 2; None where observables have no places.
+    """
+
+    index: Any
+    label: Any
+    place: Floats | None
+
+    def __len__(self) -> int:
+        """Return how many answers there are."""
+        return int(np.size(self.index))
+
+
+def answers(channel: Channel, observables: Domain | None, drawn: Integers) -> Answers:
+    """Return observables that were drawn, given by their indices, with labels and places."""
+    m = channel.numerators.shape[1]
+    labels = np.array(channel.observables or tuple(map(str, range(m))), dtype=np.str_)
+    index = np.asarray(drawn, dtype=np.int64)
+    known = None
+    if observables is not None:
+        known = observables.points if observables.coordinates is None else observables.coordinates
+    place = None if known is None or not known.shape[1] else known[index]
+    if index.ndim:
+        return Answers(index, labels[index], place)
+    return Answers(int(index), str(labels[index]), place)
+
+
+def sample_at(
+    problem: Problem,
+    channel: Channel,
+    latitude: ArrayLike | None = None,
+    longitude: ArrayLike | None = None,
+    size: int | tuple[int, ...] | None = None,
+    rng: np.random.Generator | int | None = None,
+    *,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    outside: Outside | None = None,
+) -> Answers:
+    """Draw answers for places, exactly with the probabilities of the secrets that they belong to.
+
+    Where the secrets are anchors, a place lies between four of them, one of which is drawn with its bilinear weight,
+    exactly: what is proved of `ContinuousPrivacy` holds for any two places.
+
+    Else a place becomes the cell it lies in, or the nearest secret where the secrets are no grid. What is proved is
+    proved of secrets: two places in one cell get the same distribution, and those in two cells are protected like the
+    two cells, however close to their border they are.
+
+    Args:
+        problem: What the channel answers; its secrets have places.
+        channel: The channel.
+        latitude: In degrees; on the plane x, in the unit of the secrets. A number, or an array, an answer for each.
+        longitude: In degrees; on the plane y.
+        size: How many answers for one place, as in `Channel.sample`; each spends the privacy budget anew.
+        rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
+        x: The name of the first argument on the plane.
+        y: The name of the second argument on the plane.
+        outside: "refuse" places outside a grid, the default there, or take the "nearest" cell. Places outside anchors
+            are projected to their rectangle, unless they are refused; an `OutsideWarning` counts them.
+
+    Raises:
+        InputError: The secrets have no places, or coordinates are wrong, or outside the grid and refused.
+    """
+    if problem.secrets is None:
+        raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
+    lattice = problem.secrets.lattice
+    if lattice is not None:
+        places = given_places(problem.secrets.axes, latitude, longitude, x, y)
+        generator = None if rng is None else as_generator(rng)
+        anchors, missed = dithered(lattice, places, size, generator, outside)
+        if missed:
+            warnings.warn(
+                f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "
+                "border",
+                OutsideWarning,
+                stacklevel=3,
+            )
+        return answers(channel, problem.observables, channel.sample(anchors, rng=generator))
+    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside or "refuse")
+    if not isinstance(cells, int) and size is not None:
+        raise InputError("size", "cannot be combined with an array of places", value=size, remedy="leave it out")
+    return answers(channel, problem.observables, channel.sample(cells, size, rng))

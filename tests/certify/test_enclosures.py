@@ -1,0 +1,329 @@
+"""Every enclosure that the lower bound is made of, against exact rationals, and the whole of it to the last bit.
+
+The bits matter: a certificate states the lower bound, and verifying an old one recomputes it. Many roundings of one
+step each are needed only together with others, so that the total alone would not show a missing one.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_bracket import cases, exact_bound
+
+from mechdesign.certify import bracket
+from mechdesign.certify.bracket import _floor_terms, _pair_terms, _sums, lower_bound
+from mechdesign.certify.claims import ExponentBound, Floor, PairBound
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.stated import Stated
+
+ONE = 2**62
+
+
+def cell_sums(cells: np.ndarray, values: np.ndarray, size: int) -> list[Fraction]:
+    sums = [Fraction(0)] * size
+    for cell, value in zip(cells.tolist(), values.tolist(), strict=True):
+        sums[cell] += Fraction(value)
+    return sums
+
+
+def require_enclosed(cells: np.ndarray, values: np.ndarray, size: int) -> None:
+    lower, upper = _sums(cells, values, size)
+    for low, true, high in zip(lower.tolist(), cell_sums(cells, values, size), upper.tolist(), strict=True):
+        assert 0 <= Fraction(low) <= true <= Fraction(high)
+
+
+@pytest.mark.parametrize("j", range(1, 50))
+def test_sums_of_values_just_below_one_are_enclosed(j: int) -> None:
+    """Such values carry into the high parts' last bit as often as any can."""
+    random = np.random.default_rng(j)
+    for count in random.integers(1, 401, 10).tolist():
+        values = 1 - random.random(count) * 2.0**-j
+        require_enclosed(np.zeros(count, dtype=np.int64), values, 1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-52, 2.0**-80, 2.0**-300])
+def test_small_sums_beside_large_ones_are_enclosed(scale: float) -> None:
+    """The slack is for the low parts, which are all that such a cell has."""
+    random = np.random.default_rng(1)
+    for count in (2, 50, 400):
+        for _ in range(5):
+            values = np.concatenate([random.random(count), random.random(count) * scale])
+            require_enclosed(np.repeat([0, 1], count), values, 3)
+
+
+@pytest.mark.parametrize("value", [5e-324, 2.0**-1074 * 3, 2.0**-1022, 1e-310])
+def test_sums_of_the_smallest_numbers_are_enclosed(value: float) -> None:
+    for count in (1, 3, 100):
+        require_enclosed(np.zeros(count, dtype=np.int64), np.full(count, value), 2)
+
+
+def test_the_largest_sums_that_are_still_enclosed() -> None:
+    for value in (9.9e289, 1e290, 1e291):
+        lower, upper = _sums(np.array([1]), np.array([value]), 2)
+        if value < 1e290:
+            assert 0 < value - lower[1] <= 1e-15 * value
+            assert 0 < upper[1] - value <= 1e-15 * value
+            assert (lower[0], upper[0]) == (0, 0)
+        else:
+            assert (lower.tolist(), upper.tolist()) == ([0, 0], [math.inf, math.inf])
+
+
+def test_sums_of_nothing_and_of_zeros() -> None:
+    for cells, values in (([], []), ([1, 1], [0.0, 0.0])):
+        lower, upper = _sums(np.array(cells, dtype=np.int64), np.array(values), 3)
+        assert lower.tolist() == upper.tolist() == [0, 0, 0]
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([1.0, 1e-280, 1e150]))
+def test_pair_terms_enclose_the_exact_sums(seed: int, count: int, scale: float) -> None:
+    random = np.random.default_rng(seed)
+    n, m = 3, 2
+    bound = PairBound.metric(Fraction(3, 7), random.random((n, n)) * 3)
+    sources = random.integers(0, n, count)
+    targets = (sources + random.integers(1, n, count)) % n
+    entry = PairMultipliers(sources, targets, random.integers(0, m, count), random.random(count) * scale)
+    up, down = _pair_terms(bound, entry, (n, m), "x")
+    pairs = zip(bound.sources.tolist(), bound.targets.tolist(), strict=True)
+    factors = dict(zip(pairs, map(Fraction, bound.factors_above().tolist()), strict=True))
+    raised = {(s, o): Fraction(0) for s in range(n) for o in range(m)}
+    lowered = dict(raised)
+    for s, t, o, y in zip(sources.tolist(), targets.tolist(), entry.observables.tolist(), entry.values, strict=True):
+        raised[s, o] += Fraction(y)
+        lowered[t, o] += factors[s, t] * Fraction(y)
+    for place in raised:
+        assert (1 - Fraction(1, 2**49)) * raised[place] <= Fraction(up[place]) <= raised[place]
+        assert lowered[place] <= Fraction(down[place]) <= (1 + Fraction(1, 2**49)) * lowered[place]
+
+
+def test_every_product_of_a_factor_and_a_multiplier_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(2)
+    weights, values = random.random(200), random.random(200)
+    bound = ExponentBound("metric", Fraction(1), np.arange(200), np.arange(1, 201), weights)
+    seen: list[np.ndarray] = []
+
+    def spy(cells: np.ndarray, added: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        seen.append(added)
+        return _sums(cells, added, size)
+
+    monkeypatch.setattr(bracket, "_sums", spy)
+    entry = PairMultipliers(bound.sources, bound.targets, np.zeros(200, dtype=np.int64), values)
+    _pair_terms(bound, entry, (201, 1), "x")
+    first, second = seen
+    assert first.tolist() == values.tolist()
+    for product, factor, value in zip(second.tolist(), bound.factors_above().tolist(), values.tolist(), strict=True):
+        assert Fraction(factor) * Fraction(value) <= Fraction(product) <= Fraction(math.nextafter(factor * value, 9))
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.sampled_from([1.0, 1e-300, 5e-324, 1e200]))
+def test_floor_terms_enclose_the_exact_sums(seed: int, count: int, scale: float) -> None:
+    random = np.random.default_rng(seed)
+    k, n, m = 4, 3, 2
+    claim = Floor(Fraction(int(random.integers(1, 10**9)), 10**9 + 7), random.random((k, n)))
+    prior = random.random(n)
+    observables = np.concatenate([np.arange(m), random.integers(0, m, count)])
+    values = random.random(count + m) * scale
+    entry = FloorMultipliers(random.integers(0, k, count + m), observables, values)
+    below, above = _floor_terms(claim, entry, prior, m)
+    attacks = [sum(map(Fraction, values[observables == o].tolist())) for o in range(m)]
+    constant = min(attacks) * claim.minimum
+    assert Fraction(below) <= constant
+    assert Fraction(below) >= constant * (1 - Fraction(1, 2**49)) - Fraction(1, 2**1060)
+    for s in range(n):
+        for o in range(m):
+            cells = zip(entry.estimates.tolist(), observables.tolist(), values.tolist(), strict=True)
+            errors = ((Fraction(q), Fraction(float(claim.error[estimate, s]))) for estimate, c, q in cells if c == o)
+            true = Fraction(float(prior[s])) * sum(q * a for q, a in errors)
+            assert true <= Fraction(above[s, o]) <= true * (1 + Fraction(1, 2**45)) + Fraction(1, 2**1040)
+
+
+def test_the_constant_of_a_floor_is_rounded_down_once() -> None:
+    """Where the product rounds up to nearest, it is the float below that counts."""
+    up = 0
+    for numerator in range(1, 200):
+        claim = Floor(Fraction(numerator, 199), [[1.0]])
+        below, _ = _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)
+        attack = Fraction(float(_sums(np.zeros(1, dtype=np.int64), np.ones(1), 1)[0][0]))
+        true = attack * claim.minimum
+        assert Fraction(below) <= true < Fraction(math.nextafter(below, 9))
+        up += Fraction(nearest(true)) > true
+    assert up > 20
+    huge = Floor(Fraction(10**300), [[1.0]])
+    assert _floor_terms(huge, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)[0] == 1e290
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def test_what_overflows_lowers_without_limit() -> None:
+    claim = Floor(Fraction(1), [[1.7e308, 0.0]])
+    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1e280]), np.array([0.5, 0.5]), 2)
+    assert above[0, 0] == math.inf
+    assert above[1, 0] < 1e-300
+    # No one can tell what 0 times infinity stands for.
+    _, above = _floor_terms(claim, FloorMultipliers([0, 0], [0, 0], [1e280, 1e300]), np.array([0.0, 1.0]), 2)
+    assert above[:, 0].tolist() == [math.inf, math.inf]
+
+
+def sums_by_hand(cells: list[int], values: list[float], size: int) -> tuple[list[float], list[float]]:
+    """Split, add and widen as the docstring of `_sums` says, one Python float at a time."""
+    inside = [[value for cell, value in zip(cells, values, strict=True) if cell == where] for where in range(size)]
+    if not any(values):
+        return [0.0] * size, [0.0] * size
+    count, largest = max(map(len, inside)), max(values)
+    if not largest * count < 1e290:
+        return [0.0] * size, [math.inf] * size
+    sigma = 2.0 ** (math.frexp(largest * count)[1] + 2)
+    slack = count**2 * 2.0**-105 * sigma + 2.0**-1070
+    lower, upper = [], []
+    for held in inside:
+        high, low = 0.0, 0.0
+        for value in held:
+            part = (sigma + value) - sigma
+            high, low = high + part, low + (value - part)
+        total = high + low
+        down = math.nextafter(math.nextafter(total, -math.inf) - slack, -math.inf)
+        up = math.nextafter(math.nextafter(total, math.inf) + slack, math.inf)
+        lower.append(max(down, 0.0) if held else 0.0)
+        upper.append(up if held else 0.0)
+    return lower, upper
+
+
+def bound_by_hand(evidence: Evidence) -> float:
+    """Evaluate the lower bound as the head of `bracket` says, one Python float at a time."""
+    n, m = evidence.numerators.shape
+    multipliers = evidence.multipliers
+    prior = evidence.prior.tolist()
+    worst = evidence.objective == "worst"
+    weights = prior
+    if worst and multipliers is not None and multipliers.weights is not None:
+        weights = multipliers.weights.tolist()
+    cost = evidence.cost.tolist()
+    allowed = [[math.isfinite(c) for c in row] for row in cost]
+    raising = [
+        [math.nextafter(w * c, 0) if fine else 0.0 for c, fine in zip(row, which, strict=True)]
+        for w, row, which in zip(weights, cost, allowed, strict=True)
+    ]
+    lowering = [[0.0] * m for _ in range(n)]
+    constants = []
+    for claim, entry in zip(evidence.claims(), multipliers.requirements if multipliers else (), strict=False):
+        rows = range(n)
+        if isinstance(entry, PairMultipliers):
+            assert isinstance(claim, PairBound)
+            pairs = zip(claim.sources.tolist(), claim.targets.tolist(), strict=True)
+            growth = dict(zip(pairs, claim.factors_above().tolist(), strict=True))
+            columns = zip(*(column.tolist() for column in vars(entry).values()), strict=True)
+            used = [(s, t, o, y) for s, t, o, y in columns if y > 0 and math.isfinite(growth[s, t])]
+            up, _ = sums_by_hand([s * m + o for s, _, o, _ in used], [y for *_, y in used], n * m)
+            products = [math.nextafter(growth[s, t] * y, math.inf) for s, t, _, y in used]
+            _, down = sums_by_hand([t * m + o for _, t, o, _ in used], products, n * m)
+            raising = [[math.nextafter(raising[s][o] + up[s * m + o], -math.inf) for o in range(m)] for s in rows]
+            fallen = [[down[s * m + o] for o in range(m)] for s in rows]
+        else:
+            assert isinstance(claim, Floor)
+            k, error = len(claim.error), claim.error.tolist()
+            estimates, observables, values = (column.tolist() for column in vars(entry).values())
+            constant = Fraction(min(sums_by_hand(observables, values, m)[0])) * claim.minimum
+            below = min(nearest(constant), 1e290)
+            constants.append(math.nextafter(below, -math.inf) if Fraction(below) > constant else below)
+            cells = [estimate * m + o for estimate, o in zip(estimates, observables, strict=True)]
+            _, upper = sums_by_hand(cells, values, k * m)
+            count = max(sum(upper[estimate * m + o] > 0 for estimate in range(k)) for o in range(m))
+            fallen = [[0.0] * m for _ in rows]
+            for s in rows:
+                for o in range(m):
+                    pulled = 0.0
+                    for estimate in range(k):
+                        if upper[estimate * m + o] > 0:
+                            pulled += error[estimate][s] * upper[estimate * m + o]
+                    weight = prior[s] if claim.prior is None else float(claim.prior[s])
+                    lifted = weight * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1050)
+                    lifted = lifted * (1 + 2.0**-50) + 2.0**-1050
+                    fallen[s][o] = math.inf if math.isnan(lifted) else lifted
+        lowering = [[math.nextafter(lowering[s][o] + fallen[s][o], math.inf) for o in range(m)] for s in rows]
+    terms = [
+        min(math.nextafter(raising[s][o] - lowering[s][o], -math.inf) for o in range(m) if allowed[s][o])
+        for s in range(n)
+    ]
+    terms = [min(term, 1e290) for term in [*terms, *constants]]
+    if min(terms) < -1e290 or max(weights) > 1e290:
+        return 0.0
+    total = math.nextafter(math.fsum(terms), -math.inf)
+    if worst:
+        total = math.nextafter(total / math.nextafter(math.fsum(weights), math.inf), -math.inf)
+    return max(0.0, total)
+
+
+@settings(max_examples=150)
+@given(cases())
+def test_the_bound_is_that_of_the_written_procedure_to_the_last_bit(evidence: Evidence) -> None:
+    assert lower_bound(evidence) == bound_by_hand(evidence)
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_that_are_not_zero_to_the_last_bit(objective: str, seed: int) -> None:
+    """Small multipliers leave a bound well above 0, in which every rounding shows."""
+    random = np.random.default_rng(seed)
+    n, m, k = 3, 3, 2
+    prior = random.random(n)
+    pair = PairMultipliers([0, 1, 2, 0], [1, 2, 0, 1], [0, 1, 2, 0], random.random(4) * 0.01)
+    floor = FloorMultipliers([0, 1, 0, 1, 1], [0, 1, 2, 0, 0], random.random(5) * 0.01)
+    weights = random.random(n) if objective == "worst" and seed % 2 else None
+    cost = 1 + random.random((n, m))
+    cost[0, 1 + seed % 2] = math.inf
+    evidence = Evidence(
+        np.tile(np.array([[ONE, 0, 0]]), (n, 1)),
+        62,
+        prior / prior.sum(),
+        cost,
+        objective,
+        (
+            Stated.metric(Fraction(3, 5), random.random((n, n))),
+            Stated.distortion(Fraction(1, 7), random.random((k, n))),
+            Stated.floor("own", Fraction(1, 9), random.random((k, n)), [0.5, 0.25, 0.25]),
+        ),
+        Multipliers((pair, floor, floor), weights),
+    )
+    found = lower_bound(evidence)
+    assert found > 0.5
+    assert found == bound_by_hand(evidence)
+    plain = Evidence(*(getattr(evidence, name) for name in EVIDENCE))
+    assert lower_bound(plain) == bound_by_hand(plain)
+
+
+EVIDENCE = ("numerators", "exponent", "prior", "cost", "objective", "requirements")
+
+
+def one_row(cost: float, weight: float, objective: str = "worst") -> Evidence:
+    multipliers = Multipliers((), [weight]) if objective == "worst" else None
+    return Evidence([[2]], 1, [1.0], [[cost]], objective, (), multipliers)
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_a_single_answer_bounds_its_own_cost(objective: str) -> None:
+    random = np.random.default_rng(4)
+    for cost, weight in zip(random.random(100).tolist(), random.random(100).tolist(), strict=True):
+        evidence = one_row(cost, weight, objective)
+        assert Fraction(cost) * (1 - Fraction(1, 2**48)) <= Fraction(lower_bound(evidence)) < cost
+        assert lower_bound(evidence) == bound_by_hand(evidence)
+
+
+def test_weights_and_terms_too_large_to_add_prove_nothing() -> None:
+    assert lower_bound(one_row(1.0, 1e290)) == pytest.approx(1, rel=1e-14)
+    assert lower_bound(one_row(1.0, 1.0000001e290)) == 0
+    # A product that overflows is cut off, which only lowers the bound.
+    assert lower_bound(one_row(1e200, 1e200)) == pytest.approx(1e90, rel=1e-14)
+    assert lower_bound(one_row(1e300, 1.0, "expected")) == pytest.approx(1e290, rel=1e-14)
+
+
+@settings(max_examples=50)
+@given(cases())
+def test_the_written_procedure_is_sound(evidence: Evidence) -> None:
+    true, _ = exact_bound(evidence)
+    assert Fraction(bound_by_hand(evidence)) <= max(true, 0)

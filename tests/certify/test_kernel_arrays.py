@@ -1,0 +1,295 @@
+"""The arrays that values of the kernel hold: nobody can change them afterwards, and none is of another type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign.certify.claims import ExponentBound, Floor, PairBound, RatioBound
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import InputError
+from mechdesign.validation import as_distribution, as_nonnegative, as_whole_numbers, require_below, require_same_length
+
+FLOATS = np.array([[0.25, 0.5], [0.75, 1.0]])
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
+
+
+def test_what_nobody_can_write_to_is_not_copied() -> None:
+    array = frozen(FLOATS.copy())
+    assert as_nonnegative(array, "x", 2) is array
+    whole = frozen(np.array([1, 2]))
+    assert as_whole_numbers(whole, "x", 1) is whole
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda base: base,
+        # A view that cannot be written to, of an array that can.
+        lambda base: frozen(base[:]),
+        lambda base: frozen(base.T),
+        lambda base: frozen(base.view()),
+        lambda base: frozen(np.asfortranarray(base)),
+        lambda base: base.tolist(),
+        lambda base: frozen(base.astype(">f8")),
+        lambda base: frozen(base.astype(np.float32)),
+    ],
+)
+def test_what_somebody_could_write_to_is_copied(make: Callable[[np.ndarray], Any]) -> None:
+    base = FLOATS.copy()
+    given = make(base)
+    before = np.asarray(given).tolist()
+    found = as_nonnegative(given, "x", 2)
+    base[:] = 7
+    assert found.tolist() == before
+    assert found.dtype == np.dtype("<f8")
+    assert found.dtype.isnative
+    assert found.flags.c_contiguous
+    assert not found.flags.writeable
+    assert not np.shares_memory(found, base)
+
+
+def every_array(value: Any) -> list[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, tuple | list):
+        return [array for each in value for array in every_array(each)]
+    if isinstance(value, Stated):
+        return [array for each in value.arrays.values() for array in every_array(each)]
+    return [array for each in vars(value).values() for array in every_array(each)] if hasattr(value, "__dict__") else []
+
+
+def test_every_array_that_evidence_holds_is_a_copy_that_cannot_be_written_to() -> None:
+    mine = {
+        "numerators": np.array([[1, 3], [2, 2]]),
+        "prior": np.array([0.5, 0.5]),
+        "cost": np.array([[0.0, 1.0], [1.0, 0.0]]),
+        "distance": np.ones((2, 2)),
+        "edges": np.array([[0, 1]]),
+        "error": np.array([[0.0, 1.0]]),
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "values": np.array([1.0]),
+        "weights": np.array([1.0, 2.0]),
+    }
+    evidence = Evidence(
+        mine["numerators"],
+        2,
+        mine["prior"],
+        mine["cost"],
+        "worst",
+        (
+            Stated.metric(Fraction(1), mine["distance"]),
+            Stated.graph(Fraction(1), mine["edges"]),
+            Stated.distortion(Fraction(0), mine["error"]),
+            Stated.pairs("own", Fraction(1), mine["edges"], mine["values"]),
+            Stated.ratios("own", Fraction(2), mine["edges"], mine["one"], mine["one"]),
+            Stated.floor("own", Fraction(0), mine["error"], mine["prior"]),
+        ),
+        Multipliers(
+            (
+                PairMultipliers(mine["zero"], mine["one"], mine["zero"], mine["values"]),
+                PairMultipliers(mine["zero"], mine["one"], mine["zero"], mine["values"]),
+                FloorMultipliers(mine["zero"], mine["zero"], mine["values"]),
+                PairMultipliers(mine["zero"], mine["one"], mine["zero"], mine["values"]),
+                PairMultipliers(mine["zero"], mine["one"], mine["zero"], mine["values"]),
+                FloorMultipliers(mine["zero"], mine["zero"], mine["values"]),
+            ),
+            mine["weights"],
+        ),
+    )
+    held = every_array(evidence) + [array for claim in evidence.claims() for array in every_array(claim)]
+    assert len(held) > 40
+    for array in held:
+        assert not array.flags.writeable
+        assert array.dtype in (np.dtype(np.float64), np.dtype(np.int64))
+        assert not any(np.shares_memory(array, each) for each in mine.values())
+
+
+@pytest.mark.parametrize("kind", [complex, object, str, "datetime64[D]", "timedelta64[D]", "S3"])
+def test_numbers_of_no_accepted_type_are_refused(kind: Any) -> None:
+    array = np.zeros(2, dtype=kind) if kind is not object else np.array([None, {}])
+    for check in (as_nonnegative, as_whole_numbers):
+        with pytest.raises(InputError, match=r"^x: holds "):
+            check(array, "x", 1)
+
+
+def test_truth_values_are_numbers_but_not_whole_ones() -> None:
+    assert as_nonnegative([True, False], "x", 1).tolist() == [1.0, 0.0]
+    with pytest.raises(InputError, match="holds bool"):
+        as_whole_numbers(np.array([True]), "x", 1)
+    with pytest.raises(InputError, match="holds float64"):
+        as_whole_numbers([1.0], "x", 1)
+    assert as_whole_numbers([], "x", 1).dtype == np.int64
+
+
+@pytest.mark.parametrize("axes", [0, 1, 3])
+def test_another_number_of_axes_is_refused(axes: int) -> None:
+    for check in (as_nonnegative, as_whole_numbers):
+        assert check(np.ones((2, 2), dtype=np.int64), "x", 2).shape == (2, 2)
+        with pytest.raises(InputError, match=f"^x: has {axes} axes"):
+            check(np.ones((2,) * axes, dtype=np.int64), "x", 2)
+
+
+def test_entries_just_inside_and_just_outside_their_range() -> None:
+    assert as_nonnegative([0.0, -0.0, 5e-324, 1.7e308], "x", 1).tolist()[2:] == [5e-324, 1.7e308]
+    assert as_nonnegative([math.inf], "x", 1, infinite=True).tolist() == [math.inf]
+    for value in (-5e-324, math.nan, -math.inf):
+        for infinite in (False, True):
+            with pytest.raises(InputError, match=r"^x\[1\]"):
+                as_nonnegative([0.0, value], "x", 1, infinite=infinite)
+    with pytest.raises(InputError, match=r"^x\[0,1\]"):
+        as_nonnegative([[0.0, math.inf]], "x", 2)
+    largest = 2**63 - 1
+    assert as_whole_numbers([3, largest], "x", 1, minimum=3).tolist() == [3, largest]
+    assert as_whole_numbers([0], "x", 1).tolist() == [0]
+    for values, minimum in (([2], 3), ([-1], 0), (np.array([2**63], dtype=np.uint64), 0)):
+        with pytest.raises(InputError, match=r"^x\[0\]"):
+            as_whole_numbers(values, "x", 1, minimum=minimum)
+
+
+def test_distributions_may_miss_one_by_a_billionth() -> None:
+    for total in (1 - 9.9e-10, 1 + 9.9e-10, 1.0):
+        assert as_distribution([total], "p").tolist() == [total]
+    for total in (1 - 1.01e-9, 1 + 1.01e-9, 0.0, 2.0):
+        with pytest.raises(InputError, match=r"^p: does not sum to 1"):
+            as_distribution([total], "p")
+    with pytest.raises(InputError, match=r"^p: has 2 axes"):
+        as_distribution([[1.0]], "p")
+
+
+def test_indices_below_a_limit_and_arrays_of_one_length() -> None:
+    require_below(np.array([0, 3]), 4, "x")
+    with pytest.raises(InputError, match=r"^x\[1\].*between 0 and 3"):
+        require_below(np.array([0, 4]), 4, "x")
+    require_same_length("x", a=np.zeros(2), b=np.ones(2))
+    with pytest.raises(InputError, match=r"^x: has arrays of different lengths"):
+        require_same_length("x", a=np.zeros(2), b=np.ones(2), c=np.zeros(1))
+
+
+K = np.zeros(2, dtype=np.int64)
+V = np.ones(2)
+RATIO = ("sources", "targets", "numerators", "denominators")
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda f: PairMultipliers(f["sources"], f["targets"], f["observables"], f["values"]), "stov"),
+        (lambda f: FloorMultipliers(f["sources"], f["observables"], f["values"]), "sov"),
+        (lambda f: ExponentBound("x", Fraction(1), f["sources"], f["targets"], f["values"]), "stv"),
+        (lambda f: RatioBound("x", Fraction(1), *(f[name] for name in RATIO)), "stnd"),
+    ],
+)
+def test_each_array_of_a_value_is_checked_by_itself(make: Callable[[dict[str, Any]], Any], names: str) -> None:
+    fields = {"sources": K, "targets": K + 1, "observables": K, "values": V, "numerators": K + 2, "denominators": K + 1}
+    make(fields)
+    for name in [name for name in fields if name[0] in names]:
+        array = fields[name]
+        wrong = [array[:1], array[None], array - 9, array.astype(str), array.astype(complex)]
+        if array.dtype.kind == "i":
+            wrong += [array + 0.5, array.astype(bool)]
+        else:
+            wrong += [array * math.nan, array * math.inf]
+        if name in ("numerators", "denominators"):
+            wrong.append(array * 0)
+        for each in wrong:
+            with pytest.raises(InputError):
+                make({**fields, name: each})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Floor(Fraction(1), [1.0, 2.0]),
+        lambda: Floor(Fraction(1), [[1.0, 2.0]], prior=[1.0]),
+        lambda: Floor(Fraction(1), [[1.0, 2.0]], prior=[0.5, 0.25]),
+        lambda: PairBound.metric(Fraction(1), [0.0]),
+        lambda: PairBound.metric(Fraction(1), np.zeros((2, 1))),
+        lambda: PairBound.graph(Fraction(1), 2, [0, 1]),
+        lambda: PairBound.graph(Fraction(1), 2, [[-1, 0]]),
+        lambda: RatioBound("x", Fraction(0), [0], [1], [1], [1]),
+        lambda: RatioBound("x", Fraction(-1), [0], [1], [1], [1]),
+        lambda: RatioBound("x", Fraction(2**63), [0], [1], [1], [1]),
+        lambda: RatioBound("x", Fraction(2**63 + 1, 2**63), [0], [1], [1], [1]),
+        lambda: RatioBound("x", Fraction(2), [0], [1], [1], [3]),
+        lambda: Multipliers((), [[1.0]]),
+    ],
+)
+def test_values_that_do_not_fit_together_are_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_factors_of_one_and_of_the_largest_terms_are_accepted() -> None:
+    assert RatioBound("x", Fraction(2), [0], [1], [1], [2]).factors_above().tolist() == [1.0]
+    assert RatioBound("x", Fraction(2**63 - 1), [0], [1], [1], [1]).factors_above().tolist() == [2.0**63]
+    assert Floor(Fraction(0), [[0.0]]).minimum == 0
+
+
+def problem(**changes: Any) -> Evidence:
+    fields: dict[str, Any] = {
+        "numerators": [[1, 3, 0], [2, 2, 0]],
+        "exponent": 2,
+        "prior": [0.5, 0.5],
+        "cost": np.ones((2, 3)),
+        "objective": "expected",
+        "requirements": (Stated.graph(Fraction(1), [[0, 1]]), Stated.distortion(Fraction(0), np.ones((4, 2)))),
+    }
+    return Evidence(**{**fields, **changes})
+
+
+NO_PAIR, NO_FLOOR = PairMultipliers([], [], [], []), FloorMultipliers([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("entry", "place", "name"),
+    [
+        (PairMultipliers([2], [1], [0], [1.0]), 0, "sources"),
+        (PairMultipliers([0], [2], [0], [1.0]), 0, "targets"),
+        (PairMultipliers([0], [1], [3], [1.0]), 0, "observables"),
+        (FloorMultipliers([4], [0], [1.0]), 1, "estimates"),
+        (FloorMultipliers([0], [3], [1.0]), 1, "observables"),
+    ],
+)
+def test_multipliers_of_what_is_not_there_are_refused(entry: Any, place: int, name: str) -> None:
+    entries = [NO_PAIR, NO_FLOOR]
+    problem(multipliers=Multipliers((PairMultipliers([1], [0], [2], [1.0]), FloorMultipliers([3], [2], [1.0]))))
+    entries[place] = entry
+    with pytest.raises(InputError, match=rf"multipliers.requirements\[{place}\].{name}"):
+        problem(multipliers=Multipliers(tuple(entries)))
+
+
+def test_the_size_of_a_channel_and_its_sums() -> None:
+    assert (problem().secrets, problem().observables) == (2, 3)
+    assert problem(numerators=[[4, 0, 0], [0, 0, 4]]).numerators.max() == 4
+    for wrong in ([[5, -1, 0], [2, 2, 0]], [[1, 3, 0], [2, 2, 1]], [[1, 3, 0], [2, 1, 0]], [[0, 0, 0], [0, 0, 0]]):
+        with pytest.raises(InputError, match="numerators"):
+            problem(numerators=wrong)
+    for exponent, fine in ((1, True), (62, True), (0, False), (63, False), (-1, False), (np.int64(2), False)):
+        whole = 2 ** min(max(int(exponent), 0), 62)
+        if fine:
+            assert problem(numerators=[[whole, 0, 0]] * 2, exponent=exponent).exponent == exponent
+        else:
+            with pytest.raises(InputError, match="exponent"):
+                problem(numerators=[[whole, 0, 0]] * 2, exponent=exponent)
+
+
+def test_sums_that_wrap_around_are_not_taken_for_one() -> None:
+    """Halves of 31 bits keep every carry: rows of eight 2**62 and of 2**31 - 1 in the low half."""
+    low = 2**31 - 1
+    for row in ([2**62] * 8 + [0], [2**62] * 4 + [2**62 - 4, 0, 0, 0, 4], [low] * 9):
+        with pytest.raises(InputError, match="is not a probability distribution"):
+            Evidence([row], 62, [1.0], np.ones((1, 9)), "expected", ())
+    many = [2**62 - 8 * low] + [low] * 8
+    assert Evidence([many], 62, [1.0], np.ones((1, 9)), "expected", ()).observables == 9
