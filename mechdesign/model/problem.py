@@ -26,6 +26,11 @@ from mechdesign.validation import as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Distances in plain floating point agree with the library's, which are rounded down, to within this.
 _CLOSE = 1e-9
 

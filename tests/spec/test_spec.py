@@ -12,7 +12,7 @@ from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, fail
 
 from mechdesign import spec
 from mechdesign.data.traces import read_checkins, read_plt, to_grid
-from mechdesign.errors import InfeasibleError, SpecificationError
+from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
