@@ -75,6 +75,15 @@ class BoundingBox:
                 remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
             )
 
+    def __str__(self) -> str:
+        """Say where the box is."""
+        return self.text(self.south, self.north, self.west, self.east)
+
+    @staticmethod
+    def text(south: float, north: float, west: float, east: float) -> str:
+        """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
+
     @property
     def plane(self) -> Plane:
         """Return the plane over the box, with its origin in the south-west corner."""
@@ -186,6 +195,15 @@ class Domain:
         if self.coordinates is not None:
             columns |= {"latitude": self.coordinates[:, 0], "longitude": self.coordinates[:, 1]}
         return data_frame(columns)
+
+    def __str__(self) -> str:
+        """Say what the domain is in words."""
+        if self.cells is None:
+            return f"{self.size} {'places' if self.points.shape[1] else 'labels'}"
+        size = f"{self.cells.columns} × {self.cells.rows} cells"
+        if self.geographic is not None:
+            return f"{size} over {self.geographic}"
+        return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
         """Return the domain of some members, indices in ascending order, under their labels; itself if it is all.

@@ -93,20 +93,24 @@ class Design:
         """
         return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
-    def save(self, directory: str | os.PathLike[str], report: bool = True) -> None:
+    def save(self, directory: str | os.PathLike[str], report: bool = True, overwrite: bool = True) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
 
-        An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two.
+        `mechdesign.verify` never accepts a mixture of an older set and this one.
 
         Args:
             directory: Folder to write, made where there is none.
             report: Whether to write the report.
+            overwrite: Whether to replace a set of another origin that stands there.
 
         Raises:
-            ExportError: The files cannot be written.
+            ExportError: The files may not, or cannot, be written.
         """
+        from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
+        if not overwrite:
+            check_target(directory, force=True, overwrite=False, origin=self.origin)
         proof = (self.certificate, self.evidence())
         save(self.problem, self.channel, *proof, Path(directory), report=report, origin=self.origin)
 
