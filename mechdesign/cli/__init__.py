@@ -41,6 +41,8 @@ _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
+    "inspect": "Show what an export holds.",
+    "compare": "Compare designs: costs, adversaries, maps side by side.",
     "attack": "Attack a channel in several ways.",
     "audit": "Compute what any finite channel guarantees, whoever made it.",
     "sample": "Draw observables, exactly as certified.",
