@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from . import sweep as sweep
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
+    from .auditing import rules as rules
+    from .auditing.audit import Audit as Audit
+    from .auditing.audit import audit as audit
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
     from .data import traces as traces
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
+    from .report import figures as figures
+    from .requirements.kinds import ContinuousPrivacy as ContinuousPrivacy
     from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
@@ -48,18 +53,22 @@ _MODULES = {
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
+    "figures": ".report.figures",
     "graphs": ".graphs",
     "leakage": ".leakage",
     "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
+    "rules": ".auditing.rules",
     "spec": ".spec",
     "sweep": ".sweep",
     "traces": ".data.traces",
 }
 _VALUES = {
+    "Audit": ".auditing.audit",
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
+    "ContinuousPrivacy": ".requirements.kinds",
     "Design": ".synthesis.certified",
     "DistortionPrivacy": ".requirements.kinds",
     "Domain": ".model.domain",
@@ -72,6 +81,7 @@ _VALUES = {
     "SolveSettings": ".synthesis.settings",
     "SolveSummary": ".synthesis.summary",
     "ThresholdPrivacy": ".requirements.kinds",
+    "audit": ".auditing.audit",
     "design": ".synthesis.design",
     "read_spec": ".spec.specification",
     "verify": ".certify.verify",

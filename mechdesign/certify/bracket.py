@@ -28,12 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.exact import nearest
 from mechdesign.errors import CertificateError
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["lower_bound"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Larger numbers prove nothing: their sums could overflow.
 _HUGE = 1e290
@@ -62,6 +68,9 @@ def lower_bound(evidence: Evidence) -> float:
             elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
                 constant, down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), raising.shape[1])
                 constants.append(constant)
+            elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
+                # It follows from the bounds of its requirement on neighbours, which have the multipliers.
+                continue
             else:
                 raise CertificateError(
                     f"requirements[{index}] ({claim.kind} privacy): the multipliers are of another kind"

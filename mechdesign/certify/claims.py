@@ -3,7 +3,8 @@
 A bound on pairs is either an `ExponentBound`, with factors exp(ε·w), or a `RatioBound`, with factors that are rational
 numbers. Both are a `PairBound`: ordered pairs of secrets, and for each of them a factor that can be enclosed from below
 (to decide whether a channel is private) and from above (to prove a lower bound of the cost). A `Floor` bounds the
-expected error of the best attack from below. Proofs need no more than these; how requirements are written down, so that
+expected error of the best attack from below. `Dithered`, in `mechdesign.certify.dithering`, is about all points between
+secrets that are the corners of a grid. Proofs need no more than these; how requirements are written down, so that
 they come to one of these, is in `mechdesign.certify.stated`.
 """
 
@@ -18,6 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower
 from mechdesign.errors import InputError
@@ -32,6 +34,11 @@ from mechdesign.validation import (
 )
 
 __all__ = ["Claim", "ExponentBound", "Floor", "PairBound", "RatioBound"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Numerators and denominators of exact factors: small enough for the floats that sift rows (see `privacy`).
 _LARGEST_TERM = 2**63
@@ -280,7 +287,7 @@ class Floor:
         return prior if self.prior is None else self.prior
 
 
-Claim = PairBound | Floor
+Claim = PairBound | Floor | Dithered
 
 
 def square(distance: ArrayLike) -> Floats:

@@ -9,11 +9,12 @@
 | pairs | epsilon | pairs, (k, 2) int64; weights, (k,) float64 |
 | ratios | factor | pairs, (k, 2) int64; numerators and denominators, (k,) int64 |
 | floor | minimum | error, (estimates, n) float64; prior, (n,) float64, where it is not that of the problem |
+| dithered | epsilon, norm, columns, rows, step_x, step_y | |
 
-The last three are claims in the open: whatever a requirement is called elsewhere, and whoever invented it, what has to
-be proved of a channel stands here in full (`ExponentBound`, `RatioBound`, `Floor`). Such a statement carries the `name`
-by which its requirement calls itself, and, where a requirement states several, its `part`, counted from 0. Distortion
-privacy under priors of its own is stated as one floor for each, with the name "distortion".
+The last four are claims in the open: whatever a requirement is called elsewhere, and whoever invented it, what has to
+be proved of a channel stands here in full (`ExponentBound`, `RatioBound`, `Floor`, `Dithered`). Such a statement
+carries the `name` by which its requirement calls itself, and, where a requirement states several, its `part`, counted
+from 0. Distortion privacy under priors of its own is stated as one floor for each, with the name "distortion".
 """
 
 from __future__ import annotations
@@ -29,11 +30,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_distribution, as_nonnegative, as_whole_numbers, require_below
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Array = NDArray[np.float64] | NDArray[np.int64]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -130,6 +137,23 @@ class Stated:
         if prior is not None:
             arrays["prior"] = np.asarray(prior)
         return Stated("floor", {"minimum": minimum}, arrays, name, part)
+
+    @staticmethod
+    def dithered(
+        name: str,
+        epsilon: Fraction,
+        norm: int,
+        shape: tuple[int, int],
+        steps: tuple[Fraction, Fraction],
+        part: int = 0,
+    ) -> Stated:
+        """State p(o|x) <= exp(ε·d(x, x')) p(o|x') between all points of a grid of anchors; see `Dithered`.
+
+        `shape` is columns and rows, `steps` the distances between neighbours along x and y.
+        """
+        names = ("norm", "columns", "rows", "step_x", "step_y")
+        numbers = dict(zip(names, map(Fraction, (norm, *shape, *steps)), strict=True))
+        return Stated("dithered", {"epsilon": epsilon, **numbers}, {}, name, part)
 
     def claim(self, n: int) -> Claim:
         """Return what is to be proved for `n` secrets; raise `InputError` when an array is made for another number."""
@@ -230,6 +254,16 @@ def _floor(stated: Stated, n: int) -> Claim:
     )
 
 
+def _dithered(stated: Stated, n: int) -> Claim:
+    numbers = dict(stated.numbers)
+    anchors = numbers["columns"] * numbers["rows"]
+    # Without secrets only the numbers themselves are checked.
+    if n and anchors != n:
+        raise InputError("columns", f"and rows make {anchors} anchors", bound=f"{n}")
+    whole = {name: int(numbers.pop(name)) for name in ("norm", "columns", "rows") if numbers[name].denominator == 1}
+    return Dithered(stated.name, **numbers, **whole)
+
+
 def _ends(stated: Stated) -> tuple[Integers, Integers]:
     array = np.asarray(stated.arrays["pairs"], dtype=np.int64)
     return array[:, 0], array[:, 1]
@@ -244,6 +278,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "pairs": Form(("epsilon",), ("pairs", "weights"), _pairs, named=True),
         "ratios": Form(("factor",), ("pairs", "numerators", "denominators"), _ratios, named=True),
         "floor": Form(("minimum",), ("error",), _floor, optional=("prior",), named=True, extends="distortion"),
+        "dithered": Form(("epsilon", "norm", "columns", "rows", "step_x", "step_y"), (), _dithered, named=True),
     }
 )
 """The kinds of statement that the verifier knows; those that are not `named` are stored as they always were."""

@@ -11,6 +11,7 @@ from mechdesign.cli.console import say_note
 from mechdesign.data.places import read_places
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
+from mechdesign.model.drawing import drawn_anchors
 from mechdesign.model.places import given_places, locate
 from mechdesign.validation import Integers
 
@@ -37,11 +38,17 @@ at_option = click.option(
 
 
 def located(
-    domain: Domain | None, at: tuple[float, float] | None, source: Path | None, nearest: bool = False
+    domain: Domain | None,
+    at: tuple[float, float] | None,
+    source: Path | None,
+    nearest: bool = False,
+    draws: int = 1,
+    rng: np.random.Generator | None = None,
 ) -> Integers:
-    """Return the secret at a place, or of each place in a file, int64 of shape (k,).
+    """Return the secret to answer for at a place, or each place in a file, once for each draw: int64 (k · draws,).
 
-    Places outside a grid are refused, or take the nearest cell and are counted in a note.
+    Places outside a grid are refused, or take the nearest cell and are counted in a note. Between anchors each draw has
+    an anchor of its own, and places outside are projected.
     """
     name = "--at" if source is None else str(source)
     try:
@@ -58,13 +65,21 @@ def located(
             places = read_places(source, axes)
         else:
             places = given_places(axes, *(np.array([value]) for value in at or ()))
+        if domain.lattice is not None:
+            shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
+            anchors, missed = drawn_anchors(domain.lattice, *shown, rng)
+            if missed:
+                say_note(
+                    f"{missed // draws} of {len(places[0])} places lie outside the anchors: projected to the border"
+                )
+            return anchors
         cells, missed = locate(known, domain.borders(axes), axes, places, "nearest" if nearest else "refuse")
     except InputError as error:
         raise _in_words_of_the_command(error, name) from error
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(cells)} places lie"
         say_note(f"{which} outside the grid, and the nearest cell is taken")
-    return cells
+    return np.repeat(cells, draws)
 
 
 def _in_words_of_the_command(error: InputError, name: str) -> InputError:

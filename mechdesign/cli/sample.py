@@ -11,16 +11,23 @@ import click
 import numpy as np
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
+from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
+from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
+
+_SEEDED = (
+    "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "
+    "publish them"
+)
 
 
 @click.command()
@@ -28,7 +35,7 @@ __all__ = ["sample"]
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its index.")
 @at_option
 @click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
-@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="For reproducible draws; never for real privacy.")
+@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print index, label and place of each draw as CSV, with a header.")
 @click.option(
     "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
@@ -56,9 +63,11 @@ def sample(
     """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
 
     For a secret an answer is shown as its label; for a place as coordinates, latitude,longitude in degrees or x,y. A
-    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. A file of places becomes a CSV
-    with row (from 0), observable_index, observable and the coordinates of the answer; nothing else of the file is
-    copied.
+    place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
+    "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
+
+    A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
+    nothing else of the file is copied.
 
     Each draw spends the privacy budget anew. The randomness is the operating system's unless a seed is given.
     """
@@ -66,15 +75,19 @@ def sample(
         raise click.UsageError("give one of --secret, --at and --input")
     if target is not None:
         check_writable(target.parent)
+    if seed is not None:
+        say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
+    require_design(directory)
     if secret is not None:
         channel = Channel.load(directory)
         found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))
     else:
         problem, channel, _ = load(directory)
-        cells = located(problem.secrets, at, source, outside == "nearest")
-        rows = np.repeat(np.arange(len(cells)), 1 if size is None else size)
-        found = answers(channel, problem.observables, channel.sample(cells[rows], rng=seed))
+        draws, rng = 1 if size is None else size, None if seed is None else as_generator(seed)
+        secrets = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
+        found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
         _write(_table(found, domain, rows if source is not None else None), target)

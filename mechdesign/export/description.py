@@ -13,6 +13,8 @@ from mechdesign.certify.bundle import Bundle
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import BoundingBox, Domain, Grid
+from mechdesign.model.lattice import Lattice
+from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
 
 __all__ = ["described", "domain_of", "labels_of"]
@@ -54,11 +56,20 @@ def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:
 
 
 def _description(domain: Domain) -> dict[str, Any]:
-    return {
+    described: dict[str, Any] = {
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
         "geographic": None if domain.geographic is None else asdict(domain.geographic),
+        "plane": None if domain.plane is None else asdict(domain.plane),
     }
+    if domain.lattice is not None:
+        described["lattice"] = asdict(domain.lattice)
+    return described
+
+
+def _lattice(described: Mapping[str, Any]) -> Lattice:
+    box = described["box"]
+    return Lattice(**{**described, "box": None if box is None else tuple(box)})
 
 
 def labels_of(found: Bundle, name: str) -> tuple[str, ...]:
@@ -83,6 +94,9 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
             None if described["cells"] is None else Grid(**described["cells"]),
             None if described["geographic"] is None else BoundingBox(**described["geographic"]),
             found.arrays.get(f"{name}_coordinates"),
+            # Older sets were measured by their points, in a projection true to scale at the middle latitude.
+            None if described.get("plane") is None else Plane(**described["plane"]),
+            None if described.get("lattice") is None else _lattice(described["lattice"]),
         )
     except (KeyError, TypeError) as error:
         raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.places import Outside
+from mechdesign.model.drawing import dithered
+from mechdesign.model.places import Outside, given_places
 from mechdesign.model.problem import Problem
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_generator
 
 __all__ = ["Answers", "answers", "sample_at"]
 
@@ -62,13 +64,16 @@ def sample_at(
     *,
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    outside: Outside = "refuse",
+    outside: Outside | None = None,
 ) -> Answers:
     """Draw answers for places, exactly with the probabilities of the secrets that they belong to.
 
-    A place becomes the cell it lies in, or the nearest secret where the secrets are no grid. What is proved is proved
-    of secrets: two places in one cell get the same distribution, and those in two cells are protected like the two
-    cells, however close to their border they are.
+    Where the secrets are anchors, a place lies between four of them, one of which is drawn with its bilinear weight,
+    exactly: what is proved of `ContinuousPrivacy` holds for any two places.
+
+    Else a place becomes the cell it lies in, or the nearest secret where the secrets are no grid. What is proved is
+    proved of secrets: two places in one cell get the same distribution, and those in two cells are protected like the
+    two cells, however close to their border they are.
 
     Args:
         problem: What the channel answers; its secrets have places.
@@ -79,14 +84,28 @@ def sample_at(
         rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
         x: The name of the first argument on the plane.
         y: The name of the second argument on the plane.
-        outside: "refuse" places outside a grid, or take the "nearest" cell.
+        outside: "refuse" places outside a grid, the default there, or take the "nearest" cell. Places outside anchors
+            are projected to their rectangle, unless they are refused; an `OutsideWarning` counts them.
 
     Raises:
         InputError: The secrets have no places, or coordinates are wrong, or outside the grid and refused.
     """
     if problem.secrets is None:
         raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
-    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside)
+    lattice = problem.secrets.lattice
+    if lattice is not None:
+        places = given_places(problem.secrets.axes, latitude, longitude, x, y)
+        generator = None if rng is None else as_generator(rng)
+        anchors, missed = dithered(lattice, places, size, generator, outside)
+        if missed:
+            warnings.warn(
+                f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "
+                "border",
+                OutsideWarning,
+                stacklevel=3,
+            )
+        return answers(channel, problem.observables, channel.sample(anchors, rng=generator))
+    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside or "refuse")
     if not isinstance(cells, int) and size is not None:
         raise InputError("size", "cannot be combined with an array of places", value=size, remedy="leave it out")
     return answers(channel, problem.observables, channel.sample(cells, size, rng))

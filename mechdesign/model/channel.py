@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
+from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
 
-__all__ = ["EXPONENT", "Channel"]
+__all__ = ["EXPONENT", "Channel", "uniform_bits"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 EXPONENT = 62
 """Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
@@ -77,6 +83,24 @@ class Channel:
     def __repr__(self) -> str:
         return f"Channel({self.numerators.shape[0]} secrets, {self.numerators.shape[1]} observables)"
 
+    def _repr_html_(self) -> str:
+        n, m = self.numerators.shape
+        never = int((self.numerators == 0).sum())
+        facts = [
+            ("secrets (rows)", str(n)),
+            ("observables (columns)", str(m)),
+            ("entries", f"integers over 2^{EXPONENT}"),
+        ]
+        facts += [("entries of 0", f"{never} of {n * m}")] if never else []
+        return card("Channel", facts, heat_map(self.matrix, "Probability of each observable for each secret"))
+
+    def to_pandas(self) -> Any:
+        """Return the rounded probabilities as a pandas data frame: secrets by observables, with their labels.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        return data_frame(self.matrix, list(self.secrets) or None, list(self.observables) or None)
+
     @property
     def denominator(self) -> int:
         """The common denominator, 2**62."""
@@ -99,7 +123,8 @@ class Channel:
 
         `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an
         int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
-        operating system; `rng`, a NumPy generator or a seed, gives reproducible draws for tests and simulations.
+        operating system; draws with `rng`, a NumPy generator or a seed, are a rehearsal: whoever learns the generator's
+        state can often tell the secret.
 
         Raises InputError for a secret that does not exist or a negative size.
         """
@@ -108,7 +133,7 @@ class Channel:
             raise InputError("size", "cannot be combined with an array of secrets", value=size, remedy="leave it out")
         shape = chosen.shape if chosen.ndim or size is None else _shape(size)
         count = int(np.prod(shape, dtype=np.int64))
-        bits = _uniform(count, rng).reshape(shape)
+        bits = uniform_bits(count, rng).reshape(shape)
         drawn = np.empty(shape, dtype=np.int64)
         for index in np.unique(chosen):
             where = np.broadcast_to(chosen == index, shape)
@@ -189,8 +214,8 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return tuple(as_integer(one, "size", 0) for one in sizes)
 
 
-def _uniform(count: int, rng: np.random.Generator | int | None) -> Integers:
-    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 random bits."""
+def uniform_bits(count: int, rng: np.random.Generator | int | None) -> Integers:
+    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, the operating system's without `rng`."""
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:

@@ -3,7 +3,8 @@
 A privacy requirement allows a loss of ε·d(s, s'), so a distance that is too long would weaken it. Every distance that
 this module computes is therefore a float64 *not above* the exact distance between the coordinates as stored:
 `euclidean`, `manhattan`, `chebyshev` and `hamming` give the largest such float64 (and so the exact distance whenever a
-float64 can hold it); `haversine` and `shortest_path` state their margins. Matrices are read-only float64 of shape
+float64 can hold it); `haversine`, `shortest_path`, and `euclidean` between places in latitude and longitude, state
+their margins. Matrices are read-only float64 of shape
 (n, m), rows for the first argument, columns for the second; with one argument they are symmetric to the bit with zeros
 on the diagonal. Sums of products of coordinates are exact for coordinates that are zero or between 1e-100 and 1e100 in
 magnitude; others are refused.
@@ -22,9 +23,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.errors import InputError, MetricWarning
+from mechdesign.errors import InputError, MetricWarning, Shown
 from mechdesign.model import _expansions as expansions
-from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+from mechdesign.model.domain import Domain
+from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
 
 __all__ = [
@@ -39,6 +41,11 @@ __all__ = [
     "shortest_path",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
@@ -51,8 +58,9 @@ _METRIC_TOLERANCE = 1e-12
 # Unit roundoff of float64: the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
-# See `haversine`.
+# See `haversine` and `euclidean`.
 _HAVERSINE_MARGIN = 1e-14
+_PLANE_MARGIN = 1e-14
 
 _Kernel = Callable[[list[Floats], list[Floats]], Floats]
 
@@ -60,9 +68,23 @@ _Kernel = Callable[[list[Floats], list[Floats]], Floats]
 def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return the Euclidean distances √(Σ_k (x_k − y_k)²), the largest float64 not above each.
 
+    Domains made from latitudes and longitudes are measured in their `Plane`: R √((c Δλ)² + Δφ²), from the coordinates
+    as stored. With the c of `Plane.over` no such distance exceeds the great circle. Its dozen roundings, each of
+    relative size 2⁻⁵² at most, are covered by a factor 1 − 1e-14.
+
+    Raises:
+        InputError: For a domain that touches a pole or is half as wide as the globe, where no plane distance stays
+            below the great circle, and for two domains in different planes.
+
     >>> euclidean([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
+    if isinstance(domain, Domain) and domain.plane is not None and (other is None or isinstance(other, Domain)):
+        _pair_of_points(domain, other)
+        second = domain if other is None else other
+        return _blocks(
+            _coordinates(domain, "domain"), _coordinates(second, "other"), other is None, _in_plane(domain.plane)
+        )
     return _pairwise(domain, other, _euclidean)
 
 
@@ -77,14 +99,18 @@ def pairs_within(domain: Domain | ArrayLike, radius: float) -> Integers:
     if radius < 0:
         raise InputError("radius", "is negative", value=radius, bound=">= 0")
     # The tree rounds its distances, by far less than this margin; what it finds is then measured exactly.
-    near = cKDTree(points).query_pairs(radius * (1 + 1e-9), output_type="ndarray").astype(np.int64)
+    reach = radius * (1 + 1e-9) + _absolute_margin(domain)
+    near = cKDTree(points).query_pairs(reach, output_type="ndarray").astype(np.int64)
     near.sort(axis=1)
     near = near[np.lexsort((near[:, 1], near[:, 0]))]
+    kernel: _Kernel = _euclidean
+    if isinstance(domain, Domain) and domain.plane is not None:
+        points, kernel = _coordinates(domain, "domain"), _in_plane(domain.plane)
     good = np.zeros(len(near), dtype=np.bool_)
     for start in range(0, len(near), _PAIRS_PER_BLOCK):
         some = slice(start, start + _PAIRS_PER_BLOCK)
         x, y = (list(np.ascontiguousarray(points[near[some, end]].T)) for end in (0, 1))
-        good[some] = _euclidean(x, y) <= radius
+        good[some] = kernel(x, y) <= radius
     return near[good]
 
 
@@ -293,6 +319,13 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
         raise InputError(
             path, "has no points to measure between", value=points.shape, remedy="use hamming, or a matrix of your own"
         )
+    if isinstance(domain, Domain) and domain.plane is not None and not domain.plane.shorter:
+        raise InputError(
+            path,
+            "touches a pole or is half as wide as the globe: no distance in a plane stays below the great circle",
+            value=Shown(domain),
+            remedy="use haversine, or a smaller box",
+        )
     return _in_range(points, path)
 
 
@@ -311,7 +344,7 @@ def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
             raise InputError(
                 path,
                 "has no latitudes and longitudes",
-                value=domain,
+                value=Shown(domain),
                 remedy="build it with Domain.geographic_grid or Domain.from_coordinates, or use euclidean",
             )
         return _in_range(domain.coordinates, path)
@@ -324,26 +357,37 @@ def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
 
 
 def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, kernel: _Kernel) -> Floats:
+    first, second = _pair_of_points(domain, other)
+    return _blocks(first, second, other is None, kernel)
+
+
+def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None) -> tuple[Floats, Floats]:
+    """Return the points to measure between; raise `InputError` unless they are in one space and unit."""
     first = _points(domain, "domain")
     if other is None:
-        return _blocks(first, first, True, kernel)
+        return first, first
     second = _points(other, "other")
     if first.shape[1] != second.shape[1]:
         raise InputError(
             "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
         )
-    if isinstance(domain, Domain) and isinstance(other, Domain):
+    if isinstance(domain, Domain) and isinstance(other, Domain) and domain is not other:
         if domain.unit != other.unit:
             raise InputError("other", "is in another unit", value=other.unit, bound=f"{domain.unit!r} as in domain")
         projected = domain.coordinates is not None and other.coordinates is not None
-        if projected and domain is not other and (domain.geographic is None or domain.geographic != other.geographic):
+        if projected and (domain.plane is None or domain.plane != other.plane):
             raise InputError(
                 "other",
                 "may be projected from another origin",
-                value=other,
+                value=Shown(other),
                 remedy="use haversine, or domains over the same bounding box",
             )
-    return _blocks(first, second, False, kernel)
+    return first, second
+
+
+def _absolute_margin(domain: Domain | ArrayLike) -> float:
+    """Return by how much, in km, distances of rounded points in a plane may differ from those of coordinates."""
+    return 1e-9 if isinstance(domain, Domain) and domain.plane is not None else 0.0
 
 
 def _blocks(first: Floats, second: Floats, symmetric: bool, kernel: _Kernel) -> Floats:
@@ -380,6 +424,17 @@ def _euclidean(x: list[Floats], y: list[Floats]) -> Floats:
             small += expansions.two_product(low, low)[::-1]
             small += expansions.two_product(2 * high, low)[::-1]
     return expansions.floor_of_root(expansions.exact_sum(small + large))
+
+
+def _in_plane(plane: Plane) -> _Kernel:
+    """Return the kernel of `euclidean` for latitudes and longitudes."""
+    east = DEGREE_KM * plane.cosine
+
+    def kernel(x: list[Floats], y: list[Floats]) -> Floats:
+        # A difference of two float64 is itself rounded by no more than 2⁻⁵³ of it.
+        return (1 - _PLANE_MARGIN) * np.hypot(DEGREE_KM * (x[0] - y[0]), east * (x[1] - y[1]))
+
+    return kernel
 
 
 def _manhattan(x: list[Floats], y: list[Floats]) -> Floats:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.display import card, data_frame, points_plot
 from mechdesign.errors import InputError
+from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
+from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_number, read_only, require
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
 
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius of the Earth (IUGG), in km."""
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,19 @@ class BoundingBox:
                 remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
             )
 
+    def __str__(self) -> str:
+        """Say where the box is."""
+        return self.text(self.south, self.north, self.west, self.east)
+
+    @staticmethod
+    def text(south: float, north: float, west: float, east: float) -> str:
+        """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
+
     @property
-    def middle_latitude(self) -> float:
-        """Return the latitude, in degrees, at which the projection is true to scale."""
-        return (self.south + self.north) / 2
+    def plane(self) -> Plane:
+        """Return the plane over the box, with its origin in the south-west corner."""
+        return Plane.over(self.south, self.north, self.west, self.east)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +101,8 @@ class Domain:
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
         coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
+        lattice: the `Lattice` whose anchors the points are, or None.
 
     Two domains are equal only if they are the same object.
     """
@@ -98,6 +113,8 @@ class Domain:
     cells: Grid | None = None
     geographic: BoundingBox | None = None
     coordinates: Floats | None = None
+    plane: Plane | None = None
+    lattice: Lattice | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -115,12 +132,16 @@ class Domain:
             raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
         if self.cells is not None and self.cells.size != n:
             raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
+        if self.lattice is not None and self.lattice.size != n:
+            raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
                 raise InputError("coordinates", "has the wrong shape", value=coordinates.shape, bound=f"({n}, 2)")
             require(_on_earth(coordinates), coordinates, "coordinates", _ON_EARTH)
             object.__setattr__(self, "coordinates", coordinates)
+        elif self.plane is not None:
+            raise InputError("plane", "is given without coordinates", value=self.plane)
 
     @property
     def size(self) -> int:
@@ -132,12 +153,57 @@ class Domain:
 
     def __repr__(self) -> str:
         """Say how many secrets there are and of which kind, without the arrays."""
-        parts = [f"size={self.size}", f"dimensions={self.points.shape[1]}", f"unit={self.unit!r}"]
+        return f"Domain({', '.join(f'{name}: {value}' for name, value in [('size', self.size), *self._facts()])})"
+
+    def _repr_html_(self) -> str:
+        facts = [("secrets", str(self.size)), *self._facts()]
+        names = ", ".join(self.labels[:4]) + (", …" if self.size > 4 else "")
+        if any(label != str(index) for index, label in enumerate(self.labels)):
+            facts.append(("labels", names))
+        picture = ""
+        if self.points.shape[1] == 2 and self.size > 1:
+            picture = points_plot(self.points, f"Map of {self.size} places")
+        return card("Domain", facts, picture)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        if self.points.shape[1] == 0:
+            return [("labels", "only")]
+        unit = f" {self.unit}" if self.unit else ""
+        facts = []
+        if self.lattice is not None:
+            facts.append(("lattice", str(self.lattice)))
         if self.cells is not None:
-            parts.append(f"cells={self.cells!r}")
+            facts.append(("cells", f"{self.cells.columns} × {self.cells.rows}"))
+            facts.append(("box", f"{self.cells.width:.4g} × {self.cells.height:.4g}{unit}"))
+        else:
+            facts.append(("dimensions", str(self.points.shape[1])))
+            facts += [("unit", self.unit)] if self.unit else []
         if self.geographic is not None:
-            parts.append(f"geographic={self.geographic!r}")
-        return f"Domain({', '.join(parts)})"
+            box = self.geographic
+            facts.append(("latitude", f"{box.south:.6g} to {box.north:.6g}"))
+            facts.append(("longitude", f"{box.west:.6g} to {box.east:.6g}"))
+        return facts
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame: label, places in the unit of the domain and, where known, degrees.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
+        columns: dict[str, Any] = {"label": self.labels}
+        columns |= dict(zip(axes, self.points.T, strict=False))
+        if self.coordinates is not None:
+            columns |= {"latitude": self.coordinates[:, 0], "longitude": self.coordinates[:, 1]}
+        return data_frame(columns)
+
+    def __str__(self) -> str:
+        """Say what the domain is in words."""
+        if self.cells is None:
+            return f"{self.size} {'places' if self.points.shape[1] else 'labels'}"
+        size = f"{self.cells.columns} × {self.cells.rows} cells"
+        if self.geographic is not None:
+            return f"{size} over {self.geographic}"
+        return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
         """Return the domain of some members, indices in ascending order, under their labels; itself if it is all.
@@ -152,7 +218,7 @@ class Domain:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates)
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
 
     @property
     def axes(self) -> Axes:
@@ -235,21 +301,64 @@ class Domain:
         return cls(_centres(cells), unit=unit, cells=cells)
 
     @classmethod
+    def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
+        """Return the corners of a grid over a rectangle of `width` × `height`: what `ContinuousPrivacy` speaks of.
+
+        There are `columns` × `rows` of them, at least 2 × 2. Anchor (row, column) has index row · columns + column and
+        stands at (column · width / (columns − 1), row · height / (rows − 1)).
+
+        >>> Domain.anchors(columns=2, rows=2, width=4.0, height=1.0).points.tolist()
+        [[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]
+        """
+        lattice = Lattice(columns, rows, width, height)
+        return cls(lattice.points(), unit=unit, lattice=lattice)
+
+    @classmethod
     def geographic_grid(cls, columns: int, rows: int, south: float, north: float, west: float, east: float) -> Domain:
         """Return the cell centres of a box in latitude and longitude (degrees), projected to km.
 
-        Row 0 is the southernmost row, column 0 the westernmost column. The projection is the local equirectangular
-        one, with R = `EARTH_RADIUS_KM` and φ₀ the middle latitude of the box:
-        x = R cos φ₀ (λ − west), y = R (φ − south), angles in radians. The south-west corner is the origin.
+        Row 0 is the southernmost row, column 0 the westernmost column. The projection is that of `Plane.over`, in which
+        distances never exceed the great circle; the south-west corner is the origin.
         """
         box = BoundingBox(south, north, west, east)
-        # One angle of 1 degree is this many km.
-        degree = math.radians(EARTH_RADIUS_KM)
-        width = degree * math.cos(math.radians(box.middle_latitude)) * (box.east - box.west)
-        cells = Grid(columns, rows, width, degree * (box.north - box.south))
+        plane = box.plane
+        width = DEGREE_KM * plane.cosine * (box.east - box.west)
+        cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
         angles = _centres(Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south))
         coordinates = np.column_stack((box.south + angles[:, 1], box.west + angles[:, 0]))
-        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates)
+        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates, plane=plane)
+
+    @classmethod
+    def geographic_anchors(
+        cls, columns: int, rows: int, south: float, north: float, west: float, east: float
+    ) -> Domain:
+        """Return the corners of a grid over a box in latitude and longitude (degrees), for `ContinuousPrivacy` per km.
+
+        Anchor (row, column) has index row · columns + column; the first is the south-west corner. Points are placed
+        between anchors in proportion to their degrees. What is then proved is about distances in the plane of
+        `BoundingBox.plane`, which never exceed those along the great circle, and about points inside the box: points
+        outside are projected to its border, along latitudes and longitudes, which may lengthen distances on the globe.
+
+        Raises:
+            InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
+        """
+        box = BoundingBox(south, north, west, east)
+        plane = box.plane
+        if not plane.shorter:
+            raise InputError(
+                "north", "has no plane whose distances never exceed the great circle", value=(south, north, west, east),
+                bound="a box away from the poles, and narrower than 180 degrees",
+            )  # fmt: skip
+        # Rounded down: steps that are too long would weaken what is proved.
+        width = DEGREE_KM * plane.cosine * (box.east - box.west) * (1 - 2.0**-49)
+        height = DEGREE_KM * (box.north - box.south) * (1 - 2.0**-49)
+        lattice = Lattice(columns, rows, width, height, (box.south, box.north, box.west, box.east))
+        latitude = np.linspace(box.south, box.north, lattice.rows)
+        longitude = np.linspace(box.west, box.east, lattice.columns)
+        row, column = np.divmod(np.arange(lattice.size), lattice.columns)
+        coordinates = np.column_stack((latitude[row], longitude[column]))
+        points = plane.points(coordinates[:, 0], coordinates[:, 1])
+        return cls(points, unit="km", geographic=box, coordinates=coordinates, plane=plane, lattice=lattice)
 
     @classmethod
     def from_points(cls, points: ArrayLike, labels: Iterable[str] | None = None, unit: str = "") -> Domain:
@@ -263,8 +372,7 @@ class Domain:
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
         """Return the domain of places at `latitude` and `longitude` (degrees, shape (n,) each), projected to km.
 
-        The projection is that of `geographic_grid`, with φ₀ the middle of the smallest and the largest latitude and
-        the origin at the smallest latitude and longitude.
+        The projection is that of `geographic_grid`, for the smallest box that holds the places.
         """
         latitudes = as_floats(latitude, "latitude", "(n,)")
         longitudes = as_floats(longitude, "longitude", "(n,)")
@@ -283,11 +391,10 @@ class Domain:
                 bound="at most 180 degrees",
                 remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
             )
-        degree = math.radians(EARTH_RADIUS_KM)
-        shrink = math.cos(math.radians(float(south + north) / 2))
-        points = degree * np.column_stack((shrink * (longitudes - west), latitudes - south))
+        plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
-        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates)
+        points = plane.points(latitudes, longitudes)
+        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:

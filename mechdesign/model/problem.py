@@ -16,6 +16,7 @@ from mechdesign.certify.costs import distortion
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model.channel import EXPONENT
+from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
@@ -23,6 +24,11 @@ from mechdesign.model.requirement import Requirement
 from mechdesign.validation import as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 OBJECTIVES = ("expected", "worst")
 
@@ -100,6 +106,51 @@ class Problem:
         for place, together in floors.items():
             _check_reachable(f"requirements[{place}].minimum", together, probabilities, told)
             _check_beliefs(f"requirements[{place}].prior", together, probabilities)
+
+    @classmethod
+    def from_visits(
+        cls,
+        points: ArrayLike,
+        observables: Domain,
+        requirements: Sequence[Requirement],
+        cost: str | ArrayLike = "euclidean",
+        weights: ArrayLike | None = None,
+        title: str = "",
+    ) -> Problem:
+        """State a problem on anchors by raw visits, without putting them into cells.
+
+        The expected cost is Σ_x π(x) Σ_a w_a(x) Σ_o p(o|a) c(x, o), with w_a(x) the weights with which a visit x is
+        dithered: exactly what answers at these visits cost, if they are drawn by `Design.sample_at`. The prior of the
+        problem is π_a = Σ_x π(x) w_a(x), how likely each anchor is drawn, and its cost Σ_x π(x) w_a(x) c(x, o) / π_a.
+
+        Args:
+            points: Visits, (k, 2): x and y in the unit of the anchors, or latitude and longitude where these have them.
+                Points outside the rectangle of the anchors are projected onto it, and an `OutsideWarning` counts them.
+            observables: The places that are answered.
+            requirements: At least one is `ContinuousPrivacy`, whose anchors are the secrets.
+            cost: "euclidean", "manhattan" or "chebyshev" distance in the plane, "haversine", or an array (k, m) with
+                the cost of every answer to every visit.
+            weights: How often each visit counts, (k,); all alike unless given.
+            title: What the mechanism is called.
+
+        Returns:
+            The problem, to be given to `mechdesign.design`.
+
+        Raises:
+            InputError: No requirement has anchors, or an argument has the wrong shape.
+            InfeasibleError: A floor is higher than any channel reaches.
+        """
+        anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
+        if anchors is None:
+            raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")
+        if not isinstance(observables, Domain):
+            raise InputError("observables", "is not a domain", value=observables)
+        costs = (
+            between(anchors, points, observables, cost) if isinstance(cost, str) else as_floats(cost, "cost", "(k, m)")
+        )
+        require(costs >= 0, costs, "cost", "a number >= 0")
+        prior, means = anchor_means(anchors, points, costs, weights)
+        return cls(prior, means, requirements, "expected", anchors, observables, title)
 
     def __repr__(self) -> str:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"

@@ -11,9 +11,14 @@ import numpy as np
 from mechdesign.certify.claims import Claim
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
+from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["Measured", "Requirement", "Words", "restricted"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class Measured(Protocol):
@@ -63,6 +68,11 @@ class Requirement(ABC):
     def size(self) -> int:
         """Number of secrets."""
 
+    @property
+    def anchors(self) -> Domain | None:
+        """The anchors that the secrets are, for a requirement about all points between them; else None."""
+        return None
+
     @abstractmethod
     def stated(self) -> tuple[Stated, ...]:
         """Return the requirement in the words of the verifier: one statement for each claim, always in one order."""
@@ -102,6 +112,10 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     Floors become 0 unless `floors` are to be kept; their own prior, if any, is that given that the secret is one of
     these. Raises `InputError` for a floor that is kept where no such secret is possible.
     """
+    if stated.kind == "dithered" and len(secrets) != stated.numbers["columns"] * stated.numbers["rows"]:
+        raise InputError(
+            "secrets", f"are some of the anchors, and {stated.name} privacy is about all of them", value=len(secrets)
+        )
     arrays = dict(stated.arrays)
     for name in ("edges", "pairs"):
         if name in arrays:

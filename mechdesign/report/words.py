@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,12 +16,18 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 
-__all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain"]
+__all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain", "recognised"]
 
 Floats = NDArray[np.float64]
 
 # Distances in plain floating point agree with the library's, which are rounded down, to within this.
 _CLOSE = 1e-9
+
+# Distances in a plane that another processor computed differ in the last bits only, by less than their margin.
+_BITS = 2e-15
+
+PLANE_DISTANCE = "plane distance, nowhere above the great circle"
+"""What `distances.euclidean` measures between latitudes and longitudes."""
 
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -28,16 +36,23 @@ _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 class Measure:
     """A matrix of distances, errors or costs with its `name`, such as "Euclidean distance", and its unit.
 
-    Both are empty where the matrix is none of the library's distances.
+    Both are empty where the matrix is none of the library's distances. `root` is the unit of the square root, where the
+    numbers are squares of distances.
     """
 
     matrix: Floats
     name: str = ""
     unit: str = ""
+    root: str = ""
 
     def with_unit(self, number: str) -> str:
         """Write a number that is measured so."""
         return f"{number} {self.unit}" if self.unit else number
+
+    def with_root(self, value: float, write: Callable[[float], str]) -> str:
+        """Write a number that is measured so, and that of a square also as a distance: "4 km² (the square of 2 km)"."""
+        root = f" (the square of {write(math.sqrt(value))} {self.root})" if self.root and math.isfinite(value) else ""
+        return self.with_unit(write(value)) + root
 
 
 def measure(
@@ -60,6 +75,13 @@ def measure(
             ("Manhattan distance", apart.sum(axis=2)),
             ("Chebyshev distance", apart.max(axis=2)),
         )
+        if rows.plane is not None and rows.plane.shorter and rows.plane == columns.plane:
+            values = distances.euclidean(rows, columns)[seen]
+            if (
+                np.allclose(matrix[seen], values, rtol=_CLOSE, atol=0.0)
+                and (matrix[seen] <= values * (1 + _BITS)).all()
+            ):
+                return Measure(matrix, PLANE_DISTANCE, clip(rows.unit))
         for name, values in known:
             if np.allclose(matrix[seen], values[seen], rtol=_CLOSE, atol=0.0):
                 return Measure(matrix, name, clip(rows.unit))
@@ -69,6 +91,18 @@ def measure(
     if np.array_equal(matrix[seen], distances.hamming(rows, columns)[seen]):
         return Measure(matrix, "Hamming distance")
     return Measure(matrix)
+
+
+def recognised(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: NDArray[np.bool_] | None = None
+) -> Measure:
+    """Recognise a matrix as `measure` does, and also squares of such distances."""
+    found = measure(matrix, rows, columns, counts)
+    roots = found if found.name else measure(np.sqrt(matrix), rows, columns, counts)
+    if roots is found or not roots.name:
+        return found
+    unit = roots.unit if roots.unit.isalpha() or not roots.unit else f"({roots.unit})"
+    return Measure(matrix, f"squared {roots.name}", f"{unit}²" if unit else "", roots.unit)
 
 
 def answers(problem: Problem) -> Domain | None:
@@ -83,20 +117,25 @@ def answers(problem: Problem) -> Domain | None:
 
 def cost_measure(problem: Problem) -> Measure:
     """Say in what the cost of a permitted answer is measured."""
-    return measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
+    return recognised(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:
     """Return what an adversary wants small, estimates by secrets.
 
-    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets; else, where
-    they have no places, the Hamming distance.
+    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets, or, on much
+    of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
     """
     for claim in problem.claims:
         if isinstance(claim, Floor):
-            return measure(claim.error, problem.secrets, problem.secrets)
-    if problem.secrets is not None and problem.secrets.points.shape[1]:
-        return Measure(distances.euclidean(problem.secrets), "Euclidean distance", clip(problem.secrets.unit))
+            return recognised(claim.error, problem.secrets, problem.secrets)
+    secrets = problem.secrets
+    if secrets is not None and secrets.points.shape[1]:
+        if secrets.plane is None:
+            return Measure(distances.euclidean(secrets), "Euclidean distance", clip(secrets.unit))
+        if secrets.plane.shorter:
+            return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
+        return Measure(distances.haversine(secrets), "great-circle distance", "km")
     return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
 
 

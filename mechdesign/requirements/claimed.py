@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mechdesign.certify.claims import Claim, Floor
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
@@ -13,6 +14,10 @@ from mechdesign.model.requirement import Requirement, Words, restricted
 from mechdesign.validation import Integers, as_integer
 
 __all__ = ["ClaimedPrivacy"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -72,5 +77,8 @@ def _limit(claim: Claim, words: Words) -> str:
         least = words.measure(claim.error).with_unit(words.number(nearest(claim.minimum), 4))
         whose = "even knowing the prior" if claim.prior is None else "with a prior belief of one's own"
         return f"guess the secret, {whose}, but then expects to be off by at least {least} on average"
+    if isinstance(claim, Dithered):
+        factor = words.factor(float(claim.epsilon))
+        return f"shift the odds between two points at distance 1 of each other by a factor of at most {factor}"
     factor = words.factor(float(claim.exponents.max(initial=0.0)))
     return f"shift the odds between two secrets that a bound joins by a factor of at most {factor}"

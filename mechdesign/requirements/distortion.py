@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,9 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.model.dithering import anchor_means, between
+from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
@@ -21,6 +24,11 @@ from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Floats, Integers, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12
@@ -96,6 +104,41 @@ class DistortionPrivacy(RequirementKind):
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
         object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))
+
+    @classmethod
+    def from_visits(
+        cls,
+        minimum: Number,
+        points: ArrayLike,
+        anchors: Domain,
+        estimates: Domain | None = None,
+        distance: str = "euclidean",
+        weights: ArrayLike | None = None,
+        believed: bool = False,
+    ) -> Self:
+        """State a floor on the error about raw visits, for a problem on anchors (`Problem.from_visits`).
+
+        The error of an estimate ŝ is Σ_x π(x) w_a(x) d(ŝ, x) / π_a at anchor a, with the weights w_a(x) of a visit x:
+        what the adversary errs by about where the visit really was. Estimates are those listed. Who may name any point
+        errs less, by at most the distance from that point to the nearest one listed: list them densely, or ask for that
+        much more.
+
+        Args:
+            minimum: The least expected error, in the unit of the anchors, exact.
+            points: Visits, (k, 2), as in `Problem.from_visits`.
+            anchors: The anchors.
+            estimates: The places that the adversary may name; the anchors unless given.
+            distance: "euclidean", "manhattan", "chebyshev" or "haversine".
+            weights: How often each visit counts, (k,).
+            believed: Whether these visits are what the adversary believes, while the problem is stated for others.
+        """
+        errors = between(anchors, points, anchors if estimates is None else estimates, distance)
+        with warnings.catch_warnings():
+            # The problem says of the same visits how many lie outside.
+            if not believed:
+                warnings.simplefilter("ignore", OutsideWarning)
+            prior, means = anchor_means(anchors, points, errors, weights)
+        return cls(minimum, means.T, prior if believed else None)
 
     def __repr__(self) -> str:
         own = len(self.priors)

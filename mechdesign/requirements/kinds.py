@@ -15,6 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.model.requirement import Requirement
 from mechdesign.registry import Registry
 from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.requirements.continuous import ContinuousPrivacy
 from mechdesign.requirements.distortion import DistortionPrivacy
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.kind import RequirementKind
@@ -23,6 +24,7 @@ from mechdesign.requirements.threshold import ThresholdPrivacy
 
 __all__ = [
     "KINDS",
+    "ContinuousPrivacy",
     "DistortionPrivacy",
     "GraphPrivacy",
     "MetricPrivacy",
@@ -30,6 +32,11 @@ __all__ = [
     "load_requirements",
     "register",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 KINDS: Registry[type[RequirementKind]] = Registry("kind")
 """Every kind of requirement that a ``[[privacy]]`` table may state, by the name that stands under ``kind``."""
@@ -53,6 +60,7 @@ register(MetricPrivacy)
 register(ThresholdPrivacy)
 register(GraphPrivacy)
 register(DistortionPrivacy)
+register(ContinuousPrivacy)
 
 
 def load_requirements(stated: Sequence[Stated], secrets: int) -> list[Requirement]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.multipliers import nothing
@@ -44,6 +44,6 @@ class Gathered:
         found: list[PairMultipliers | FloorMultipliers] = []
         for claim, entries in zip(self._claims, self._entries, strict=True):
             columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
-            kind = PairMultipliers if isinstance(claim, PairBound) else FloorMultipliers
+            kind = FloorMultipliers if isinstance(claim, Floor) else PairMultipliers
             found.append(kind(*columns) if columns else nothing(claim))
         return Multipliers(tuple(found), weights)

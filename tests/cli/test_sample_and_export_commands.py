@@ -23,7 +23,11 @@ def test_samples_are_those_of_the_channel(made):
     )
     assert [int(row["observable_index"]) for row in rows] == expected.tolist()
     assert [row["observable"] for row in rows] == drawn
-    assert run("sample", made, "--secret", "home").stdout.strip() in channel.observables
+    rehearsed = run("sample", made, "--secret", "home", "--seed", 1)
+    assert "rehearsal; never publish them" in " ".join(rehearsed.stderr.split())
+    drawn_for_real = run("sample", made, "--secret", "home")
+    assert drawn_for_real.stdout.strip() in channel.observables
+    assert drawn_for_real.stderr == ""
     assert run("sample", made, "--secret", "home", "--size", 0).stdout == ""
 
 

@@ -60,7 +60,7 @@ def test_everything_comes_back(design, folder):
         found, domain = getattr(problem, name), getattr(given, name)
         assert (found.points == domain.points).all()
         assert (found.labels, found.unit) == (domain.labels, domain.unit)
-        assert (found.cells, found.geographic) == (domain.cells, domain.geographic)
+        assert (found.cells, found.geographic, found.plane) == (domain.cells, domain.geographic, domain.plane)
     assert (problem.secrets.coordinates == given.secrets.coordinates).all()
     assert problem.observables.coordinates is None
     assert [requirement.kind for requirement in problem.requirements] == ["metric", "threshold", "graph", "distortion"]
@@ -77,6 +77,12 @@ def test_everything_comes_back(design, folder):
     loaded = md.Channel.load(folder)
     assert (loaded.secrets, loaded.observables) == (channel.secrets, channel.observables)
     assert (md.Channel.load(folder / "channel.npz").numerators == channel.numerators).all()
+
+
+def test_a_bundle_says_which_distance_was_proved(folder):
+    plane = {"name": "plane distance, nowhere above the great circle", "unit": "km"}
+    hamming = {"name": "Hamming distance", "unit": ""}
+    assert bundle.read(folder).metadata["distances"] == [plane, plane, None, hamming]
 
 
 def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):

@@ -167,10 +167,12 @@ def test_coordinates_out_of_range_are_refused(kind, bad, path):
             "haversine",
         ),
         (
-            lambda: md.euclidean(Domain.from_coordinates([1], [2]), Domain.from_coordinates([1], [2])),
+            lambda: md.euclidean(Domain.from_coordinates([1], [2]), Domain.from_coordinates([1], [3])),
             "other",
             "haversine",
         ),
+        (lambda: md.euclidean(Domain.geographic_grid(2, 2, 0, 90, 0, 1)), "domain", "haversine"),
+        (lambda: md.euclidean(Domain.geographic_grid(2, 2, 0, 1, 0, 180)), "domain", "haversine"),
         (lambda: md.haversine(Domain.grid(1, 1, 1, 1)), "domain", "geographic_grid"),
         (lambda: md.haversine([[0.0, 0.0, 0.0]]), "domain", "(n, 2)"),
         (lambda: md.haversine([[0.0, 0.0], [90.5, 0.0]]), "domain[1,0]", "90.5"),
@@ -307,9 +309,94 @@ def test_haversine_where_naive_formulas_fail():
 def test_haversine_of_a_geographic_grid_is_near_the_projection():
     domain = Domain.geographic_grid(5, 4, 39.8, 40.0, 116.2, 116.6)
     round_earth, flat = md.haversine(domain), md.euclidean(domain)
-    np.testing.assert_allclose(round_earth, flat, rtol=2e-3)
+    np.testing.assert_allclose(round_earth, flat, rtol=4e-3)
+    # Both are rounded down, great circles by a little more.
+    assert (flat <= round_earth * (1 + 2e-14)).all()
     np.testing.assert_array_equal(md.haversine(domain, domain), round_earth)
     np.testing.assert_array_equal(md.haversine(domain.coordinates), round_earth)
+
+
+# --- the plane of a box ------------------------------------------------------------------------------------------
+
+
+def assert_below_the_great_circle(value, p, q, margin=Decimal(0)):
+    """Check value <= (1 − margin) · exact, in 80 digits."""
+    with localcontext() as context:
+        context.prec = 80
+        exact = exact_haversine_of_half_angle(p, q)
+        half = Decimal(float(value)) / (2 * Decimal("6371.0088")) / (1 - margin)
+        assert half < PI / 2
+        assert sine(half) ** 2 <= exact + Decimal(10) ** -76
+
+
+@st.composite
+def boxes(draw):
+    width = draw(st.one_of(st.sampled_from([1e-9, 0.01, 1.0, 90.0, 179.0, 179.999]), st.floats(1e-6, 179)))
+    south = draw(st.one_of(st.sampled_from([-89.9, -45.0, 0.0, 60.0, 89.0]), st.floats(-89, 89)))
+    north = draw(st.floats(south, 89.9))
+    west = draw(st.one_of(st.just(0.0), st.floats(-180, 180 - width)))
+    return south, north, west, min(west + width, 180.0)
+
+
+@given(boxes(), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=4))
+def test_the_plane_distance_never_exceeds_the_great_circle(box, inside):
+    south, north, west, east = box
+    # The corners, between which the excess would be largest, and places inside.
+    shares = [(0, 0), (0, 1), (1, 0), (1, 1), *inside]
+    places = [(min(south + a * (north - south), north), min(west + b * (east - west), east)) for a, b in shares]
+    if any(v != 0 and abs(v) < 1e-60 for place in places for v in place):
+        return
+    domain = Domain.from_coordinates(*zip(*places, strict=True))
+    assert domain.plane.shorter
+    result = md.euclidean(domain)
+    np.testing.assert_array_equal(result, result.T)
+    for i, j in itertools.combinations(range(len(places)), 2):
+        assert_below_the_great_circle(result[i, j], places[i], places[j], Decimal("5e-15"))
+
+
+def test_the_plane_distance_of_many_random_places():
+    generator = np.random.default_rng(11)
+    for south, north, west, east in [(40.5, 41.0, -74.3, -73.7), (-80, 80, -85, 85), (60, 60.001, 0, 1)]:
+        places = np.column_stack((generator.uniform(south, north, 12), generator.uniform(west, east, 12)))
+        result = md.euclidean(Domain.from_coordinates(*places.T))
+        for i in range(12):
+            p, q = places[i], places[(i + 1) % 12]
+            assert_below_the_great_circle(result[i, (i + 1) % 12], p, q, Decimal("5e-15"))
+
+
+def test_neither_the_middle_latitude_nor_the_northern_one_will_do():
+    # The example of the cosine of the northern latitude: 55.5975 km in the plane against 55.5970 km on the globe.
+    corners = [(60.0, 0.0), (60.0, 1.0)]
+    globe = md.haversine(corners)[0, 1]
+    degree = math.radians(6371.0088)
+    assert degree * math.cos(math.radians(60)) == pytest.approx(55.5975, abs=1e-4)
+    assert globe == pytest.approx(55.5970, abs=1e-4)
+    assert degree * math.cos(math.radians(59.5)) > degree * math.cos(math.radians(60)) > globe
+    plane = md.euclidean(Domain.from_coordinates(*zip(*corners, strict=True)))[0, 1]
+    assert globe * (1 - 2e-4) < plane < globe
+
+
+def test_places_too_close_for_their_points_to_tell_are_measured_by_their_coordinates():
+    # Far from the origin of the plane, points in km are rounded to 2⁻⁴² or so.
+    places = [(0.0, 0.0), (1e-13, 100.0), (0.0, 100.0)]
+    result = md.euclidean(Domain.from_coordinates(*zip(*places, strict=True)))
+    assert 0 < result[1, 2] <= math.radians(6371.0088) * 1e-13
+    assert_below_the_great_circle(result[1, 2], places[1], places[2], Decimal("5e-15"))
+
+
+def test_a_part_is_measured_like_the_whole():
+    whole = Domain.geographic_grid(5, 4, 39.8, 40.0, 116.2, 116.6)
+    part = whole.part([1, 7, 19])
+    np.testing.assert_array_equal(md.euclidean(part), md.euclidean(whole)[np.ix_([1, 7, 19], [1, 7, 19])])
+    np.testing.assert_array_equal(md.euclidean(part, whole), md.euclidean(whole)[[1, 7, 19]])
+
+
+def test_pairs_within_a_radius_of_the_plane():
+    domain = Domain.geographic_grid(9, 8, 39.8, 40.0, 116.2, 116.6)
+    lengths = md.euclidean(domain)
+    for radius in (0.0, 3.0, float(lengths[0, 1]), math.nextafter(float(lengths[0, 1]), 0)):
+        expected = np.argwhere(np.triu(lengths <= radius, 1))
+        np.testing.assert_array_equal(md.pairs_within(domain, radius), expected)
 
 
 # --- graphs ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign.errors import InputError
 from mechdesign.model.domain import EARTH_RADIUS_KM, BoundingBox, Domain, Grid
+from mechdesign.model.plane import Plane
 
 
 def test_grid_has_row_major_cell_centres():
@@ -50,24 +51,28 @@ def test_values_cannot_be_changed():
         coordinates[0, 0] = 1.0
 
 
-def test_geographic_grid_projects_at_the_middle_latitude():
+def test_geographic_grid_projects_at_the_latitude_that_great_circles_reach():
     domain = Domain.geographic_grid(columns=4, rows=2, south=39.8, north=40.0, west=116.2, east=116.6)
     degree = math.pi * EARTH_RADIUS_KM / 180
     assert domain.unit == "km"
     assert domain.geographic == BoundingBox(39.8, 40.0, 116.2, 116.6)
     assert domain.cells.height == pytest.approx(0.2 * degree)
-    assert domain.cells.width == pytest.approx(0.4 * degree * math.cos(math.radians(39.9)))
+    reached = math.atan(math.tan(math.radians(40.0)) / math.cos(math.radians(0.2)))
+    assert domain.cells.width == pytest.approx(0.4 * degree * math.cos(reached), rel=1e-13)
+    assert domain.cells.width < 0.4 * degree * math.cos(reached)
+    assert domain.plane == Plane.over(39.8, 40.0, 116.2, 116.6)
     np.testing.assert_allclose(domain.coordinates[0], [39.85, 116.25])
     np.testing.assert_allclose(domain.coordinates[-1], [39.95, 116.55])
     # Row 0 is the southernmost: latitude grows with y, longitude with x, both by the scale of the projection.
-    scale = np.array([degree * math.cos(math.radians(39.9)), degree])
+    scale = np.array([degree * math.cos(reached), degree])
     np.testing.assert_allclose(domain.points, (domain.coordinates[:, ::-1] - [116.2, 39.8]) * scale, rtol=1e-9)
 
 
 def test_grid_from_coordinates_agrees_with_geographic_grid():
     box = Domain.geographic_grid(columns=5, rows=3, south=-10, north=-9, west=20, east=22)
     again = Domain.from_coordinates(box.coordinates[:, 0], box.coordinates[:, 1])
-    np.testing.assert_allclose(again.points, box.points - box.points[0], atol=1e-9)
+    # The places lie in a smaller box, whose plane is a little wider.
+    np.testing.assert_allclose(again.points, box.points - box.points[0], rtol=1e-2)
     np.testing.assert_array_equal(again.coordinates, box.coordinates)
     assert again.unit == "km"
     assert again.cells is None
@@ -75,6 +80,14 @@ def test_grid_from_coordinates_agrees_with_geographic_grid():
 
 def test_one_place_at_a_pole_is_a_domain():
     assert Domain.from_coordinates([90.0], [180.0]).points.tolist() == [[0.0, 0.0]]
+
+
+def test_a_box_without_a_plane_below_the_great_circle_is_drawn_at_its_middle():
+    for box in [(0, 90, 0, 1), (-90, 0, 0, 1), (0, 1, 0, 180), (-90, 90, -180, 180)]:
+        domain = Domain.geographic_grid(2, 2, *box)
+        assert not domain.plane.shorter
+        assert domain.plane.cosine == math.cos(math.radians((box[0] + box[1]) / 2))
+        assert np.isfinite(domain.points).all()
 
 
 def test_labels_only():
@@ -86,10 +99,8 @@ def test_labels_only():
 
 
 def test_repr_is_short():
-    assert repr(Domain.grid(2, 1, 2, 1)) == (
-        "Domain(size=2, dimensions=2, unit='km', cells=Grid(columns=2, rows=1, width=2.0, height=1.0))"
-    )
-    assert "south=0.0" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
+    assert repr(Domain.grid(2, 1, 2, 1)) == "Domain(size: 2, cells: 2 × 1, box: 2 × 1 km)"
+    assert "latitude: 0 to 1" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
 
 
 @pytest.mark.parametrize(

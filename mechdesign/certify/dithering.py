@@ -1,0 +1,195 @@
+"""Privacy of every real coordinate: the slope of a channel that is interpolated between the corners of a grid.
+
+The secrets are the corners of a rectangular grid, *anchors*. For a real point the four corners of its patch are drawn
+with bilinear weights w_a(x), and the row of the one drawn is sampled, so that p(o|x) = Σ_a w_a(x) p(o|a). What is
+claimed is p(o|x) <= exp(ε·d(x, x')) p(o|x') for all points x, x' of the rectangle, and all observables.
+
+In a patch f = p(o|·) is bilinear. With δ_x = |∂f/∂x| / f and δ_y likewise, the claim holds if and only if the norm of
+(δ_x, δ_y) that is dual to d is at most ε everywhere: integrate ln f along the way from x to x', which lies in the
+rectangle; and two points that are close together come arbitrarily close to it. For every direction θ the function
+D_θ f - ε f is bilinear, too, so that it is largest at a corner of the patch. There δ_x = |f(b) - f(a)| / (h_x f(a)),
+with b the neighbour of corner a along x: a rational number. A corner where f is 0 next to one where it is not has no ε.
+(Andrés et al., Geo-indistinguishability, 2013, define the privacy; the interpolation is ours.)
+
+Points outside the rectangle may be projected onto it, which shortens all three distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from mechdesign.certify.exact import exact, exact_text, nearest, printed
+from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
+
+CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
+"""The distances between points by the order of their norm; 0 stands for the infinite one."""
+
+# Steps whose slopes, and the squares of these, are floats.
+_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The steepest place of a channel: at the corner `anchor`, for `observable`; None where no observable varies.
+
+    `power` is the square of the least ε for the Euclidean distance, and the least ε for the others; None where there is
+    none.
+    """
+
+    power: Fraction | None
+    anchor: int = 0
+    neighbour: int = 0
+    observable: int = 0
+
+
+@dataclass(frozen=True)
+class Dithered:
+    """The claim that a channel dithered between anchors keeps exp(ε·d) for every two points of their rectangle.
+
+    Anchors are numbered row by row, `columns` · row + column, and are `step_x` and `step_y` apart. `norm` is that of
+    the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev. Raises `InputError` for anything else.
+    """
+
+    kind: str
+    epsilon: Fraction
+    norm: int
+    columns: int
+    rows: int
+    step_x: Fraction
+    step_y: Fraction
+    number: ClassVar[str] = "epsilon"
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "step_x", "step_y"):
+            number = exact(getattr(self, name), name)
+            if number <= 0:
+                raise InputError(name, "is not positive", value=str(number), bound="above 0")
+            if name != "epsilon" and not _SMALLEST <= number <= _LARGEST:
+                raise InputError(name, "is out of range", value=exact_text(number), bound="between 1e-100 and 1e100")
+            object.__setattr__(self, name, number)
+        for name, least in (("norm", 0), ("columns", 2), ("rows", 2)):
+            number = exact(getattr(self, name), name)
+            if number.denominator != 1 or number < least:
+                raise InputError(name, "is out of range", value=str(number), bound=f"a whole number >= {least}")
+            object.__setattr__(self, name, int(number))
+        if self.norm not in (CHEBYSHEV, MANHATTAN, EUCLIDEAN):
+            raise InputError("norm", "is not known", value=self.norm, bound="0, 1 or 2")
+
+    @property
+    def nominal(self) -> Fraction:
+        """The exact number that the claim states."""
+        return self.epsilon
+
+    def holds(self, found: Slope) -> bool:
+        """Decide whether a slope is at most ε."""
+        return found.power is not None and found.power <= (self.epsilon**2 if self.norm == EUCLIDEAN else self.epsilon)
+
+    def least(self, found: Slope) -> float:
+        """Return the least ε, rounded up so that its printed decimal holds; infinite where there is none."""
+        if found.power is None:
+            return math.inf
+        value = found.power
+        if self.norm != EUCLIDEAN:
+            return _rounded_up(nearest(value), lambda number: number >= value)
+        return _rounded_up(_root(value), lambda number: number * number >= value)
+
+    def steepest(self, numerators: Integers) -> Slope:
+        """Return where a channel, int64 numerators (columns · rows, m), is steepest; exact.
+
+        Floats find the corners that may decide: differences of numerators are exact in int64, so that a slope in
+        floats is within 2**-48 of the exact one. Those within 2**-40 of the largest are compared exactly.
+        """
+        anchors = np.arange(self.columns * self.rows).reshape(self.rows, self.columns)
+        # Every anchor with its neighbour along x and along y in each of the patches that it is a corner of.
+        corners = [
+            (anchors[y, x], anchors[y, beside], anchors[above, x])
+            for x, beside in ((slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1)))
+            for y, above in ((slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1)))
+        ]
+        own, along_x, along_y = (
+            np.concatenate([part.ravel() for part in parts]) for parts in zip(*corners, strict=True)
+        )
+        at, x_difference, y_difference = (
+            numerators[own],
+            np.abs(numerators[along_x] - numerators[own]),
+            np.abs(numerators[along_y] - numerators[own]),
+        )
+        vanishing = (at == 0) & ((x_difference > 0) | (y_difference > 0))
+        if vanishing.any():
+            corner, observable = (int(place) for place in np.argwhere(vanishing)[0])
+            other = along_x if x_difference[corner, observable] else along_y
+            return Slope(None, int(own[corner]), int(other[corner]), observable)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = np.where(at > 0, 1.0 / at, 0.0)
+        slopes = self._norm(
+            x_difference * inverse / nearest(self.step_x), y_difference * inverse / nearest(self.step_y)
+        )
+        largest = float(slopes.max())
+        if largest == 0:
+            return Slope(Fraction(0))
+        best: Slope | None = None
+        seen: set[tuple[int, int, int]] = set()
+        for corner, observable in np.argwhere(slopes >= largest * (1 - 2.0**-40)).tolist():
+            key = (
+                int(at[corner, observable]),
+                int(x_difference[corner, observable]),
+                int(y_difference[corner, observable]),
+            )
+            if key in seen:
+                continue
+            seen.add(key)
+            base, dx, dy = key
+            power = self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y)
+            if best is None or best.power is None or power > best.power:
+                other = along_x if dx / nearest(self.step_x) >= dy / nearest(self.step_y) else along_y
+                best = Slope(power, int(own[corner]), int(other[corner]), observable)
+        assert best is not None
+        return best
+
+    def _norm(self, x: Floats, y: Floats) -> Floats:
+        """Return the norm dual to that of the distance."""
+        if self.norm == EUCLIDEAN:
+            return np.hypot(x, y)
+        return np.maximum(x, y) if self.norm == MANHATTAN else x + y
+
+    def _power(self, x: Fraction, y: Fraction) -> Fraction:
+        if self.norm == EUCLIDEAN:
+            return x * x + y * y
+        return max(x, y) if self.norm == MANHATTAN else x + y
+
+    def sentence(self, found: Slope) -> str:
+        """Say where the claim fails."""
+        if found.power is None:
+            return (
+                f"observable {found.observable} has probability 0 at anchor {found.anchor} and not at its neighbour "
+                f"{found.neighbour}, so that no ε holds between them"
+            )
+        return (
+            f"between anchors {found.anchor} and {found.neighbour} the probability of observable {found.observable} "
+            f"changes faster than exp({exact_text(self.epsilon)} · distance)"
+        )
+
+
+def _root(value: Fraction) -> float:
+    """Return about the square root, also where that of the nearest float would be 0."""
+    half = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(nearest(value / Fraction(4) ** half)), half) if value else 0.0
+
+
+def _rounded_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
+    """Return the least float whose printed decimal is enough, from a guess next to it."""
+    number = guess
+    while number < math.inf and not enough(printed(number)):
+        number = math.nextafter(number, math.inf)
+    while number < math.inf and (below := math.nextafter(number, -math.inf)) >= 0 and enough(printed(below)):
+        number = below
+    return number

@@ -1,0 +1,168 @@
+"""Averages over raw visits, as a channel between anchors sees them: nothing is put into cells."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+from mechdesign.validation import Floats, as_floats, require
+
+__all__ = ["MEASURES", "anchor_means", "between"]
+
+
+def _euclidean(apart: Floats) -> Floats:
+    return np.sqrt((apart**2).sum(axis=2))
+
+
+def _manhattan(apart: Floats) -> Floats:
+    return np.abs(apart).sum(axis=2)
+
+
+def _chebyshev(apart: Floats) -> Floats:
+    return np.abs(apart).max(axis=2)
+
+
+MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {"euclidean": _euclidean, "manhattan": _manhattan, "chebyshev": _chebyshev}
+)
+"""Distances in the plane by name, from differences of coordinates (k, m, 2)."""
+
+# Visits worked on at a time.
+_CHUNK = 4096
+
+
+def anchor_means(
+    anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[Floats, Floats]:
+    """Return how likely each anchor is drawn, and the mean of values over the visits that it is drawn for.
+
+    A visit x of weight π(x) has its place between four anchors, with bilinear weights w_a(x). The first array holds
+    π_a = Σ_x π(x) w_a(x), the second Σ_x π(x) w_a(x) v(x, ·) / π_a: expectations over what is drawn, with no error of
+    binning. Where an anchor is never drawn, the second has the row of its nearest visit, which counts for nothing.
+
+    Args:
+        anchors: A domain of anchors.
+        points: Raw coordinates, (k, 2): x and y in the unit of the anchors, or latitude and longitude where the anchors
+            have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
+        values: Something about each visit, (k, m), such as costs of answers or errors of estimates.
+        weights: How often each visit counts, (k,); all alike unless given.
+
+    Returns:
+        π_a, float64 (n,), which sums to 1, and the means, float64 (n, m).
+
+    Raises:
+        InputError: An argument has the wrong shape or is out of range.
+    """
+    visits, shares = _visits(anchors, points, weights)
+    array = as_floats(values, "values", "(k, m)")
+    if len(array) != len(visits):
+        raise InputError("values", "differ in number from the points", value=len(array), bound=f"{len(visits)} rows")
+    require(np.isfinite(array), array, "values", "a finite number")
+    assert anchors.lattice is not None
+    corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
+    outside = int(corners.outside.sum())
+    if outside:
+        warnings.warn(
+            f"points: {outside} of {len(visits)} lie outside the rectangle of the anchors and were projected onto it; "
+            "costs are those of the points as they are",
+            OutsideWarning,
+            stacklevel=3,
+        )
+    rows = np.repeat(np.arange(len(visits)), 4)
+    joint = shares[:, None] * corners.weights
+    matrix = sparse.csr_array((joint.ravel(), (corners.indices.ravel(), rows)), shape=(anchors.size, len(visits)))
+    drawn = np.asarray(matrix.sum(axis=1)).ravel()
+    sums = matrix @ array
+    never = drawn <= 0
+    means = sums / np.where(never, 1.0, drawn)[:, None]
+    if never.any():
+        places = anchors.points[never]
+        shown = _plane(anchors, visits)
+        for start in range(0, len(places), 256):
+            some = np.flatnonzero(never)[start : start + 256]
+            apart = ((anchors.points[some][:, None, :] - shown[None, :, :]) ** 2).sum(axis=2)
+            means[some] = array[apart.argmin(axis=1)]
+    prior = drawn / drawn.sum()
+    return prior, means
+
+
+def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) -> Floats:
+    """Return the distances from raw coordinates (k, 2) to the members of a domain (m), as float64 (k, m).
+
+    `measure` is "euclidean", "manhattan" or "chebyshev", in the plane of the anchors, or "haversine", where anchors and
+    places have latitudes and longitudes. Raises InputError for anything else.
+    """
+    visits, _ = _visits(anchors, points, None)
+    if measure == "haversine":
+        if anchors.coordinates is None or places.coordinates is None:
+            raise InputError(
+                "cost", "needs latitudes and longitudes", value=measure, bound="geographic anchors and answers"
+            )
+        return _haversine(visits, places.coordinates)
+    if measure not in MEASURES:
+        raise InputError("cost", "is not known", value=measure, bound=f"{', '.join(MEASURES)} or haversine")
+    if anchors.coordinates is not None and places.coordinates is not None:
+        targets = _plane(anchors, places.coordinates)
+    elif anchors.coordinates is None and places.points.shape[1] == 2:
+        if places.unit != anchors.unit:
+            raise InputError("observables", "has another unit than the anchors", value=places.unit, bound=anchors.unit)
+        targets = places.points
+    else:
+        raise InputError("observables", "has no places beside those of the anchors", value=places)
+    shown = _plane(anchors, visits)
+    found = np.empty((len(shown), len(targets)))
+    for start in range(0, len(shown), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        found[part] = MEASURES[measure](shown[part, None, :] - targets[None, :, :])
+    return found
+
+
+def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Return checked coordinates (k, 2), and weights (k,) that sum to 1."""
+    if anchors.lattice is None:
+        raise InputError("anchors", "is no domain of anchors", value=anchors, remedy="make it with Domain.anchors")
+    visits = as_floats(points, "points", "(k, 2)")
+    if visits.shape[1] != 2 or not len(visits):
+        raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")
+    require(np.isfinite(visits), visits, "points", "a finite number")
+    if anchors.lattice.box is not None:
+        require(np.abs(visits) <= np.array([90.0, 180.0]), visits, "points", "a latitude, then a longitude, in degrees")
+    if weights is None:
+        return visits, np.full(len(visits), 1 / len(visits))
+    given = as_floats(weights, "weights", "(k,)")
+    if len(given) != len(visits):
+        raise InputError("weights", "differ in number from the points", value=len(given), bound=f"{len(visits)}")
+    require(np.isfinite(given) & (given >= 0), given, "weights", "a finite number >= 0")
+    if not given.any():
+        raise InputError("weights", "are all zero", bound="above 0 for at least one point")
+    return visits, given / given.sum()
+
+
+def _plane(anchors: Domain, places: Floats) -> Floats:
+    """Return places, given as for the anchors, in the plane that the anchors stand in."""
+    lattice = anchors.lattice
+    assert lattice is not None
+    if lattice.box is None:
+        return places
+    south, north, west, east = lattice.box
+    x = (places[:, 1] - west) / (east - west) * lattice.width
+    y = (places[:, 0] - south) / (north - south) * lattice.height
+    shown: Floats = np.column_stack((x, y))
+    return shown
+
+
+def _haversine(first: Floats, second: Floats) -> Floats:
+    """Return great-circle distances in km, in floating point: these are costs."""
+    latitude, longitude = np.radians(first).T
+    other_latitude, other_longitude = np.radians(second).T
+    half = np.sin((latitude[:, None] - other_latitude) / 2) ** 2
+    half += np.cos(latitude)[:, None] * np.cos(other_latitude) * np.sin((longitude[:, None] - other_longitude) / 2) ** 2
+    distances: Floats = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(half, 1.0)))
+    return distances
