@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
+from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model.channel import EXPONENT
@@ -200,8 +201,8 @@ def _check_reachable(
             whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under {whose}; "
-            f"the largest possible, releasing {releasing}, is {float(largest):.12g}. {remedy}"
+            f"{path}: no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g} under {whose}; "
+            f"the largest possible, releasing {releasing}, is {nearest(largest):.12g}. {remedy}"
         )
 
 
