@@ -36,10 +36,8 @@ _ROUNDING = 2.0**-44
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
 # States that are kept at once: 2 GB.
 _MOST_STATES = 2.5e8
-# Up to this many values the feasible program is solved too; beyond it no longer finds better budgets.
-_FEASIBLE_UP_TO = 120
 # How much of the axis is spaced evenly, and how closely, as a share of α, the rest gathers about known paths.
-_EVEN, _WIDTHS = 0.25, (0.08, 0.02)
+_EVEN, _WIDTHS = 0.25, (0.05, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +170,8 @@ class _Search:
             grids = self._grids(count, relaxed)
             if sum(len(grid.before) * len(grid.caps) for grid in grids) > _MOST_STATES:
                 return
-            if count <= _FEASIBLE_UP_TO:
-                self._offer(solve(self._program, grids, relaxed=False)[1].epsilons)
-                grids = self._grids(count, relaxed)
+            self._offer(solve(self._program, grids, relaxed=False)[1].epsilons)
+            grids = self._grids(count, relaxed)
             bound, relaxed = solve(self._program, grids, relaxed=True)
             self.lower_bound = max(self.lower_bound, bound * (1 - _ROUNDING))
 
