@@ -16,7 +16,7 @@ from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import windows
 from mechdesign.leakage.correlation import Candidates, Correlation, Varying, require_same_states, step_functions
-from mechdesign.leakage.cost_curves import CostCurve, as_curves
+from mechdesign.leakage.cost_curves import as_curves
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
@@ -221,7 +221,7 @@ class _Search:
             uses_before = step > 0 and (program.before[step] is not None or program.window > 1)
             uses_caps = step > 0 and (program.after[step - 1] is not None or program.window > 1)
             # With one direction alone the same work buys a finer grid.
-            many = count if uses_before and uses_caps or step == 0 else int(count**1.5)
+            many = count if (uses_before and uses_caps) or step == 0 else int(count**1.5)
             known = [(before[step - 1] if step else 0.0, after[step], self.epsilons[step])]
             if relaxed is not None:
                 known.append((relaxed.before[step], relaxed.caps[step], relaxed.epsilons[step]))
@@ -249,7 +249,9 @@ def _values(alpha: float, centres: list[float], count: int) -> Floats:
     return found
 
 
-def _functions(correlation: Correlation, steps: int, path: str) -> Iterator[LossFunction | None] | list[LossFunction | None]:
+def _functions(
+    correlation: Correlation, steps: int, path: str
+) -> Iterator[LossFunction | None] | list[LossFunction | None]:
     if isinstance(correlation, Candidates):
         raise InputError(
             path,
