@@ -18,10 +18,11 @@ from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
 from mechdesign.report import dots, plot, policy
 from mechdesign.report.adversaries import adversaries_section
+from mechdesign.report.coordinates import coordinates_section
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.references import reference_costs
 from mechdesign.report.scales import power, short
-from mechdesign.report.sentences import claimants, met, requirement_name, summary
+from mechdesign.report.sentences import claim_names, met, summary
 from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
 
@@ -39,6 +40,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, certificate),
@@ -81,11 +83,11 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
         return section("Requirements", "<p>Nothing was required.</p>")
     rows = []
-    for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
+    for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
         least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
-                text(requirement_name(problem, requirement)),
+                text(name),
                 f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
                 f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",

@@ -16,7 +16,7 @@ from mechdesign.report.dots import Met
 from mechdesign.report.scales import relative, short
 from mechdesign.report.words import Measure, cost_measure, decimal, measure
 
-__all__ = ["claimants", "met", "requirement_name", "summary"]
+__all__ = ["claim_names", "met", "requirement_name", "summary"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +43,22 @@ def requirement_name(problem: Problem, requirement: Requirement) -> str:
     return requirement.title(_Words(problem))
 
 
-def claimants(problem: Problem) -> tuple[Requirement, ...]:
-    """Return for each claim, and so for each entry of a certificate, the requirement that makes it."""
-    return tuple(problem.requirements[place] for place in problem.places)
+def claim_names(problem: Problem) -> tuple[str, ...]:
+    """Name each claim, and so each entry of a certificate: by the requirement that makes it, or its part of it."""
+    return tuple(name for requirement in problem.requirements for name in requirement.titles(_Words(problem)))
 
 
 def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
     """Pair the requirements of a problem with what was found about them."""
     return tuple(
         Met(
-            requirement_name(problem, requirement).partition(" (")[0],
+            name.partition(" (")[0],
             float(Fraction(checked.nominal)),
             checked.realised,
             checked.at_least,
             checked.holds,
         )
-        for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True)
+        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
-from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.errors import InputError
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -127,11 +126,8 @@ class DistortionPrivacy(RequirementKind):
             believed: Whether these visits are what the adversary believes, while the problem is stated for others.
         """
         errors = between(anchors, points, anchors if estimates is None else estimates, distance)
-        with warnings.catch_warnings():
-            # The problem says of the same visits how many lie outside.
-            if not believed:
-                warnings.simplefilter("ignore", OutsideWarning)
-            prior, means = anchor_means(anchors, points, errors, weights)
+        # Of its own visits the problem says how many lie outside.
+        prior, means = anchor_means(anchors, points, errors, weights, quiet=not believed)
         return cls(minimum, means.T, prior if believed else None)
 
     def __repr__(self) -> str:

@@ -50,6 +50,18 @@ class Simulated(Table, frozen=True):
     background: float = 0.0
 
 
+class VisitsFile(Table, frozen=True):
+    """A file with a header and a visit a line, in columns x and y, or latitude and longitude.
+
+    Attributes:
+        path: the file.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    delimiter: str = ","
+
+
 class PriorTable(Table, frozen=True):
     """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added.
 
@@ -58,18 +70,21 @@ class PriorTable(Table, frozen=True):
         probabilities: a probability for each secret; they sum to 1.
         counts: a count for each secret.
         csv: a file of counts.
-        checkins: a file of check-ins, counted in the cells of a geographic grid.
-        plt: a folder of trajectories, counted likewise.
+        visits: a file of raw coordinates, for a domain of anchors; costs are then those of the visits themselves.
+        checkins: a file of check-ins, counted in the cells of a geographic grid; for geographic anchors taken as they
+            are.
+        plt: a folder of trajectories, likewise.
         simulated: simulated people.
         smoothing: what is added to each count; needed where cells are never visited, and 0 accepts probability zero.
     """
 
-    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
+    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "visits", "checkins", "plt", "simulated")
 
     uniform: bool | None = None
     probabilities: list[float] | None = None
     counts: list[float] | None = None
     csv: Annotated[Raw, holds(CountsFile)] | None = None
+    visits: Annotated[Raw, holds(VisitsFile)] | None = None
     checkins: Annotated[Raw, holds(Checkins)] | None = None
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     simulated: Annotated[Raw, holds(Simulated)] | None = None
@@ -82,6 +97,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
     form = one_of(table, path)
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
+    if form == "visits":
+        raise SpecificationError(f"{path}.visits", "needs a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
         if not table.uniform:
             raise SpecificationError(f"{path}.uniform", "cannot be false", value=False, bound="true")
@@ -129,14 +146,21 @@ def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.
 
 def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path) -> traces.Visits:
     """Return the visits that the table ``checkins`` or ``plt`` (the `form`) at `path` names, in cells of `domain`."""
-    table: Checkins | Trajectories
-    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     if domain.geographic is None:
         raise SpecificationError(
             path,
             "needs a domain with latitudes and longitudes to count in",
             bound="a domain with grid = { columns, rows, south, north, west, east }",
         )
+    found = read_traces(raw, form, path, folder)
+    with in_file(path):
+        return traces.to_grid(found, domain)
+
+
+def read_traces(raw: Raw, form: str, path: str, folder: Path) -> tuple[traces.Trace, ...]:
+    """Return the traces that the table ``checkins`` or ``plt`` (the `form`) at `path` names."""
+    table: Checkins | Trajectories
+    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     with in_file(path):
         if isinstance(table, Checkins):
             columns = (table.user, table.latitude, table.longitude, table.time, table.trace)
@@ -146,8 +170,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path) ->
     if table.only is not None:
         user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
         found = tuple(trace for trace in found if trace.user == user)
-    with in_file(path):
-        return traces.to_grid(found, domain)
+    return found
 
 
 def _user(users: list[str], only: int | str, path: str) -> str:

@@ -53,6 +53,7 @@ from mechdesign.spec.policy import (
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
 from mechdesign.spec.tables import at, convert
+from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 
 if TYPE_CHECKING:
@@ -263,6 +264,11 @@ class Specification:
         observables = secrets
         if document.observables is not None:
             observables = build_domain(document.observables, "observables", self.folder)
+        visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
+        if visits is not None:
+            mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
+            measures = Measures(secrets, observables, self.folder, document.prior, visits.points)
+            return _Data(mean_prior, means, "expected", measures, visits.notes)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
         measures = Measures(secrets, observables, self.folder, document.prior)
         cost, objective = measures.cost(document.cost, "cost")
