@@ -71,11 +71,9 @@ class Dithered:
             if number <= 0:
                 raise InputError(name, "is not positive", value=str(number), bound="above 0")
             object.__setattr__(self, name, number)
-        for name, least in (("norm", 0), ("columns", 2), ("rows", 2)):
-            number = exact(getattr(self, name), name)
-            if number.denominator != 1 or number < least:
-                raise InputError(name, "is out of range", value=str(number), bound=f"a whole number >= {least}")
-            object.__setattr__(self, name, int(number))
+        for name in ("columns", "rows"):
+            if getattr(self, name) < 2:
+                raise InputError(name, "is out of range", value=getattr(self, name), bound="a whole number >= 2")
         if self.norm not in (CHEBYSHEV, MANHATTAN, EUCLIDEAN):
             raise InputError("norm", "is not known", value=self.norm, bound="0, 1 or 2")
 
@@ -117,7 +115,7 @@ class Dithered:
             return Slope(Fraction(0))
         candidates = {
             (int(own[place]), int(along_x[place]), int(along_y[place])): place
-            for place in map(tuple, np.argwhere(slopes >= largest * (1 - 2.0**-40)).tolist())
+            for place in zip(*(axis.tolist() for axis in np.nonzero(slopes >= largest * (1 - 2.0**-40))), strict=True)
         }
         power, place = max(
             (self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y), place)
@@ -125,7 +123,7 @@ class Dithered:
         )
         return self._slope(power, own, place)
 
-    def _slope(self, power: Fraction | None, own: Integers, place: tuple[int, int, int]) -> Slope:
+    def _slope(self, power: Fraction | None, own: Integers, place: tuple[int, ...]) -> Slope:
         """Return a slope at `place`, row, column and observable, with the neighbour that differs most."""
         row, column, observable = place
         beside = [(row, column - 1), (row, column + 1), (row - 1, column), (row + 1, column)]

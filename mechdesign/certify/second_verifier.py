@@ -131,7 +131,7 @@ def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
     columns, lines, norm, hx, hy = (exact(entry[key]) for key in ("columns", "rows", "norm", "step_x", "step_y"))
     need(columns * lines == len(rows) and min(columns, lines) >= 2 and min(hx, hy) > 0, "anchors are the secrets")
     need({columns.denominator, lines.denominator} == {1} and norm in (0, 1, 2), "anchors and norm are whole numbers")
-    worst, across = Fraction(0), int(columns)
+    slopes, across = [Fraction(0)], int(columns)
     for here in range(len(rows)):
         i, j = here % across, here // across
         beside = [here + step for step in (-1, 1) if 0 <= i + step < columns]
@@ -140,9 +140,9 @@ def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
             need(f or not any(others), "no 0 beside a number")
             along_x = max(abs(other - f) for other in others[: len(beside)]) / (hx * f) if f else 0
             along_y = max(abs(other - f) for other in others[len(beside) :]) / (hy * f) if f else 0
-            slopes = {0: along_x + along_y, 1: max(along_x, along_y), 2: along_x**2 + along_y**2}
-            worst = max(worst, slopes[int(norm)])
-    return worst
+            norms = along_x + along_y, max(along_x, along_y), along_x**2 + along_y**2
+            slopes.append(max(slopes.pop(), Fraction(norms[int(norm)])))
+    return slopes[0]
 
 
 def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: dict[str, Any] | None) -> Fraction:

@@ -18,15 +18,15 @@ __all__ = ["MEASURES", "anchor_means", "between"]
 
 
 def _euclidean(apart: Floats) -> Floats:
-    return np.sqrt((apart**2).sum(axis=2))
+    return np.asarray(np.sqrt((apart**2).sum(axis=2)))
 
 
 def _manhattan(apart: Floats) -> Floats:
-    return np.abs(apart).sum(axis=2)
+    return np.asarray(np.abs(apart).sum(axis=2))
 
 
 def _chebyshev(apart: Floats) -> Floats:
-    return np.abs(apart).max(axis=2)
+    return np.asarray(np.abs(apart).max(axis=2))
 
 
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
@@ -79,7 +79,7 @@ def anchor_means(
     rows = np.repeat(np.arange(len(visits)), 4)
     joint = shares[:, None] * corners.weights
     matrix = sparse.csr_array((joint.ravel(), (corners.indices.ravel(), rows)), shape=(anchors.size, len(visits)))
-    drawn = np.asarray(matrix.sum(axis=1)).ravel()
+    drawn: Floats = np.asarray(matrix.sum(axis=1)).ravel()
     sums = matrix @ array
     never = drawn <= 0
     means = sums / np.where(never, 1.0, drawn)[:, None]

@@ -49,7 +49,7 @@ def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[
     )
     if math.isfinite(snapped):
         yield (
-            "The same two points beside a border, if each were moved to the nearest anchor (snapping): a factor of up to",
+            "The same two points beside a border, if each were moved to the nearest anchor (snapping): up to",
             short(snapped, 4),
         )
         if snapped > 1:

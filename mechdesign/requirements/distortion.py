@@ -208,14 +208,13 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
     """Return the priors that were given, one or several; raise `InputError` for a wrong one."""
     if given is None:
         return ()
-    several = isinstance(given, Sequence) and len(given) > 0 and np.ndim(given[0]) > 0  # type: ignore[arg-type]
-    if isinstance(given, np.ndarray) and given.ndim == 2:
-        several = True
+    several = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) > 0
+    several = several or (isinstance(given, np.ndarray) and given.ndim == 2)
     found = []
-    for index, each in enumerate(given if several else (given,)):  # type: ignore[arg-type]
+    for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
         try:
-            prior = each if isinstance(each, Prior) else Prior(each)  # type: ignore[arg-type]
+            prior = each if isinstance(each, Prior) else Prior(np.asarray(each))
         except InputError as error:
             raise renamed(error, path, "prior") from error
         if len(prior) != n:

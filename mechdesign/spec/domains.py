@@ -157,7 +157,8 @@ def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
 
 def _grid(raw: Raw, path: str, anchors: bool = False) -> Domain:
     if not {"width", "height", "unit"} & set(raw) and {"south", "north", "west", "east"} & set(raw):
-        box = convert(raw, GeographicAnchors if anchors else GeographicGrid, path)
+        box: GeographicGrid | GeographicAnchors
+        box = convert(raw, GeographicAnchors, path) if anchors else convert(raw, GeographicGrid, path)
         _check_size(max(0, box.columns) * max(0, box.rows), path)
         with at(path):
             made = Domain.geographic_anchors if anchors else Domain.geographic_grid
@@ -168,7 +169,8 @@ def _grid(raw: Raw, path: str, anchors: bool = False) -> Domain:
             f"has both a size and {min(mixed)}",
             bound="either width and height, or south, north, west and east",
         )
-    plane = convert(raw, PlaneAnchors if anchors else PlaneGrid, path)
+    plane: PlaneGrid | PlaneAnchors
+    plane = convert(raw, PlaneAnchors, path) if anchors else convert(raw, PlaneGrid, path)
     _check_size(max(0, plane.columns) * max(0, plane.rows), path)
     with at(path):
         return (Domain.anchors if anchors else Domain.grid)(

@@ -54,10 +54,9 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
     if not inside.any():
         raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
     users = len(dict.fromkeys(trace.user for trace in found))
-    notes = (f"{int(inside.sum())} points of {users} user(s) taken as they are",)
-    if not inside.all():
-        notes += (f"{int((~inside).sum())} points outside the box left out",)
-    return RawVisits(every[inside], notes)
+    taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
+    left_out = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
+    return RawVisits(every[inside], (taken, *left_out))
 
 
 def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
