@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from . import sweep as sweep
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
+    from .auditing import rules as rules
+    from .auditing.audit import Audit as Audit
+    from .auditing.audit import audit as audit
     from .certify.certificate import Certificate as Certificate
     from .certify.verify import verify as verify
     from .data import traces as traces
@@ -55,11 +58,13 @@ _MODULES = {
     "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
+    "rules": ".auditing.rules",
     "spec": ".spec",
     "sweep": ".sweep",
     "traces": ".data.traces",
 }
 _VALUES = {
+    "Audit": ".auditing.audit",
     "Certificate": ".certify.certificate",
     "Channel": ".model.channel",
     "ContinuousPrivacy": ".requirements.kinds",
@@ -75,6 +80,7 @@ _VALUES = {
     "SolveSettings": ".synthesis.settings",
     "SolveSummary": ".synthesis.summary",
     "ThresholdPrivacy": ".requirements.kinds",
+    "audit": ".auditing.audit",
     "design": ".synthesis.design",
     "plan_anchors": ".synthesis.anchors",
     "read_spec": ".spec.specification",

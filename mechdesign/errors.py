@@ -10,6 +10,7 @@ __all__ = [
     "BudgetWarning",
     "CertificateError",
     "ClusterError",
+    "CorrelationWarning",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -21,12 +22,14 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpacingWarning",
     "SpecificationError",
     "StateError",
     "TimeLimitError",
+    "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
@@ -80,6 +83,10 @@ class UnboundedError(MechdesignError):
 
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TooLargeError(SolverError):
+    """A problem does not fit into memory; nothing was built. The message says what would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -157,6 +164,14 @@ class SpacingWarning(UserWarning):
 
 class OutsideWarning(UserWarning):
     """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
+
+
+class CorrelationWarning(UserWarning):
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+
+
+class SizeWarning(UserWarning):
+    """A design is likely to take longer than an hour."""
 
 
 class MetricWarning(UserWarning):

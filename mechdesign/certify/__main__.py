@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from mechdesign.certify.verify import verify
+from mechdesign.certify.verify import examine
 from mechdesign.errors import CertificateError
 
 __all__ = ["main"]
@@ -20,16 +20,19 @@ def main(arguments: Sequence[str]) -> int:
         return 0 if list(arguments) in (["-h"], ["--help"]) else 2
     (folder,) = arguments
     try:
-        found = verify(folder)
+        verified = examine(folder)
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
         print(f"{folder} does not verify: {error.reason}{pair}", file=sys.stderr)
         return 1
+    found = verified.certificate
     print(f"{folder} verifies.")
     for checked in found.requirements:
         radius = f", radius {checked.radius}" if checked.radius else ""
         print(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
     print(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+    for part in verified.unproved:
+        print(f"not proved: {part}")
     return 0
 
 

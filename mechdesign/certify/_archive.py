@@ -1,7 +1,7 @@
 """Arrays as bytes: uncomplicated .npz archives that never hold pickles, and digests of arrays.
 
 What `pack` writes, `numpy.load` reads. `unpack` takes nothing on trust: it accepts only the plain headers that `pack`
-writes, and looks at what an archive claims before it makes room for it.
+writes, and looks at what an archive claims, array by array and altogether, before it makes room for it.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ _DAMAGE = (
 # More than any channel that fits in memory needs; what claims more is damaged or malicious.
 _LARGEST_ARRAY = 2**32
 
+# What all arrays of an archive may take, unless the archive itself is not much smaller: zeros compress a thousandfold.
+_LARGEST_TOTAL = 2**28
+_LARGEST_GROWTH = 100
+
 
 def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
     """Return `array` in C order and a type that archives hold; raise `InputError` for objects, dates and the like."""
@@ -59,7 +63,17 @@ def plain(array: NDArray[Any], path: str) -> NDArray[Any]:
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return a compressed .npz archive of plain arrays. The same arrays give the same bytes."""
+    """Return an .npz archive of plain arrays, compressed unless that makes it suspiciously small.
+
+    The same arrays give the same bytes.
+    """
+    content = _pack(arrays, zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        small = _total(archive) > _allowed(len(content))
+    return _pack(arrays, zipfile.ZIP_STORED) if small else content
+
+
+def _pack(arrays: Mapping[str, NDArray[Any]], method: int) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, array in arrays.items():
@@ -69,8 +83,17 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
             content = io.BytesIO()
             np.lib.format.write_array(content, plain(array, name), version=(1, 0), allow_pickle=False)
             # Probabilities hardly compress and multipliers do so at once: higher levels only take time.
-            archive.writestr(entry, content.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=1)
+            archive.writestr(entry, content.getbuffer(), method, compresslevel=1)
     return target.getvalue()
+
+
+def _total(archive: zipfile.ZipFile) -> int:
+    return sum(entry.file_size for entry in archive.infolist())
+
+
+def _allowed(size: int) -> int:
+    """Return how many bytes the arrays of an archive of `size` bytes may take."""
+    return max(_LARGEST_TOTAL, _LARGEST_GROWTH * size)
 
 
 def unpack(content: bytes, file: str) -> dict[str, NDArray[Any]]:
@@ -78,6 +101,11 @@ def unpack(content: bytes, file: str) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if _total(archive) > _allowed(len(content)):
+                bound = f"{_LARGEST_TOTAL} and than {_LARGEST_GROWTH} times the size of the file"
+                raise CertificateError(
+                    f"{file} is malformed: its arrays take {_total(archive)} bytes, more than {bound}"
+                )
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if name == entry.filename or name in arrays:

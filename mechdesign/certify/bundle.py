@@ -11,7 +11,8 @@ A set is a folder with these files:
 - ``certificate.json``: schema, objective, requirements with their exact numbers as texts (and, for claims in the open,
   ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of
   every array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
-- any further files that the caller lists, such as ``channel.csv`` and ``report.html``.
+- ``channel.csv``, where the caller adds it: the channel as a table of exact decimals, see `mechdesign.certify.table`;
+  and any further files that the caller lists, such as ``report.html``.
 
 The schema is ``mechdesign-certificate/1`` as long as all requirements are metric, threshold, graph or distortion
 privacy, and ``mechdesign-certificate/2`` where claims stand in the open, which readers of the first cannot prove.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +52,7 @@ __all__ = [
     "DUAL",
     "SCHEMA",
     "SCHEMA_CLAIMS",
+    "TABLE",
     "Bundle",
     "encode",
     "inspect",
@@ -60,6 +63,7 @@ __all__ = [
 
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"
+TABLE = "channel.csv"
 CERTIFICATE = "certificate.json"
 
 SCHEMA = "mechdesign-certificate/1"
@@ -79,8 +83,9 @@ _LARGEST_CERTIFICATE = 2**27
 class Bundle:
     """A set of files as read: nothing in it has been proved.
 
-    `certificate` is what the files claim. `metadata` and `arrays` are what the caller of `encode` added. `problems`
-    lists, as sentences, the digests that do not fit.
+    `certificate` is what the files claim. `metadata` and `arrays` are what the caller of `encode` added, `files` the
+    names of all files that the certificate lists, and `table` is the content of ``channel.csv``, None where there is
+    none. `problems` lists, as sentences, the digests that do not fit.
     """
 
     evidence: Evidence
@@ -88,6 +93,8 @@ class Bundle:
     metadata: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
     problems: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    table: bytes | None = None
 
 
 def encode(
@@ -181,13 +188,15 @@ def inspect(directory: str | Path) -> Bundle:
     folder = Path(directory)
     if not folder.is_dir():
         raise CertificateError(f"{folder} is not a folder with an export")
-    document = _parse(_content(folder, CERTIFICATE))
+    document = _parse(_content(folder, CERTIFICATE, _LARGEST_CERTIFICATE))
     problems: list[str] = []
     if document["digest"] != document_digest(document):
         problems.append(f"{CERTIFICATE} does not match its own digest; it has been changed since it was written")
     held: dict[str, dict[str, NDArray[Any]]] = {}
+    # People sample from a table that stands beside the certificate, whether that lists it or not.
+    table = _content(folder, TABLE) if (folder / TABLE).exists() else None
     for name, recorded in document["files"].items():
-        content = _content(folder, name)
+        content = table if name == TABLE and table is not None else _content(folder, name)
         whole = _sha256(content) == recorded
         if not whole:
             problems.append(
@@ -207,7 +216,8 @@ def inspect(directory: str | Path) -> Bundle:
         raise CertificateError("; ".join([*problems, f"the files hold no channel for the problem: {error}"])) from error
     except CertificateError as error:
         raise CertificateError("; ".join([*problems, error.reason]), error.pair) from error
-    return Bundle(evidence, certificate, MappingProxyType(document["metadata"]), rest, tuple(problems))
+    metadata = MappingProxyType(document["metadata"])
+    return Bundle(evidence, certificate, metadata, rest, tuple(problems), tuple(document["files"]), table)
 
 
 def document_digest(document: Mapping[str, Any]) -> str:
@@ -345,20 +355,20 @@ def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any
     return problems
 
 
-def _content(folder: Path, name: str) -> bytes:
+def _content(folder: Path, name: str, largest: float = math.inf) -> bytes:
     path = folder / name
     try:
         # Pipes and devices would block or never end.
         if not path.is_file():
             raise CertificateError(f"incomplete export: {name} is missing in {folder}; was the export interrupted?")
+        if path.stat().st_size > largest:
+            raise CertificateError(f"{name} is malformed: {path.stat().st_size} bytes are too many")
         return path.read_bytes()
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _parse(content: bytes) -> dict[str, Any]:
-    if len(content) > _LARGEST_CERTIFICATE:
-        raise CertificateError(f"{CERTIFICATE} is malformed: {len(content)} bytes are too many")
     try:
         document = json.loads(content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
         # Numbers such as 1e999 are read as infinite, which only writing them again shows.
@@ -401,7 +411,7 @@ def _refuse_constant(name: str) -> None:
 def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return the files that an older certificate in `folder` lists, as they were written, and `files` lacks."""
     try:
-        recorded = _parse(_content(folder, CERTIFICATE))["files"]
+        recorded = _parse(_content(folder, CERTIFICATE, _LARGEST_CERTIFICATE))["files"]
         return [
             name for name, known in recorded.items() if name not in files and _sha256(_content(folder, name)) == known
         ]

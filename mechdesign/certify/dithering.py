@@ -33,6 +33,9 @@ __all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The distances between points by the order of their norm; 0 stands for the infinite one."""
 
+# Steps whose slopes, and the squares of these, are floats.
+_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
+
 
 @dataclass(frozen=True)
 class Slope:
@@ -70,6 +73,8 @@ class Dithered:
             number = exact(getattr(self, name), name)
             if number <= 0:
                 raise InputError(name, "is not positive", value=str(number), bound="above 0")
+            if name != "epsilon" and not _SMALLEST <= number <= _LARGEST:
+                raise InputError(name, "is out of range", value=exact_text(number), bound="between 1e-100 and 1e100")
             object.__setattr__(self, name, number)
         for name in ("columns", "rows"):
             if getattr(self, name) < 2:
@@ -163,7 +168,7 @@ def _largest(steps: Integers, axis: int) -> Integers:
 
 
 def _root(value: Fraction) -> float:
-    """Return about the square root, also where the value is beyond the floats."""
+    """Return about the square root, also where that of the nearest float would be 0."""
     half = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(nearest(value / Fraction(4) ** half)), half) if value else 0.0
 

@@ -22,6 +22,7 @@ import re
 import struct
 import sys
 import zipfile
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -47,8 +48,9 @@ def prove(folder: Path) -> list[str]:
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     if (folder / "channel.csv").exists():
         text = (folder / "channel.csv").read_bytes().decode()
-        (_, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
-        need([[exact(cell) * one for cell in cells] for _, *cells in table] == rows, "channel.csv holds the channel")
+        (corner, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        numbers = [[exact(cell) * one for cell in cells] for _, *cells in table]
+        need(corner == "secret" and numbers == rows, "channel.csv holds the channel")
         for name, found in (("secrets", [line[0] for line in table]), ("observables", columns)):
             labels = take(channel, name) if name in channel else range(len(found))
             need(found == list(map(str, labels)), f"channel.csv and channel.npz name the same {name}")
@@ -84,7 +86,7 @@ def prove(folder: Path) -> list[str]:
         else:
             pairs = bounds(kind, entry, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
-            less = realised * (1 - Fraction(1, 10**12))
+            less = Fraction(repr(max(0.0, math.nextafter(math.nextafter(float(realised), 0), 0))))
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
             need(less == 0 or not keeps(ratios, symbol, less), f"{what}, is kept with no less than {float(realised)}")
@@ -95,7 +97,9 @@ def prove(folder: Path) -> list[str]:
     costs = {"expected": sum(map(mul, prior, each)), "worst": max(each)}
     for name, value in costs.items():
         need(is_least(stated[f"{name}_cost"], value), f"the {name} cost is the one stated")
-        need(0 <= exact(stated[f"{name}_cost_text"]) - value <= value / 10**29, f"the {name} cost is the text stated")
+        text = stated[f"{name}_cost_text"]
+        unit = Fraction(10) ** (Decimal(text).adjusted() - 29)
+        need(0 <= exact(text) - value < unit, f"the {name} cost is {text}, to 30 digits and rounded up")
     value, lower = costs[objective], stated["lower_bound"]
     need(0 <= lower <= lower_bound(objective, prior, cost, claims, dual), f"no channel costs less than {float(lower)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
@@ -145,7 +149,7 @@ def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
     return slopes[0]
 
 
-def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: dict[str, Any] | None) -> Fraction:
+def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -> Fraction:
     """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is more; D are the floors.
 
     r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s) and T = min_o Σ_ŝ q(ŝ,o), with multipliers y
@@ -173,7 +177,7 @@ def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: dict[s
             if symbol == "factor" or x < 709.8:
                 r[s][o] += y
                 r[t][o] -= y * (x if symbol == "factor" else Fraction(exp_bounds(x, 256)[1], 1 << 256))
-    total += sum(min(row) for row in r)
+    total += Fraction(sum(min(row) for row in r))
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
 

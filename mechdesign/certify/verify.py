@@ -4,27 +4,45 @@ Nothing that the files claim is believed: the digests must fit, every requiremen
 costs and lower bound are computed again, and each number in the certificate must be the one that comes out. Someone who
 changes a file and repairs all digests is caught by the mathematics, unless what they made is a private mechanism with a
 true certificate for the requirements that it states. That the stated requirements are the ones that *you* want is for
-you to see: read them in the certificate that is returned.
+you to see: read them in the certificate that is returned. ``channel.csv``, from which people sample, is compared with
+the channel. What else stands in the files for people is not proved, and `examine` says what that is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.certify.bundle import CHANNEL, Bundle, inspect
+from mechdesign.certify.bundle import CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.table import exact_lines
 from mechdesign.errors import CertificateError
 
-__all__ = ["verify"]
+__all__ = ["Verified", "examine", "verify"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A set that was proved: its `certificate`, recomputed, and in words the parts of it that are `unproved`."""
+
+    certificate: Certificate
+    unproved: tuple[str, ...]
 
 
 def verify(directory: str | Path) -> Certificate:
     """Return the certificate of the set in `directory`, recomputed.
 
     Raises `CertificateError` when the set is incomplete or malformed, when digests do not fit, when a requirement does
-    not hold (with the worst pair of secrets), or when the certificate claims anything else than what was recomputed.
-    Where digests do not fit, the reason also tells whether a requirement is broken.
+    not hold (with the worst pair of secrets), when the certificate claims anything else than what was recomputed, or
+    when ``channel.csv`` holds another channel. Where digests do not fit, the reason also tells whether a requirement is
+    broken.
     """
+    return examine(directory).certificate
+
+
+def examine(directory: str | Path) -> Verified:
+    """Verify the set in `directory`, and say what it holds beside what was proved; raises as `verify` does."""
     bundle = inspect(directory)
     try:
         found = certify(bundle.evidence, bundle.certificate.provenance)
@@ -40,7 +58,8 @@ def verify(directory: str | Path) -> Certificate:
         name = differences[0]
         claimed, true = getattr(bundle.certificate, name), getattr(found, name)
         raise CertificateError(f"the certificate claims {name} = {claimed!r}, but the files prove {true!r}")
-    return found
+    _require_table(bundle)
+    return Verified(found, tuple(_unproved(bundle)))
 
 
 def _require_labels(bundle: Bundle) -> None:
@@ -50,3 +69,32 @@ def _require_labels(bundle: Bundle) -> None:
         labels = bundle.arrays.get(name)
         if labels is not None and (labels.shape != (count,) or len(set(labels.tolist())) != count):
             raise CertificateError(f"array {name} of {CHANNEL} does not hold {count} different labels")
+
+
+def _require_table(bundle: Bundle) -> None:
+    """Compare ``channel.csv``, from which people sample, with the channel that was proved, line by line."""
+    if bundle.table is None:
+        return
+    evidence, start = bundle.evidence, 0
+    labels = [
+        list(map(str, bundle.arrays[name].tolist() if name in bundle.arrays else range(count)))
+        for name, count in (("secrets", evidence.secrets), ("observables", evidence.observables))
+    ]
+    for row, line in enumerate(exact_lines(evidence.numerators, evidence.exponent, *labels)):
+        content = line.encode()
+        if not bundle.table.startswith(content, start):
+            raise CertificateError(f"line {row + 1} of {TABLE} is not that of the channel in {CHANNEL}")
+        start += len(content)
+    if start != len(bundle.table):
+        raise CertificateError(f"{TABLE} goes on after the last line of the channel in {CHANNEL}")
+
+
+def _unproved(bundle: Bundle) -> Iterator[str]:
+    """Yield what people read in the set and nothing proves."""
+    if bundle.arrays:
+        yield f"labels and places in {CHANNEL}: {', '.join(sorted(bundle.arrays))}"
+    if bundle.metadata:
+        yield f"metadata: {', '.join(sorted(bundle.metadata))}"
+    if bundle.certificate.provenance:
+        yield "provenance: who made the channel, and how"
+    yield from (name for name in bundle.files if name not in (CHANNEL, DUAL, TABLE))

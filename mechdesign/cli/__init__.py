@@ -41,6 +41,7 @@ _COMMANDS: Mapping[str, str] = {
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
     "attack": "Attack a channel in five ways.",
+    "audit": "Compute what any finite channel guarantees, whoever made it.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",

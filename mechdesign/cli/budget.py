@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import numpy as np
+from rich.console import Console
 
-from mechdesign.cli.console import output, say_warning, table
-from mechdesign.cli.correlations import check_figure, loss_of
+from mechdesign.cli.console import output, say_note, table
+from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
 from mechdesign.data.budgets import write_budgets
+from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.export.files import check_writable
+
+if TYPE_CHECKING:
+    from mechdesign.leakage import BestBudgets, LossFunction
 
 __all__ = ["budget"]
 
@@ -24,6 +30,20 @@ _FILE = click.Path(path_type=Path)
 @click.option("--backward", metavar="B.csv", type=_FILE, help="Pr(state before | state now).")
 @click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now).")
 @click.option(
+    "--cost", "cost_file", metavar="FILE", type=_FILE,
+    help="Spend where it is worth most: costs by ε, columns epsilon,cost or step,epsilon,cost; or SPEC.toml, for which "
+    "channels are designed.",
+)  # fmt: skip
+@click.option("--weights", metavar="FILE", type=_FILE, help="With --cost: how much each release counts, column weight.")
+@click.option(
+    "--window", metavar="W", type=click.IntRange(min=1),
+    help="With --cost: bound by α what any W successive releases leak together.",
+)  # fmt: skip
+@click.option(
+    "--tolerance", metavar="SHARE", type=float, default=0.01, show_default=True,
+    help="With --cost: how far from the least cost the budgets may be.",
+)  # fmt: skip
+@click.option(
     "-o", "--output", "target", metavar="FILE", type=_FILE,
     help="Write the budgets as CSV, for `leakage --budgets` and for designs.",
 )  # fmt: skip
@@ -34,15 +54,30 @@ def budget(
     steps: int | None,
     backward: Path | None,
     forward: Path | None,
+    cost_file: Path | None,
+    weights: Path | None,
+    window: int | None,
+    tolerance: float,
     target: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
+    Without --cost they are those of Algorithms 7 and 8 (Cao et al. 2019). With it they cost least: a release that is
+    worth little gets little, or nothing, and others get what it leaves. A lower bound says how far from the least cost
+    they may be.
+
     Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. A matrix left
     out means that the adversary knows nothing of that direction. Releases are counted from 0.
     """
+    if cost_file is None and (weights is not None or window is not None):
+        raise click.UsageError("give --cost with --weights or --window")
+    if cost_file is not None:
+        _least_cost(
+            alpha, steps, (backward, forward), (cost_file, weights), window or 1, tolerance, target, plot, as_json
+        )
+        return
     if steps is None and (target is not None or plot is not None):
         raise click.UsageError("give --steps to write budgets or a figure")
     check_figure(plot)
@@ -50,12 +85,10 @@ def budget(
         if path is not None:
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.errors import BudgetWarning
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BudgetWarning)
+    with warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
         if plot is not None:
@@ -63,8 +96,6 @@ def budget(
             from mechdesign.report.figures import save_figure
 
             save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        say_warning(message, BudgetWarning, "", 0)
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
@@ -84,3 +115,118 @@ def _named(budgets: list[float]) -> list[tuple[str, float]]:
     if last >= 2:
         places[1] = "1" if last == 2 else f"1 to {last - 1}, each"
     return [(places[step], budgets[step]) for step in sorted(places)]
+
+
+def _least_cost(
+    alpha: float,
+    steps: int | None,
+    matrices: tuple[Path | None, Path | None],
+    files: tuple[Path, Path | None],
+    window: int,
+    tolerance: float,
+    target: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find, show and write budgets of least cost."""
+    check_figure(plot)
+    for path in (plot, target):
+        if path is not None:
+            check_writable(path.parent)
+    given = files[0].suffix.lower() == ".toml"
+    weights = None if files[1] is None else read_weights(files[1])
+    curves = [] if given else read_cost_curves(files[0])
+    count = _count(steps, None if weights is None else len(weights), len(curves) if len(curves) > 1 else None)
+    weights = np.ones(count) if weights is None else weights
+    before, after = loss_of(matrices[0], "backward"), loss_of(matrices[1], "forward")
+    # Imported late: wrong usage is refused at once.
+    from mechdesign.leakage.least_cost import best_budgets
+
+    with warnings_once():
+        if given:
+            best = _of_specification(files[0], alpha, weights, (before, after), window, tolerance)
+        else:
+            pairs = zip(curves * (1 if len(curves) > 1 else count), weights.tolist(), strict=True)
+            weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
+            best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
+        if plot is not None:
+            from mechdesign.leakage import plots
+            from mechdesign.report.figures import save_figure
+
+            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
+    if target is not None:
+        write_budgets(target, best.epsilons)
+    if as_json:
+        names = ("alpha", "window", "cost", "lower_bound", "constant", "allocated")
+        found = {name: getattr(best, name) for name in names}
+        click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()}, indent=2))
+        return
+    _show_best(best)
+
+
+def _count(*counts: int | None) -> int:
+    """Return the number of releases that options agree about."""
+    found = {count for count in counts if count is not None}
+    if len(found) != 1:
+        problem = f"are about different numbers of releases, {sorted(found)}" if found else "leave their number open"
+        raise click.UsageError(f"--steps, --weights and the steps of --cost {problem}")
+    return found.pop()
+
+
+def _of_specification(
+    path: Path,
+    alpha: float,
+    weights: np.ndarray[tuple[int], np.dtype[np.float64]],
+    losses: tuple[LossFunction | None, LossFunction | None],
+    window: int,
+    tolerance: float,
+) -> BestBudgets:
+    from rich.status import Status
+
+    from mechdesign.spec.pricing import price_budgets
+    from mechdesign.spec.specification import read_spec
+
+    given = read_spec(path)
+    console = Console(stderr=True, highlight=False, markup=False)
+    with Status("starting", console=console) as status:
+        priced = price_budgets(
+            given, alpha, weights, *losses, window=window, tolerance=tolerance, told=lambda text: status.update(text)
+        )
+    for note in priced.notes:
+        say_note(note)
+    say_note(
+        f"costs are certified at {len(priced.costs) - 1} values of ε; the lower bound takes them as linear between"
+    )
+    return priced.best
+
+
+def _show_best(best: BestBudgets) -> None:
+    console = output()
+    shown = table("release", "ε", numbers=("ε",))
+    for name, epsilon in _runs(best.epsilons.tolist()):
+        shown.add_row(name, f"{epsilon:.10g}" if epsilon else "left out")
+    console.print(shown)
+    console.print()
+    costs = table("", "cost", numbers=("cost",))
+    for name, value in (
+        ("these budgets", best.cost),
+        ("no budgets cost less than", best.lower_bound),
+        ("Algorithm 8", best.allocated),
+        ("Algorithm 7", best.constant),
+    ):
+        if value is not None:
+            costs.add_row(name, f"{value:.6g}")
+    console.print(costs)
+    what = "release" if best.window == 1 else f"{best.window} successive releases"
+    console.print(f"\nNo {what} leak{'s' if best.window == 1 else ''} more than {best.alpha:g}.")
+
+
+def _runs(epsilons: list[float]) -> list[tuple[str, float]]:
+    """Return budgets with the releases that they are for, neighbours with the same one together."""
+    runs: list[tuple[int, int]] = []
+    for step, epsilon in enumerate(epsilons):
+        if runs and epsilons[runs[-1][0]] == epsilon:
+            runs[-1] = runs[-1][0], step
+        else:
+            runs.append((step, step))
+    return [(str(a) if a == b else f"{a} to {b}, each", epsilons[a]) for a, b in runs]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mechdesign.certify.certificate import Certificate
+    from mechdesign.report.words import Measure
     from mechdesign.solvers import Progress, ProgressCallback
     from mechdesign.synthesis.certified import Design
 
@@ -87,11 +88,14 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def certificate_tables(
-    certificate: Certificate, names: Sequence[str] = (), unit: str = "", tolerance: float | None = None
+    certificate: Certificate,
+    names: Sequence[str] = (),
+    measured: Measure | None = None,
+    tolerance: float | None = None,
 ) -> Iterator[Table]:
     """Yield what a certificate says: requirement by requirement, then the cost.
 
-    `names` are those of the requirements and `unit` that of the cost, where they are known.
+    `names` are those of the requirements and `measured` says in what the cost is, where they are known.
     """
     requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
     for index, checked in enumerate(certificate.requirements):
@@ -109,13 +113,16 @@ def certificate_tables(
     if certificate.requirements:
         yield requirements
     costs = table("cost", "", numbers=("",))
-    unit = f" {unit}" if unit else ""
+
+    def written(value: float) -> str:
+        return number(value) if measured is None else measured.with_root(value, number)
+
     for name, value, counts in (
         ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
         ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
     ):
-        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(number(value) + unit))
-    costs.add_row("no channel costs less than", Text(number(certificate.lower_bound) + unit))
+        costs.add_row(Text(name + (" (minimised)" if counts else "")), Text(written(value)))
+    costs.add_row("no channel costs less than", Text(written(certificate.lower_bound)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)

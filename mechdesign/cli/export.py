@@ -40,6 +40,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
 
     \b
     csv, json, npz, parquet   the channel: as text, as arrays, as a table
+    js                        a module for apps: exact sampling, and a check of every pair bound
     geojson                   domain, prior and answers, for maps
     mps                       the linear program that the channel solves
     """  # noqa: D301 - click wants the control character

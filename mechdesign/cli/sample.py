@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
@@ -23,13 +23,18 @@ from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
 
+_SEEDED = (
+    "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "
+    "publish them"
+)
+
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its index.")
 @at_option
 @click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
-@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="For reproducible draws; never for real privacy.")
+@click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print index, label and place of each draw as CSV, with a header.")
 @click.option(
     "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
@@ -69,6 +74,8 @@ def sample(
         raise click.UsageError("give one of --secret, --at and --input")
     if target is not None:
         check_writable(target.parent)
+    if seed is not None:
+        say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
     if secret is not None:
         channel = Channel.load(directory)

@@ -4,9 +4,9 @@ A set is what `mechdesign.certify.bundle` describes. To the arrays that the proo
 person needs: the labels ``secrets`` and ``observables``, and, where there are places, ``secrets_points`` (n, d) and
 ``secrets_coordinates`` (n, 2), latitude and longitude in degrees, likewise ``observables_points`` and
 ``observables_coordinates`` where the observables are another domain than the secrets. ``metadata`` in the certificate
-holds the title, unit, grid, bounding box and plane of each domain, and under ``distances``, for each requirement as
+holds the title, unit, grid, bounding box and plane of each domain; under ``distances``, for each requirement as
 proved, the name and the unit of the distance that its numbers were recognised as, or null where they are none of the
-library's.
+library's; and under ``origin``, where it is known, where the problem comes from (see `mechdesign.model.origin`).
 
 ``channel.csv`` is for other programs: the first row has the labels of the observables, the first column those of the
 secrets, and each entry is the probability N / 2⁶² written out in full. The decimals are exact, so each row sums to
@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.certify import bundle
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
@@ -27,11 +28,12 @@ from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["encode", "load", "load_problem", "save"]
+__all__ = ["encode", "load", "load_problem", "load_stated", "save"]
 
 
 def save(
@@ -41,27 +43,36 @@ def save(
     evidence: Evidence,
     directory: Path,
     report: bool = True,
+    origin: Origin | None = None,
 ) -> None:
     """Write ``channel.npz``, ``dual.npz``, ``channel.csv``, ``report.html`` and, last, ``certificate.json``.
 
     Everything is computed before the first file is touched. An older set in the directory is replaced, without its
     report when `report` is false. Raises `ExportError` when the files cannot be written.
     """
-    bundle.write(directory, encode(problem, channel, certificate, evidence, report))
+    bundle.write(directory, encode(problem, channel, certificate, evidence, report, origin))
 
 
 def encode(
-    problem: Problem, channel: Channel, certificate: Certificate, evidence: Evidence, report: bool = True
+    problem: Problem,
+    channel: Channel,
+    certificate: Certificate,
+    evidence: Evidence,
+    report: bool = True,
+    origin: Origin | None = None,
 ) -> dict[str, bytes]:
     """Return the files of a set by name, the certificate last: what `save` writes."""
     arrays, metadata = described(problem, channel)
     metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
-    files = {"channel.csv": exact_csv(channel).encode()}
+    if origin is not None:
+        metadata["origin"] = origin.to_json()
+    labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
+    files = {TABLE: exact_csv(Channel(channel.numerators, *labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html
 
-        files["report.html"] = html(problem, channel, certificate).encode()
+        files["report.html"] = html(problem, channel, certificate, origin).encode()
     return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files)
 
 
@@ -80,6 +91,12 @@ def load_problem(directory: str | Path) -> Problem:
     return _problem(bundle.read(directory))
 
 
+def load_stated(directory: str | Path) -> tuple[Problem, Origin | None]:
+    """Return the problem that the set in `directory` answers, and where it is said to come from; see `load`."""
+    found = bundle.read(directory)
+    return _problem(found), _origin(found)
+
+
 def load(directory: str | Path) -> tuple[Problem, Channel, Certificate]:
     """Return problem, channel and certificate of the set in `directory`.
 
@@ -89,6 +106,15 @@ def load(directory: str | Path) -> tuple[Problem, Channel, Certificate]:
     found = bundle.read(directory)
     channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
     return _problem(found), channel, found.certificate
+
+
+def _origin(found: bundle.Bundle) -> Origin | None:
+    if "origin" not in found.metadata:
+        return None
+    try:
+        return Origin.from_json(found.metadata["origin"])
+    except InputError as error:
+        raise CertificateError(f"the files do not say where the problem comes from: {error}") from error
 
 
 def _problem(found: bundle.Bundle) -> Problem:

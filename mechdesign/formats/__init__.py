@@ -12,6 +12,7 @@ from mechdesign.errors import InputError
 from mechdesign.formats.csv import CSV
 from mechdesign.formats.format import Exported, Format
 from mechdesign.formats.geojson import GEOJSON
+from mechdesign.formats.javascript import JS
 from mechdesign.formats.json import JSON
 from mechdesign.formats.mps import MPS
 from mechdesign.formats.npz import NPZ
@@ -37,6 +38,7 @@ register(NPZ)
 register(PARQUET)
 register(MPS)
 register(GEOJSON)
+register(JS)
 
 
 def format_of(path: str | Path) -> Format:

@@ -2,10 +2,10 @@
 
 After Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal
 Correlations (2019). `LossFunction` is exact for every α; `backward`, `forward` and `temporal` give the leakage of each
-release, `supremum` what it tends to, `constant_budget` and `allocate_budget` the budgets that bound it, `window` and
-`guarantees` what several releases leak together, and `Accountant` keeps a running system within its promise. The
-algorithms of the paper are in `mechdesign.leakage.cao2019`, where they serve with `fractional` as independent checks.
-Figures are in `mechdesign.leakage.plots`.
+release, `supremum` what it tends to, `constant_budget`, `allocate_budget` and `best_budgets` the budgets that bound it,
+`window` and `guarantees` what several releases leak together, and `Accountant` keeps a running system within its
+promise. The algorithms of the paper are in `mechdesign.leakage.cao2019`, where they serve with `fractional` as
+independent checks. Figures are in `mechdesign.leakage.plots`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 from mechdesign.data.budgets import read_budgets, write_budgets
-from mechdesign.errors import BudgetWarning, LeakageExceededError, StateError
+from mechdesign.errors import BudgetWarning, CorrelationWarning, LeakageExceededError, StateError
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import Guarantees, guarantees, window, windows
 from mechdesign.leakage.correlation import Candidates, Varying
+from mechdesign.leakage.cost_curves import CostCurve
 from mechdesign.leakage.estimate import Correlations, correlations_from_traces, smooth
+from mechdesign.leakage.least_cost import BestBudgets, best_budgets
 from mechdesign.leakage.loss import LossFunction, Pieces
 from mechdesign.leakage.population import User, UsersLeakage, users
 from mechdesign.leakage.recursion import backward, forward, supremum, temporal
@@ -39,9 +41,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accountant",
+    "BestBudgets",
     "BudgetWarning",
     "Candidates",
+    "CorrelationWarning",
     "Correlations",
+    "CostCurve",
     "Guarantees",
     "LeakageExceededError",
     "LossFunction",
@@ -60,6 +65,7 @@ __all__ = [
     "algorithm8",
     "allocate_budget",
     "backward",
+    "best_budgets",
     "cao2019",
     "constant_budget",
     "correlations_from_traces",

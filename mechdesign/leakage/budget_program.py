@@ -135,7 +135,8 @@ class _Stage:
 
     def choices(self) -> Iterator[_Choice]:
         """Yield what each ε leads to; what is not allowed costs infinitely much."""
-        assert self._following is not None and self._next is not None
+        assert self._following is not None
+        assert self._next is not None
         curve, grid, flat = self._program.curves[self._step], self._next, self._following.ravel()
         width = self._following.shape[1]
         carried_on = _loss(self._program.after[self._step], grid.caps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +95,7 @@ def best_budgets(
         window: Bound what this many successive releases leak together (w-event privacy, Theorem 3). Beyond 3 the lower
             bound is that of windows of 3, and may be far from the cost.
         tolerance: Stop when cost and lower bound are relatively as close as this.
-        time_limit: Start no further refinement after so many seconds.
+        time_limit: Start no further refinement after so many seconds of computing.
 
     Raises:
         InputError: An argument is wrong: see `CostCurve`; or the correlations are `Candidates`.
@@ -157,11 +157,11 @@ class _Search:
 
     def refine(self, tolerance: float, time_limit: float) -> None:
         """Solve on finer and finer grids until the bracket is as narrow as `tolerance`."""
-        started = time.monotonic()
+        started = time.process_time()
         relaxed: Path | None = None
         for count in _COUNTS:
             enough = self.cost(self.epsilons) - self.lower_bound <= tolerance * self.cost(self.epsilons)
-            if enough or time.monotonic() - started > time_limit:
+            if enough or time.process_time() - started > time_limit:
                 return
             grids = self._grids(count, relaxed)
             if sum(len(grid.before) * len(grid.caps) for grid in grids) > _MOST_STATES:
@@ -249,9 +249,7 @@ def _values(alpha: float, centres: list[float], count: int) -> Floats:
     return found
 
 
-def _functions(
-    correlation: Correlation, steps: int, path: str
-) -> Iterator[LossFunction | None] | list[LossFunction | None]:
+def _functions(correlation: Correlation, steps: int, path: str) -> list[LossFunction | None]:
     if isinstance(correlation, Candidates):
         raise InputError(
             path,

@@ -56,7 +56,8 @@ class LossFunction:
     never, by `cache`).
 
     Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
-    `Line`), and `identity`, whether L(α) = α because two rows have disjoint supports.
+    `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, or None where
+    the function was read from a file.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -70,6 +71,7 @@ class LossFunction:
     lines: tuple[Line, ...]
     pieces: Pieces
     identity: bool
+    matrix: Floats | sparse.csr_array | None
     _gains: Floats
     _rests: Floats
     _starts: tuple[float, ...]
@@ -83,7 +85,7 @@ class LossFunction:
             lines = _lines(matrix)
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
-        self._fill(matrix.shape[0], digest, lines)
+        self._fill(matrix.shape[0], digest, lines, matrix)
 
     @classmethod
     def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
@@ -92,7 +94,7 @@ class LossFunction:
         made._fill(n, digest, lines)
         return made
 
-    def _fill(self, n: int, digest: str, lines: list[Line]) -> None:
+    def _fill(self, n: int, digest: str, lines: list[Line], matrix: Floats | sparse.csr_array | None = None) -> None:
         G, D, rest = _columns(lines)
         start = np.zeros(len(lines))
         start[1:] = np.maximum.accumulate(breakpoint_between(G[:-1], D[:-1], G[1:], D[1:]))
@@ -105,6 +107,7 @@ class LossFunction:
             "lines": tuple(lines),
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
+            "matrix": matrix,
             "_gains": G,
             "_rests": rest,
             "_starts": tuple(start.tolist()),

@@ -150,13 +150,24 @@ def correlation_strength(
     return figure
 
 
-def allocation(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Figure:
-    """Show the budgets of Algorithms 7 and 8 and the leakage that each gives, with the target α (Figure 8)."""
+def allocation(
+    alpha: float,
+    steps: int,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    best: ArrayLike | None = None,
+) -> Figure:
+    """Show the budgets of Algorithms 7 and 8 and the leakage that each gives, with the target α (Figure 8).
+
+    `best` are budgets to show beside them, such as those of `best_budgets`, shape (steps,).
+    """
     figure, panels = _panels(2, columns=2)
     time = np.arange(steps)
     constant = np.full(steps, constant_budget(alpha, backward, forward))
     allocated = allocate_budget(alpha, steps, backward, forward)
-    budgets = (("constant (Algorithm 7)", constant), ("allocated (Algorithm 8)", allocated))
+    budgets = [("constant (Algorithm 7)", constant), ("allocated (Algorithm 8)", allocated)]
+    if best is not None:
+        budgets.append(("least cost", as_budgets(best, "best")))
     _lines(panels[0], time, budgets)
     _label(panels[0], "release", "budget ε in nats")
     _lines(panels[1], time, [(name, temporal(series, backward, forward)) for name, series in budgets])

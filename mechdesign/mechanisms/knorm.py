@@ -121,8 +121,8 @@ class KNormMechanism(Mechanism):
         Talwar 2010). Where K = {0} every draw is the node's own place. `rng` is a NumPy generator or a seed; without it
         the operating system seeds one.
 
-        These are floats, whose last bits depend on the node: coordinates drawn here are for simulation. For release,
-        draw from `channel`, whose guarantee is exact.
+        These are floats, whose last bits depend on the node: coordinates drawn here are a rehearsal, with `rng` or
+        without it, and ε is not guaranteed for them. For release, draw from `channel`, whose guarantee is exact.
         """
         place = self.points[self.nodes[self._row(node)]]
         generator = as_generator(rng)

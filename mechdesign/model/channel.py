@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import secrets as system
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.validation import as_generator, as_integer, read_only
+from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
 EXPONENT = 62
 """Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
+
+# How far the sum of a row may be from 1: far above rounding, far below a typing mistake.
+_ROW_SUM_TOLERANCE = 1e-6
 
 Integers = NDArray[np.int64]
 
@@ -95,7 +99,8 @@ class Channel:
 
         `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an
         int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
-        operating system; `rng`, a NumPy generator or a seed, gives reproducible draws for tests and simulations.
+        operating system; draws with `rng`, a NumPy generator or a seed, are a rehearsal: whoever learns the generator's
+        state can often tell the secret.
 
         Raises InputError for a secret that does not exist or a negative size.
         """
@@ -111,6 +116,33 @@ class Channel:
             cumulative = np.cumsum(self.numerators[index])
             drawn[where] = np.searchsorted(cumulative, bits[where], side="right")
         return drawn
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike, secrets: Sequence[str] = (), observables: Sequence[str] = ()) -> Channel:
+        """Return the channel of integers nearest to a matrix of probabilities, of whatever origin.
+
+        Each row is divided by its exact sum and rounded down to multiples of 2**-62; what is left goes to its largest
+        entry. Bounds that the matrix keeps exactly may be missed by a little: what the channel keeps is to be proved.
+
+        Args:
+            matrix: Probabilities p(o|s), finite and not negative, of shape (n, m); rows sum to 1 within 1e-6.
+            secrets: Labels of the rows, or none.
+            observables: Labels of the columns, or none.
+
+        Raises:
+            InputError: An entry is negative or not finite, or a row has another sum.
+        """
+        rows = as_nonnegative(matrix, "matrix", 2)
+        numerators = np.empty(rows.shape, dtype=np.int64)
+        for index, row in enumerate(rows.tolist()):
+            exact = [Fraction(entry) for entry in row]
+            total = sum(exact, Fraction(0))
+            if abs(total - 1) > _ROW_SUM_TOLERANCE:
+                raise InputError(f"matrix[{index}]", "does not sum to 1", value=float(total), bound="within 1e-6 of 1")
+            floors = [int(entry * (1 << EXPONENT) / total) for entry in exact]
+            floors[row.index(max(row))] += (1 << EXPONENT) - sum(floors)
+            numerators[index] = floors
+        return cls(numerators, tuple(secrets), tuple(observables))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Channel:

@@ -50,7 +50,7 @@ class Trace:
             another one, "graph" adds, for those that the hull of the graph protects, the pairs that it protects.
         within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
         snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
-            whose last bits may tell more than ε allows: coordinates are for simulation.
+            whose last bits may tell more than ε allows: coordinates are a rehearsal.
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of

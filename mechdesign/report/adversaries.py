@@ -13,8 +13,8 @@ from mechdesign.certify.claims import Floor
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section, table, text
-from mechdesign.report.scales import short
-from mechdesign.report.words import measure
+from mechdesign.report.numbers import short
+from mechdesign.report.words import recognised
 
 __all__ = ["Adversary", "adversaries", "adversaries_section"]
 
@@ -73,7 +73,7 @@ def _adversary(
 ) -> Adversary:
     expected = attack.optimal(channel, belief, floor.error)
     real = attack.optimal(channel, belief, floor.error, truth=problem.prior)
-    unit = measure(floor.error, problem.secrets, problem.secrets).unit
+    unit = recognised(floor.error, problem.secrets, problem.secrets).unit
     apart = float(np.abs(belief - problem.prior).sum() / 2)
     return Adversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 

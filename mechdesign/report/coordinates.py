@@ -10,7 +10,7 @@ from mechdesign.certify.claims import RatioBound
 from mechdesign.certify.dithering import EUCLIDEAN, Dithered
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section, table, text
-from mechdesign.report.scales import short
+from mechdesign.report.numbers import short
 
 __all__ = ["coordinates_section"]
 

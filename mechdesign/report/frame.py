@@ -14,7 +14,17 @@ from mechdesign.report.scales import short
 from mechdesign.report.style import INK, RULE
 from mechdesign.report.words import clip
 
-__all__ = ["LONGEST", "borders", "extent", "frame", "in_unit", "round_ticks"]
+__all__ = [
+    "LONGEST",
+    "borders",
+    "degree_ticks",
+    "extent",
+    "frame",
+    "in_unit",
+    "plane_of",
+    "round_ticks",
+    "ruler_length",
+]
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +60,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
         axes.set_yticks([])
         return
     axes.tick_params(length=3)
-    degrees = _degrees(domain)
+    degrees = degree_ticks(domain)
     if degrees is None:
         note = "" if to_scale else ", not to scale"
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
@@ -59,21 +69,47 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
             axis.set_major_locator(round_ticks(6))
             axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
         return
+    for axis, found in zip((axes.xaxis, axes.yaxis), degrees, strict=True):
+        axis.set_ticks([place for place, _ in found], labels=[name for _, name in found])
+    if to_scale:
+        _ruler(axes, domain.unit, east - west)
+
+
+def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
+    """Return ticks of longitude and of latitude: where each is, in the unit of the domain, and its text.
+
+    Without degrees there are none.
+    """
+    degrees = _degrees(domain)
+    if degrees is None:
+        return None
     (start_x, per_x), (start_y, per_y) = degrees
-    for axis, start, per_degree, low, high, letters in (
-        (axes.xaxis, start_x, per_x, west, east, "EW"),
-        (axes.yaxis, start_y, per_y, south, north, "NS"),
+    west, east, south, north = extent(domain)
+    sides = []
+    for start, per_degree, low, high, letters in (
+        (start_x, per_x, west, east, "EW"),
+        (start_y, per_y, south, north, "NS"),
     ):
         first, last = start + low / per_degree, start + high / per_degree
-        nice = np.asarray(MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(first, last))
+        nice = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(first, last))
         # Rounding must not cost the ticks at the corners.
         slack = 1e-6 * (last - first)
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
-        names = [f"{abs(angle):.{decimals}f}°{letters[0] if angle >= 0 else letters[1]}" for angle in kept]
-        axis.set_ticks((kept - start) * per_degree, labels=names)
-    if to_scale:
-        _ruler(axes, domain.unit, east - west)
+        sides.append([
+            ((angle - start) * per_degree, f"{abs(angle):.{decimals}f}°{letters[0] if angle >= 0 else letters[1]}")
+            for angle in kept.tolist()
+        ])  # fmt: skip
+    return sides[0], sides[1]
+
+
+def plane_of(domain: Domain, positions: Floats) -> Floats:
+    """Return where longitudes and latitudes (k, 2) are in the unit of the domain; without degrees, the same."""
+    degrees = _degrees(domain)
+    if degrees is None:
+        return positions
+    (start_x, per_x), (start_y, per_y) = degrees
+    return (positions - [start_x, start_y]) * [per_x, per_y]
 
 
 def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -97,8 +133,7 @@ def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] 
 
 def _ruler(axes: Axes, unit: str, width: float) -> None:
     """Draw a bar of a round length below the lower left corner of a map."""
-    exponent = 10.0 ** math.floor(math.log10(width / 4))
-    length = max(step * exponent for step in (1, 2, 5) if step * exponent <= width / 4)
+    length = ruler_length(width)
     place = axes.get_xaxis_transform()
     start = axes.get_xlim()[1] - length
     axes.plot(
@@ -113,6 +148,16 @@ def _ruler(axes: Axes, unit: str, width: float) -> None:
     axes.text(
         start + length, 1.03, f"{short(length)} {clip(unit)}", transform=place, ha="right", va="bottom", fontsize=8.5
     )
+
+
+def ruler_length(width: float) -> float:
+    """Return the longest round length that is at most a quarter of `width`.
+
+    >>> ruler_length(9.0)
+    2.0
+    """
+    exponent = 10.0 ** math.floor(math.log10(width / 4))
+    return max(step * exponent for step in (1, 2, 5) if step * exponent <= width / 4)
 
 
 def round_ticks(most: int) -> MaxNLocator:

@@ -22,7 +22,7 @@ from mechdesign.report.scales import Scale
 from mechdesign.report.style import ACCENT, MUTED
 from mechdesign.report.words import clip
 
-__all__ = ["Kind", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
+__all__ = ["Kind", "along", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
 
 Floats = NDArray[np.float64]
 Kind = Literal["grid", "points", "line", "labels"]
@@ -79,7 +79,7 @@ def draw(
         _name_bars(axes, domain, len(values))
         return
     if form == "line":
-        positions, widths = _along(domain)
+        positions, widths = along(domain)
         _draw_bars(axes, positions, widths, values, scale, mark)
         axes.set_xlabel(f"position{in_unit(domain.unit)}")
         return
@@ -244,7 +244,7 @@ def _name_bars(axes: Axes, domain: Domain | None, n: int) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _along(domain: Domain) -> tuple[Floats, Floats]:
+def along(domain: Domain) -> tuple[Floats, Floats]:
     """Return positions and widths of bars for a domain along a line."""
     if domain.cells is not None:
         columns, rows = borders(domain.cells)

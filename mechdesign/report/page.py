@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.data.outline import Outline
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
-from mechdesign.report import dots, plot, policy
+from mechdesign.report import bars, pictures, plot, policy
 from mechdesign.report.adversaries import adversaries_section
+from mechdesign.report.baselines import Baseline, baselines, reference_costs
 from mechdesign.report.coordinates import coordinates_section
 from mechdesign.report.document import document, figure, section, table, text
-from mechdesign.report.references import reference_costs
-from mechdesign.report.scales import power, short
-from mechdesign.report.sentences import claim_names, met, summary
-from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, plain
+from mechdesign.report.evidence import evidence_section
+from mechdesign.report.names import claim_names
+from mechdesign.report.numbers import bounded, power, short
+from mechdesign.report.sentences import met, summary
+from mechdesign.report.side_by_side import side_by_side
+from mechdesign.report.words import Measure, attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
 
 
-def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
-    """Return the report on a channel as one self-contained page.
+def html(
+    problem: Problem,
+    channel: Channel,
+    certificate: Certificate,
+    origin: Origin | None = None,
+    outline: Outline | None = None,
+) -> str:
+    """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
+
+    An `outline` is drawn on its maps.
 
     The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
     HTML. Raises InputError when the channel or the certificate is of another problem.
@@ -43,12 +56,13 @@ def html(problem: Problem, channel: Channel, certificate: Certificate) -> str:
         *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
-        _costs(problem, certificate),
-        *_pictures(problem, channel),
+        _costs(problem, channel, certificate),
+        *_pictures(problem, channel, outline),
+        evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
     ]
-    return document(title, sections)
+    return document(title, sections, maps=True)
 
 
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
@@ -89,7 +103,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
             (
                 text(name),
                 f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
-                f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
+                f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
@@ -98,10 +112,8 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
         "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
         "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
     )
-    picture = figure(
-        dots.requirements_picture(met(problem, certificate)),
-        "requirements",
-        "Requirements against what was realised",
+    picture = bars.requirement_bars(
+        met(problem, certificate),
         "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
     )
     return section("Requirements", verdicts, note, picture)
@@ -133,7 +145,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
         edges = np.unique(np.concatenate([each.edges for each in graphs]), axis=0)
         parts.append(
             figure(
-                policy.policy_picture(problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
+                functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
                 "graph",
                 "The policy graph",
                 "Each line joins two secrets that must not be told apart by more than ε.",
@@ -142,16 +154,17 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     yield section("Policy graph", *parts)
 
 
-def _costs(problem: Problem, certificate: Certificate) -> str:
+def _costs(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     found = cost_measure(problem)
+    compared = baselines(problem)
     aim = certificate.objective
     rows = [
         (
             "Expected cost" + (", minimised" if aim == "expected" else ""),
-            _number(certificate.expected_cost, found.unit),
+            _cost(certificate.expected_cost, found),
         ),
-        ("Worst cost" + (", minimised" if aim == "worst" else ""), _number(certificate.worst_cost, found.unit)),
-        (f"Lower bound of the {aim} cost", _number(certificate.lower_bound, found.unit)),
+        ("Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)),
+        (f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)),
         ("Relative gap", power(certificate.relative_gap)),
     ]
     if certificate.forbidden:
@@ -160,55 +173,58 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
         "with the channel and can be checked without any solver.</p>"
     )
-    picture = figure(
-        dots.cost_picture(
-            certificate.cost,
-            certificate.lower_bound,
-            certificate.relative_gap,
-            reference_costs(problem),
-            aim,
-            found.unit,
-        ),
-        "cost",
-        "Cost against its lower bound and against other mechanisms",
-        "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−E(s, o)/2), with "
-        "E(s, o) the bound on the logarithm of the odds that the requirements imply; remapped, each of its outputs is "
-        "replaced by the answer that is then best on average.",
+    picture = bars.cost_bars(
+        certificate.cost,
+        certificate.lower_bound,
+        certificate.relative_gap,
+        reference_costs(problem, compared),
+        found.unit,
+        _meaning(compared),
     )
-    return section("Cost", table((), rows, "numbers"), note, picture)
+    return section(
+        "Cost",
+        table((), rows, "numbers"),
+        note,
+        picture,
+        side_by_side(problem, channel, certificate, compared),
+    )
 
 
-def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
+def _meaning(compared: Sequence[Baseline]) -> str:
+    """Say what the baselines are that there are."""
+    names = " ".join(item.name for item in compared)
+    sentences = (
+        (
+            "exponential",
+            "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−λ E(s, o)), "
+            "with E(s, o) the bound on the logarithm of the odds that the requirements imply, and the largest λ that "
+            "keeps them all.",
+        ),
+        ("planar", "Planar Laplace noise is added to the place, and the nearest answer given."),
+        ("remapped", "Remapped, each output is replaced by the answer that is then best on average."),
+    )
+    return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
+
+
+def _pictures(problem: Problem, channel: Channel, outline: Outline | None) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
-    shown = answers(problem)
-    yield section(
-        "Prior",
-        figure(
-            plot.prior_picture(problem.prior, problem.secrets),
-            "prior",
-            "Prior probability of each secret",
-            "What an adversary is taken to believe before any answer.",
-        ),
-    )
+    measured = found.name or "error as given"
+    shown = pictures.pictures(problem, channel, best.per_secret, found.unit, outline)
+    yield shown.data
+    yield section("Prior", shown.prior("What an adversary is taken to believe before any answer."))
     yield section(
         "Answers",
-        figure(
-            plot.outputs_picture(channel.matrix, problem.prior, problem.secrets, shown),
-            "answers",
-            "Probability of each answer for the most likely secrets",
+        shown.answers(
             "One panel for each of the most likely secrets, all on one scale; where the secret has a place among the "
             "answers, it is outlined, ringed or blue. An answer that spreads over k observables is as uncertain as a "
             "fair draw from k (the exponential of the entropy).",
         ),
+        shown.explorer(),
     )
-    measured = found.name or "error as given"
     yield section(
         "What the adversary still does not know",
-        figure(
-            plot.error_picture(best.per_secret, problem.prior, problem.secrets, found.unit),
-            "error",
-            "Expected error of the best attack for each secret",
+        shown.errors(
             "The best attack knows the prior and the mechanism, and guesses so that its error "
             f"({measured}) is least on average. Left: its expected error for each secret. Right: the same against the "
             "prior; secrets that never occur are left out.",
@@ -254,13 +270,8 @@ def _pair(problem: Problem, pair: tuple[int, int]) -> str:
     return " and ".join(text(problem.secrets.labels[index]) for index in pair)
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{_exact(value)} {text(unit)}".rstrip()
-
-
-def _exact(value: float) -> str:
-    """Write all digits: fewer would be rounded, and not always to the side that is proved."""
-    return repr(float(value)) if math.isfinite(value) else short(value)
+def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
+    return text(measured.with_root(value, functools.partial(bounded, up=up)))
 
 
 def _value(value: str | float | int) -> str:

@@ -21,7 +21,15 @@ from mechdesign.report.scales import Scale, error_scale, percent, probability_sc
 from mechdesign.report.style import INK, MUTED, drawn, headline, new_figure
 from mechdesign.report.words import clip
 
-__all__ = ["error_picture", "most_likely", "outputs_picture", "prior_picture"]
+__all__ = [
+    "error_finding",
+    "error_picture",
+    "most_likely",
+    "outputs_finding",
+    "outputs_picture",
+    "prior_finding",
+    "prior_picture",
+]
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +41,6 @@ _MOST_PANELS = 6
 def prior_picture(prior: ArrayLike, secrets: Domain | None = None) -> Figure:
     """Show the prior (n,): where secrets are likely, unlikely, and impossible."""
     probabilities = np.asarray(prior, dtype=np.float64)
-    n = len(probabilities)
     scale = probability_scale(probabilities, "prior probability")
     width, height = maps.panel_size(secrets, 6.6, 3.8)
     wider, higher = maps.bar_room(secrets, height)
@@ -42,14 +49,22 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None) -> Figure:
     maps.draw(axes, secrets, probabilities, scale)
     if _is_map(secrets):
         maps.scale_bar(figure, [axes], scale, height)
+    if (probabilities == 0).any():
+        maps.zero_key(figure, secrets, "prior of exactly 0")
+    headline(figure, prior_finding(probabilities))
+    return figure
+
+
+def prior_finding(prior: ArrayLike) -> str:
+    """Say on how many secrets half of a prior is, and how many never occur."""
+    probabilities = np.asarray(prior, dtype=np.float64)
+    n = len(probabilities)
     half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
     finding = f"Half of the prior is on {half} of {n} secrets" if n > 1 else "There is one secret only"
     impossible = int((probabilities == 0).sum())
     if impossible:
         finding += f"; {impossible} never occur" if impossible > 1 else "; one never occurs"
-        maps.zero_key(figure, secrets, "prior of exactly 0")
-    headline(figure, finding)
-    return figure
+    return finding
 
 
 @drawn
@@ -93,12 +108,18 @@ def outputs_picture(
         maps.scale_bar(figure, used, scale, lines * height)
     if (rows == 0).any():
         maps.zero_key(figure, observables, "never answered")
-    spread = np.exp(_entropy(rows))
+    headline(figure, outputs_finding(rows))
+    return figure
+
+
+def outputs_finding(rows: ArrayLike) -> str:
+    """Say over how many observables the answers spread, for the rows (k, m) of the likeliest secrets."""
+    shown = np.asarray(rows, dtype=np.float64)
+    spread = np.exp(_entropy(shown))
     low, high = short(float(spread.min()), 2), short(float(spread.max()), 2)
     over = low if low == high else f"{low} to {high}"
-    subject = "The answer spreads" if len(chosen) == 1 else f"For the {len(chosen)} likeliest secrets, answers spread"
-    headline(figure, f"{subject} over {over} of {channel.shape[1]} observables")
-    return figure
+    subject = "The answer spreads" if len(shown) == 1 else f"For the {len(shown)} likeliest secrets, answers spread"
+    return f"{subject} over {over} of {shown.shape[1]} observables"
 
 
 @drawn
@@ -120,7 +141,7 @@ def error_picture(per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | Non
     if _is_map(secrets):
         maps.scale_bar(figure, [left], scale, height)
     _against_prior(right, errors, probabilities, scale, mean, unit)
-    headline(figure, _where_it_errs(errors, probabilities, mean, unit))
+    headline(figure, error_finding(errors, probabilities, unit))
     return figure
 
 
@@ -211,10 +232,13 @@ def _against_prior(axes: Axes, errors: Floats, prior: Floats, scale: Scale, mean
     axes.grid(axis="y")
 
 
-def _where_it_errs(errors: Floats, prior: Floats, mean: float, unit: str) -> str:
+def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
+    """Say how far the best attack errs on average, and how often by much less."""
+    errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    mean = float(probabilities @ errors)
     if mean == 0:
         return "The best attack is never wrong: answers give the secret away"
-    close = float(prior[errors < mean / 2].sum())
+    close = float(probabilities[errors < mean / 2].sum())
     measured = short(mean) + (f" {unit}" if unit else "")
     if close == 0:
         return f"The best attack errs by {measured} on average, nowhere by less than half of that"

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from dataclasses import dataclass, replace
 
 import matplotlib
 import numpy as np
 from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Scale", "error_scale", "percent", "power", "probability_scale", "relative", "short"]
+from mechdesign.report.numbers import percent, power, relative, short
+
+__all__ = [
+    "LEVELS",
+    "Scale",
+    "error_scale",
+    "levels",
+    "percent",
+    "power",
+    "probability_scale",
+    "ramps",
+    "relative",
+    "short",
+    "ticks",
+]
+
+LEVELS = 32
+"""Colours of a map on a page: steps that the eye takes for a continuous scale."""
 
 # A linear scale shows nothing below this part of its end; when more than half of the values are there, take logarithms.
 _INVISIBLE = 0.01
@@ -23,7 +40,7 @@ class Scale:
     """A colour for every number: `norm` and `cmap`, the `label` of the colour bar, and how its ticks are written.
 
     With `zeros`, the number 0 has no colour: it is shown as absent. `below` says that smaller numbers share the first
-    colour. Pictures side by side share one scale.
+    colour. Pictures side by side share one scale. `hue` names the colours in the style sheet of a page.
     """
 
     norm: Normalize
@@ -32,6 +49,16 @@ class Scale:
     zeros: bool
     below: bool = False
     percent: bool = False
+    hue: str = "p"
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether equal ratios, and not equal differences, have equal distances."""
+        return isinstance(self.norm, LogNorm)
+
+    def from_zero(self) -> Scale:
+        """Return the linear scale from 0 to the same end: lengths of bars have no other."""
+        return replace(self, norm=Normalize(0.0, self.norm.vmax), label=self.label.removesuffix(" (log scale)"))
 
     def write(self, value: float) -> str:
         """Write one number of the scale."""
@@ -54,57 +81,50 @@ def error_scale(values: ArrayLike, label: str) -> Scale:
     """Return the scale for the adversary's errors, linear from 0; the hue differs from that of probabilities."""
     positive = _positive(values)
     top = float(positive.max()) if positive.size else 1.0
-    return Scale(Normalize(0.0, top), _between("viridis_r", 0.0, 1.0), label, False)
+    return Scale(Normalize(0.0, top), _between("viridis_r", 0.0, 1.0), label, False, hue="e")
 
 
-def percent(value: float) -> str:
-    """Write a probability in percent.
-
-    >>> percent(0.1234), percent(0.00351), percent(1.0), percent(0.0), percent(2e-8)
-    ('12%', '0.35%', '100%', '0%', '2×10⁻⁶%')
-    """
-    if 0 < value < 1e-5:
-        return f"{power(100 * value, ROUND_HALF_EVEN)}%"
-    return f"{short(100 * value, 2 if value < 0.9995 else 3)}%"
-
-
-def short(value: float, digits: int = 3) -> str:
-    """Write a number in `digits` digits, without an exponent where that is short.
-
-    >>> short(1.23456), short(20.0), short(0.000012345), short(123456.0), short(math.inf)
-    ('1.23', '20', '1.23e-05', '123456', '∞')
-    """
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if 10**digits <= abs(value) < 1e7:
-        return f"{value:.0f}"
-    return f"{value:.{digits}g}"
+def levels(scale: Scale, values: ArrayLike) -> NDArray[np.int64]:
+    """Return the step of the colour scale, from 0 to `LEVELS` − 1, of each of `values`, any shape."""
+    numbers = np.asarray(values, dtype=np.float64)
+    low, top = float(scale.norm.vmin or 0.0), float(scale.norm.vmax or 1.0)
+    if scale.logarithmic:
+        reach = math.log(top / low) or 1.0
+        parts = np.log(np.maximum(numbers, low) / low) / reach
+    else:
+        parts = (numbers - low) / (top - low)
+    found: NDArray[np.int64] = np.clip(np.floor(parts * LEVELS), 0, LEVELS - 1).astype(np.int64)
+    return found
 
 
-def power(value: float, rounding: str = ROUND_CEILING) -> str:
-    """Write a bound >= 0 for reading; rounded up unless told otherwise, to one digit where it is small.
-
-    >>> power(8.04e-8), power(1e-12), power(0.0311), power(0.0)
-    ('9×10⁻⁸', '10⁻¹²', '0.032', '0')
-    """
-    if not 0 < value < math.inf:
-        return short(value)
-    digits = 1 if value < 1e-3 else 2
-    raised = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
-    if raised >= Decimal("0.001"):
-        return f"{raised.normalize():f}"
-    digit, exponent = f"{raised:.0e}".split("e")
-    superscript = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
+def ticks(scale: Scale, most: int = 5) -> list[tuple[float, str]]:
+    """Return ticks for the bar of a scale: where each is, as a part of the length of the bar, and its text."""
+    low, top = float(scale.norm.vmin or 0.0), float(scale.norm.vmax or 1.0)
+    if not scale.logarithmic:
+        round_numbers = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, top)
+        return [(value / top, scale.write(value)) for value in round_numbers.tolist() if 0 <= value <= top * (1 + 1e-9)]
+    reach = math.log10(top / low) or 1.0
+    steps = (1,) if reach >= 2.5 else (1, 3) if reach >= 1.2 else (1, 2, 5)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(top)) + 1)
+    found = [step * 10.0**decade for decade in decades for step in steps]
+    kept = [value for value in found if low * (1 - 1e-9) <= value <= top * (1 + 1e-9)]
+    return [(math.log10(value / low) / reach, scale.write(value)) for value in kept]
 
 
-def relative(gap: float) -> str:
-    """Write a relative gap, rounded up, in percent where it is not small.
+def ramps(dark: bool) -> str:
+    """Return the rules of a style sheet for the colours of maps: little is close to the paper, in either mode."""
+    rules = []
+    for hue, light_map, dark_map in (("p", ("magma_r", 0.01, 0.96), ("magma", 0.14, 0.99)),
+                                     ("e", ("viridis_r", 0.0, 1.0), ("viridis", 0.04, 1.0))):  # fmt: skip
+        colours = [matplotlib.colors.to_hex(each) for each in _steps(*(dark_map if dark else light_map))]
+        rules += [f".{hue}{step}{{fill:{colour}}}" for step, colour in enumerate(colours)]
+        rules.append(f".ramp-{hue}{{background:linear-gradient(to right,{','.join(colours[::3] + colours[-1:])})}}")
+    return "\n".join(rules)
 
-    >>> relative(0.0123), relative(2.1e-9)
-    ('1.3%', '3×10⁻⁹')
-    """
-    return power(gap) if gap < 1e-3 else f"{power(100 * gap)}%"
+
+def _steps(name: str, start: float, stop: float) -> NDArray[np.float64]:
+    colours: NDArray[np.float64] = matplotlib.colormaps[name](np.linspace(start, stop, LEVELS))
+    return colours
 
 
 def _positive(values: ArrayLike) -> NDArray[np.float64]:

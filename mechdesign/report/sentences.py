@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirement import Requirement, Words
 from mechdesign.report.dots import Met
-from mechdesign.report.scales import relative, short
-from mechdesign.report.words import Measure, cost_measure, decimal, measure
+from mechdesign.report.names import InWords, claim_names, claimants, requirement_name
+from mechdesign.report.numbers import relative, short
+from mechdesign.report.words import cost_measure
 
-__all__ = ["claim_names", "met", "requirement_name", "summary"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Words(Words):
-    """What the requirements of a problem are phrased with."""
-
-    problem: Problem
-
-    def measure(self, matrix: NDArray[np.float64]) -> Measure:
-        return measure(matrix, self.problem.secrets, self.problem.secrets)
-
-    def number(self, value: float, digits: int = 3) -> str:
-        return short(value, digits)
-
-    def decimal(self, value: Fraction) -> str:
-        return decimal(value)
-
-    def factor(self, exponent: float) -> str:
-        return short(math.exp(exponent), 3) if exponent < 30 else f"e^{short(exponent)}"
-
-
-def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Name a requirement and what its number means; its distance, too, where that is one of the library's."""
-    return requirement.title(_Words(problem))
-
-
-def claim_names(problem: Problem) -> tuple[str, ...]:
-    """Name each claim, and so each entry of a certificate: by the requirement that makes it, or its part of it."""
-    return tuple(name for requirement in problem.requirements for name in requirement.titles(_Words(problem)))
+__all__ = ["claimants", "met", "requirement_name", "summary"]
 
 
 def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
@@ -65,7 +33,7 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
 def summary(problem: Problem, certificate: Certificate) -> str:
     """Return one paragraph for a reader who knows nothing of the field."""
     n, m = problem.cost.shape
-    promises = [requirement.promise(_Words(problem)) for requirement in problem.requirements]
+    promises = [requirement.promise(InWords(problem)) for requirement in problem.requirements]
     sentences = [
         f"This mechanism answers with one of {m} observables, drawn at random, in place of one of {n} secrets.",
         *_permitted(problem),

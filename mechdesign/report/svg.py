@@ -9,6 +9,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from mechdesign.report.style import ACCENT, INK, MUTED, RULE, styled
 
@@ -31,18 +32,31 @@ def inline_svg(figure: Figure, name: str, description: str, hints: Mapping[str, 
 
     `name` is put before all identifiers, so that several pictures fit in one page. Text stays text, in the page's font.
     `hints` are what browsers show where the pointer rests on a part of the figure, by the identifier of that part (its
-    ``gid``).
+    ``gid``). The headline of the figure is left out: pages write it themselves.
     """
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="svg", dpi=_RASTER_DPI, facecolor="none", metadata={"Date": None})
+        figure.savefig(
+            buffer, format="svg", dpi=_RASTER_DPI, facecolor="none", metadata={"Date": None}, bbox_inches=_cut(figure)
+        )
     root = ElementTree.fromstring(buffer.getvalue())
     _clean(root, name, hints or {})
     box = root.attrib["viewBox"]
     inside = "\n".join(ElementTree.tostring(child, encoding="unicode").strip() for child in root)
-    width = f"{figure.get_figwidth() * _REM_PER_INCH:.1f}rem"
+    width = f"{float(box.split()[2]) / 72 * _REM_PER_INCH:.1f}rem"
     label = escape(description)
     return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="width: {width}">\n{inside}\n</svg>'
+
+
+def _cut(figure: Figure) -> Bbox:
+    """Return what of a figure is below its headline, in inches, and hide the headline."""
+    width, height = figure.get_size_inches()
+    headline = figure._suptitle  # type: ignore[attr-defined]
+    if headline is None or not headline.get_text():
+        return Bbox.from_bounds(0, 0, width, height)
+    lowest = headline.get_window_extent().y0 / figure.dpi
+    headline.set_visible(False)
+    return Bbox.from_bounds(0, 0, width, lowest)
 
 
 def _clean(element: ElementTree.Element, name: str, hints: Mapping[str, str]) -> None:

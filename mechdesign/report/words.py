@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +16,7 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 
-__all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain"]
+__all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain", "recognised"]
 
 Floats = NDArray[np.float64]
 
@@ -34,16 +36,23 @@ _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 class Measure:
     """A matrix of distances, errors or costs with its `name`, such as "Euclidean distance", and its unit.
 
-    Both are empty where the matrix is none of the library's distances.
+    Both are empty where the matrix is none of the library's distances. `root` is the unit of the square root, where the
+    numbers are squares of distances.
     """
 
     matrix: Floats
     name: str = ""
     unit: str = ""
+    root: str = ""
 
     def with_unit(self, number: str) -> str:
         """Write a number that is measured so."""
         return f"{number} {self.unit}" if self.unit else number
+
+    def with_root(self, value: float, write: Callable[[float], str]) -> str:
+        """Write a number that is measured so, and that of a square also as a distance: "4 km² (the square of 2 km)"."""
+        root = f" (the square of {write(math.sqrt(value))} {self.root})" if self.root and math.isfinite(value) else ""
+        return self.with_unit(write(value)) + root
 
 
 def measure(
@@ -84,6 +93,18 @@ def measure(
     return Measure(matrix)
 
 
+def recognised(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: NDArray[np.bool_] | None = None
+) -> Measure:
+    """Recognise a matrix as `measure` does, and also squares of such distances."""
+    found = measure(matrix, rows, columns, counts)
+    roots = found if found.name else measure(np.sqrt(matrix), rows, columns, counts)
+    if roots is found or not roots.name:
+        return found
+    unit = roots.unit if roots.unit.isalpha() or not roots.unit else f"({roots.unit})"
+    return Measure(matrix, f"squared {roots.name}", f"{unit}²" if unit else "", roots.unit)
+
+
 def answers(problem: Problem) -> Domain | None:
     """Return the domain of the observables; without one, that of the secrets where the true answer costs least."""
     if problem.observables is not None or problem.secrets is None:
@@ -96,7 +117,7 @@ def answers(problem: Problem) -> Domain | None:
 
 def cost_measure(problem: Problem) -> Measure:
     """Say in what the cost of a permitted answer is measured."""
-    return measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
+    return recognised(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:
@@ -107,7 +128,7 @@ def attack_measure(problem: Problem) -> Measure:
     """
     for claim in problem.claims:
         if isinstance(claim, Floor):
-            return measure(claim.error, problem.secrets, problem.secrets)
+            return recognised(claim.error, problem.secrets, problem.secrets)
     secrets = problem.secrets
     if secrets is not None and secrets.points.shape[1]:
         if secrets.plane is None:

@@ -78,6 +78,7 @@ class DistortionPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "distortion"
+    floors: ClassVar[bool] = True
     number: ClassVar[str] = "minimum"
     table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction

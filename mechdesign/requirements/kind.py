@@ -80,6 +80,11 @@ class RequirementKind(Requirement):
 
     A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
 
+    joins_all: ClassVar[bool] = False
+    """Whether a named distance between secrets ties all of them together, so that they make one program."""
+    floors: ClassVar[bool] = False
+    """Whether it bounds the adversary's error from below, which makes further rows."""
+
     @classmethod
     @abstractmethod
     def from_table(cls, table: Any, reading: Reading) -> Self:

@@ -53,6 +53,7 @@ class MetricPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "metric"
+    joins_all: ClassVar[bool] = True
     table: ClassVar[type[Table]] = MetricTable
     epsilon: Fraction
     distance: Floats
@@ -105,8 +106,14 @@ class MetricPrivacy(RequirementKind):
         length, exponent = self._example()
         apart = words.number(length)
         apart = f"{found.with_unit(apart)} apart" if found.unit else f"at distance {apart}"
-        factor = f"a factor of at most {words.factor(exponent)} (closer ones by less)"
+        factor = f"a factor of at most {words.factor(exponent)} (closer ones by less{self._farthest(words, exponent)})"
         return f"shift the odds between two secrets {apart} by {factor}"
+
+    def _farthest(self, words: Words, exponent: float) -> str:
+        """Say how much the odds of the two secrets that are farthest apart change, where that is more."""
+        lengths = self.distance[np.isfinite(self.distance)]
+        most = float(self.epsilon) * float(lengths.max(initial=0.0))
+        return f", farther ones by more: up to e^{words.number(most)} across this map" if most > exponent else ""
 
     def _example(self) -> tuple[float, float]:
         """Return a distance to give as an example, 1 where the secrets are at such distances, and ε times it."""

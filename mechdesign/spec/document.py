@@ -9,7 +9,7 @@ import msgspec
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.spec.domains import DomainTable
 from mechdesign.spec.measures import CostTable
-from mechdesign.spec.policy import PolicyTable, ReleaseTable
+from mechdesign.spec.policy import LedgerTable, PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
 from mechdesign.synthesis.settings import TOLERANCE, Rows
 
@@ -62,6 +62,7 @@ class Document(Table, frozen=True):
         observables: the answers, where they are others than the secrets.
         policy: how a policy graph is kept.
         release: how a trace is released.
+        ledger: where what a trace spends is recorded.
         solver: how programs are solved.
         sweep: lists of values for keys, for `mechdesign sweep`: the path of each, such as "privacy.0.epsilon", with its
             values; and the mode, "product" (each value with each) or "zip" (the first ones together, and so on).
@@ -76,5 +77,6 @@ class Document(Table, frozen=True):
     observables: Annotated[Raw, holds(DomainTable)] | None = None
     policy: Annotated[Raw, holds(PolicyTable)] = msgspec.field(default_factory=dict)
     release: Annotated[Raw, holds(ReleaseTable)] = msgspec.field(default_factory=dict)
+    ledger: Annotated[Raw, holds(LedgerTable)] | None = None
     solver: Annotated[Raw, holds(SolverTable)] = msgspec.field(default_factory=dict)
     sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)

@@ -21,7 +21,7 @@ __all__ = ["check_key", "files", "with_value"]
 _FILES = ("path", "budgets")
 # What is not about one design.
 _FIXED = ((Document, "sweep"), (Document, "version"))
-_WITHOUT_FILES = ("solver", "sweep", "title")
+_WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 
 
 def check_key(key: str, path: str) -> None:

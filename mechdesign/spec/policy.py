@@ -27,7 +27,15 @@ from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import PriorTable, build_prior
 from mechdesign.spec.tables import choice, convert
 
-__all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
+__all__ = [
+    "LedgerTable",
+    "Policy",
+    "PolicySettings",
+    "ReleaseSettings",
+    "build_policy",
+    "build_release",
+    "build_settings",
+]
 
 Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
@@ -76,6 +84,20 @@ class ReleaseTable(Table, frozen=True):
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None
+
+
+class LedgerTable(Table, frozen=True):
+    """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
+
+    Attributes:
+        path: its file, made when something is first spent.
+        epsilon: the budget of all releases together under pure differential privacy, exact.
+        rho: the budget of all releases together under zero-concentrated differential privacy, exact.
+    """
+
+    path: str
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
 
 
 @dataclass(frozen=True)

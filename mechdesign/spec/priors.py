@@ -15,6 +15,7 @@ from mechdesign.data.text import read_numbers
 from mechdesign.errors import SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
+from mechdesign.report.numbers import percent
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
 _MOST_PEOPLE = 10**12
@@ -192,7 +193,8 @@ def _user(users: list[str], only: int | str, path: str) -> str:
 def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
-        notes.append(f"{visits.outside} points outside the box left out")
+        share = visits.outside / (visits.inside + visits.outside)
+        notes.append(f"{visits.outside} points outside the box left out, {percent(share)} of all")
     return visits.counts().astype(np.float64), tuple(notes)
 
 

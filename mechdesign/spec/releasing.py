@@ -11,9 +11,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify.exact import exact_text
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import BudgetExceededError, InputError, SpecificationError
 from mechdesign.model.problem import Problem
 from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
@@ -65,19 +67,28 @@ class Asked(Protocol):
     def release_settings(self) -> ReleaseSettings: ...
     @property
     def schedule(self) -> Schedule | None: ...
+    def ledger(self) -> Ledger | None: ...
     def problems(self) -> Iterator[Problem]: ...
     def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]: ...
 
 
 def release_trace(
-    given: Asked, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
+    given: Asked,
+    trace: States,
+    seed: int | None,
+    delimiter: str,
+    ledger: Ledger | None,
+    progress: ProgressCallback | None,
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
     states = given.states(trace, delimiter)
     epsilons = _epsilons(given, len(states))
     seed = settings.seed if seed is None else seed
-    steps = _prepared(given, problem, settings, seed)
+    charged = given.ledger() if ledger is None and seed is None else ledger
+    if charged is not None:
+        _require_budget(charged, [epsilon or given.policy.epsilon for epsilon in epsilons])
+    steps = _prepared(given, problem, settings, seed, charged)
     name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
     releases: list[Release] = []
     finished = False
@@ -145,7 +156,21 @@ def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
     return known[:steps]
 
 
-def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
+def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
+    """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
+    what, whom = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
+    rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
+    if (left := ledger.remaining_rho) is not None and rho > left:
+        raise BudgetExceededError(
+            f"{what} would spend ρ = {exact_text(rho)}, but {exact_text(left)} of {exact_text(ledger.rho or 0)} is left"
+        )
+    if ledger.epsilon is not None and ledger.rho is None:
+        ledger.check(what, whom, epsilon=sum(epsilons, Fraction(0)))
+
+
+def _prepared(
+    given: Asked, problem: Problem, settings: ReleaseSettings, seed: int | None, ledger: Ledger | None
+) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
     policy, solving = given.policy, given.settings
     assert problem.secrets is not None
@@ -172,6 +197,7 @@ def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: i
                 "options": solving.options,
             },
             rng=seed,
+            ledger=ledger,
         )
 
 

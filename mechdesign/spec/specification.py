@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, as_states
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.domain import Domain
+from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
@@ -40,7 +43,9 @@ from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain
 from mechdesign.spec.measures import Measures
+from mechdesign.spec.origin import build_origin
 from mechdesign.spec.policy import (
+    LedgerTable,
     Policy,
     PolicySettings,
     PolicyTable,
@@ -52,16 +57,18 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.sizes import specified_size
 from mechdesign.spec.tables import at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
-__all__ = ["Specification", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+__all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
 
 class _Data(NamedTuple):
@@ -83,12 +90,16 @@ class Specification:
         settings: how programs are solved, as ``[solver]`` says.
         folder: the folder that file names are relative to.
         document: the tables as they were written.
+        text: the text that they were read from; empty where they were given as tables.
+        name: what the file is called, without its folder; empty where there is none.
     """
 
     title: str
     settings: SolveSettings
     folder: Path
     document: Document
+    text: str = ""
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
@@ -141,10 +152,13 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
             InfeasibleError: A floor is higher than any channel reaches.
+            TooLargeError: The problem does not fit into memory; nothing was built.
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
-        return design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+        self.check_size(settings)
+        made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+        return replace(made, origin=self.origin)
 
     def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
         """Yield each distinct ε of a file of budgets with its design; see `design` for the arguments.
@@ -152,16 +166,36 @@ class Specification:
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
         settings, schedule = replace(self.settings, **changed), self._scheduled()
+        self.check_size(settings)
         count = len(schedule.distinct)
         for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
-            yield epsilon, made
+            yield epsilon, replace(made, origin=self.origin)
+
+    @property
+    def size(self) -> Size | None:
+        """The size of the program, known before anything is built; None where it depends on graphs or files."""
+        return specified_size(self.document, *self._domains)
+
+    def check_size(self, settings: SolveSettings | None = None) -> None:
+        """Raise `TooLargeError` where the program does not fit into memory, before anything is built.
+
+        `settings` are those of the specification unless given. Where `size` is None nothing is found.
+        """
+        if self.size is not None:
+            check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
 
     def save_designs(
-        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        force: bool = False,
+        overwrite: bool = True,
+        **changed: Any,
     ) -> Iterator[tuple[Fraction, Design]]:
         """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
 
@@ -169,14 +203,16 @@ class Specification:
             directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
             report: Write a report of each design.
             force: Write into a folder that holds other files, beside them.
+            overwrite: Replace also designs of another specification.
             changed: See `design`.
 
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.export.schedule import save_designs
+        from mechdesign.export.schedule import check_schedule_target, save_designs
 
-        schedule = self._scheduled()
+        schedule, asked = self._scheduled(), Origin(self.text, name=self.name)
+        check_schedule_target(directory, schedule, force, overwrite, asked)
         yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
@@ -198,7 +234,13 @@ class Specification:
         return as_states(trace, secrets, delimiter)
 
     def release(
-        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
+        self,
+        trace: States,
+        *,
+        seed: int | None = None,
+        delimiter: str = ",",
+        ledger: Ledger | None = None,
+        progress: ProgressCallback | None = None,
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
@@ -209,6 +251,8 @@ class Specification:
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
+            ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
+                rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
 
         Returns:
@@ -217,10 +261,22 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or cannot be kept along a trace.
             InputError: A state is not known, or cannot be the true one.
+            BudgetExceededError: All steps together would pass the budget of the ledger; nothing was released.
         """
         from mechdesign.spec.releasing import release_trace
 
-        return release_trace(self, trace, seed, delimiter, progress)
+        return release_trace(self, trace, seed, delimiter, ledger, progress)
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none.
+
+        Raises `LedgerError` where its file is damaged, or was made with another budget.
+        """
+        if self.document.ledger is None:
+            return None
+        table = convert(self.document.ledger, LedgerTable, "ledger")
+        with at("ledger"):
+            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -228,8 +284,13 @@ class Specification:
         notes = self._data.notes
         place = scheduled(self.document.privacy)
         if place is not None:
-            notes += _beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
+
+    @functools.cached_property
+    def origin(self) -> Origin:
+        """Where the problem comes from, as it is kept with designs: this text, the prior, digests of the data."""
+        return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
 
     @functools.cached_property
     def schedule(self) -> Schedule | None:
@@ -258,12 +319,17 @@ class Specification:
         return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
 
     @functools.cached_property
+    def _domains(self) -> tuple[Domain, Domain]:
+        """The secrets and the observables, which are cheap."""
+        secrets = build_domain(self.document.domain, "domain", self.folder)
+        if self.document.observables is None:
+            return secrets, secrets
+        return secrets, build_domain(self.document.observables, "observables", self.folder)
+
+    @functools.cached_property
     def _data(self) -> _Data:
         document = self.document
-        secrets = build_domain(document.domain, "domain", self.folder)
-        observables = secrets
-        if document.observables is not None:
-            observables = build_domain(document.observables, "observables", self.folder)
+        secrets, observables = self._domains
         visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
         if visits is not None:
             mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
@@ -313,7 +379,7 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
-    return parse(read_text(path), Path(path).parent)
+    return replace(parse(read_text(path), Path(path).parent), name=Path(path).name)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -331,7 +397,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     >>> round(specification.design().certificate.expected_cost, 6)
     0.24974
     """
-    return from_tables(tables_of(text), base_folder)
+    return replace(from_tables(tables_of(text), base_folder), text=text)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -371,6 +437,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     # Their data are read when they are asked for, but keys are checked at once.
     convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
+    if document.ledger is not None:
+        convert(document.ledger, LedgerTable, "ledger")
     if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
             "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
@@ -392,7 +460,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
     return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
 
 
-def _beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
+def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
     bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
     if not bounds:

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from mechdesign.data.digest import file_digest
 from mechdesign.errors import ClusterError, InputError, MissingDependencyError
-from mechdesign.sweep.rows import Task, file_digest, versions_for
+from mechdesign.sweep.rows import Task, versions_for
 from mechdesign.sweep.solve import Outcome, failed, solve
 
 __all__ = ["connected", "on_cluster"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import math
 import warnings
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.certify.exact import exact, exact_text
+from mechdesign.data.digest import file_digest
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SpecificationError
 from mechdesign.records import Request, identity
@@ -27,7 +27,7 @@ from mechdesign.spec.specification import Specification, from_tables
 from mechdesign.sweep.plan import Sweep, place
 from mechdesign.version import __version__
 
-__all__ = ["Task", "cell", "file_digest", "installed", "numbered", "prepare", "versions_for"]
+__all__ = ["Task", "cell", "installed", "numbered", "prepare", "versions_for"]
 
 _KIND, _VERSION = "sweep", 1
 # What cvxpy may solve with; it does not say beforehand which.
@@ -144,22 +144,6 @@ def _identities(points: list[Mapping[str, Any]], descriptions: list[dict[str, An
                 remedy="leave out the values that are repeated",
             )
     return list(known)
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder, that of the names and contents of all files in it."""
-    whole = hashlib.sha256()
-    try:
-        if not path.is_dir():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        for inner in sorted(each for each in path.rglob("*") if each.is_file()):
-            whole.update(f"{inner.relative_to(path).as_posix()}\n{file_digest(inner)}\n".encode())
-    except OSError as error:
-        raise InputError(
-            str(path), f"cannot be read ({error.strerror or error})", bound="a file that exists"
-        ) from error
-    return whole.hexdigest()
 
 
 def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 import warnings
 from dataclasses import dataclass
@@ -12,14 +11,15 @@ from typing import TYPE_CHECKING
 from threadpoolctl import threadpool_limits
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.errors import MetricWarning, RecordsError, SolverInterruptedError, TimeLimitError
+from mechdesign.data.digest import file_digest
+from mechdesign.errors import InputError, MetricWarning, RecordsError, SolverInterruptedError, TimeLimitError
 from mechdesign.export.sets import encode
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.specification import from_tables
-from mechdesign.sweep.rows import Task, file_digest, numbered, versions_for
+from mechdesign.sweep.rows import Task, numbered, versions_for
 
 if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
@@ -53,7 +53,9 @@ def solve(task: Task) -> Outcome:
             threads = given.settings.threads or 1
             with threadpool_limits(threads, user_api="blas"):
                 made = given.design(threads=threads)
-                files = encode(made.problem, made.channel, made.certificate, made.evidence(), report=False)
+                files = encode(
+                    made.problem, made.channel, made.certificate, made.evidence(), report=False, origin=made.origin
+                )
     except TimeLimitError as error:
         return _ended(task, State.CENSORED, str(error), started)
     except SolverInterruptedError as error:
@@ -126,21 +128,14 @@ def _check_same(task: Task) -> None:
             )
     for name, digest in task.data.items():
         path = task.folder / name
-        if _digest_now(path, _stamp(path)) != digest:
+        if _digest_now(path) != digest:
             raise RecordsError(
                 f"{path} is not as it was when the sweep began. Restore it and resume, or sweep into another folder"
             )
 
 
-def _stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return what changes when a file, or a file in a folder, does."""
-    inner = [path] if not path.is_dir() else sorted(path.rglob("*"))
+def _digest_now(path: Path) -> str:
     try:
-        return tuple((str(each), (found := each.stat()).st_size, found.st_mtime_ns) for each in inner)
-    except OSError as error:
-        raise RecordsError(f"{path} cannot be read by a worker ({error.strerror or error})") from error
-
-
-@functools.lru_cache(maxsize=64)
-def _digest_now(path: Path, stamp: tuple[tuple[str, int, int], ...]) -> str:
-    return file_digest(path)
+        return file_digest(path)
+    except InputError as error:
+        raise RecordsError(f"{path} cannot be read by a worker: {error.problem}") from error

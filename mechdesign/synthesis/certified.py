@@ -14,6 +14,7 @@ from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
 from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.origin import Origin
 from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
@@ -29,7 +30,8 @@ Integers = NDArray[np.int64]
 class Design:
     """A channel, the problem it answers, and the proof of both its privacy and its cost.
 
-    `multipliers` prove the lower bound; `summary` says how all this was found.
+    `multipliers` prove the lower bound; `summary` says how all this was found, and `origin`, where it is known, where
+    the problem comes from.
     """
 
     problem: Problem
@@ -37,6 +39,7 @@ class Design:
     certificate: Certificate
     multipliers: Multipliers | None
     summary: SolveSummary
+    origin: Origin | None = None
 
     def __repr__(self) -> str:
         return f"Design({self.channel!r}, {self.certificate!r})"
@@ -73,21 +76,26 @@ class Design:
         """
         return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
-    def save(self, directory: str | os.PathLike[str], report: bool = True) -> None:
+    def save(self, directory: str | os.PathLike[str], report: bool = True, overwrite: bool = True) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
 
-        An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two.
+        `mechdesign.verify` never accepts a mixture of an older set and this one.
 
         Args:
             directory: Folder to write, made where there is none.
             report: Whether to write the report.
+            overwrite: Whether to replace a set of another origin that stands there.
 
         Raises:
-            ExportError: The files cannot be written.
+            ExportError: The files may not, or cannot, be written.
         """
+        from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
-        save(self.problem, self.channel, self.certificate, self.evidence(), Path(directory), report=report)
+        if not overwrite:
+            check_target(directory, force=True, overwrite=False, origin=self.origin)
+        proof = (self.certificate, self.evidence())
+        save(self.problem, self.channel, *proof, Path(directory), report=report, origin=self.origin)
 
 
 def certified(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from mechdesign.certify import _archive, bundle
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, write
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify.table import exact_lines
 from mechdesign.certify.verify import verify
 from mechdesign.errors import CertificateError, ExportError, InputError
 
@@ -32,8 +34,13 @@ def export(evidence: Evidence, **extra: Any) -> dict[str, bytes]:
     return encode(evidence, certify(evidence, {"solver": "none", "seconds": 0.5}), **extra)
 
 
-OLD = export(line(4, 0.6), files={"channel.csv": b"old", "report.html": b"old"})
-NEW = export(line(5, 0.3, "worst"), metadata={"name": "new"}, files={"channel.csv": b"new"})
+def table(evidence: Evidence) -> bytes:
+    labels = [list(map(str, range(count))) for count in evidence.numerators.shape]
+    return "".join(exact_lines(evidence.numerators, evidence.exponent, *labels)).encode()
+
+
+OLD = export(line(4, 0.6), files={"channel.csv": table(line(4, 0.6)), "report.html": b"old"})
+NEW = export(line(5, 0.3, "worst"), metadata={"name": "new"}, files={"channel.csv": table(line(5, 0.3, "worst"))})
 OLD_CERTIFICATE = certify(line(4, 0.6))
 NEW_CERTIFICATE = certify(line(5, 0.3, "worst"))
 
@@ -290,6 +297,32 @@ def test_duplicated_and_strangely_compressed_entries_are_refused() -> None:
         made.writestr("a.npy", good)
     with pytest.raises(CertificateError, match="compressed in an unknown way"):
         _archive.unpack(target.getvalue(), CHANNEL)
+
+
+def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
+    """One array of 200 MiB is within the limit, but many make a small file take a lot of memory."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in ("a.npy", "b.npy"):
+            with made.open(name, "w") as written:
+                written.write(entry("<i8", f"({25 * 2**20},)", b""))
+                for _ in range(200):
+                    written.write(bytes(2**20))
+    assert len(target.getvalue()) < 2**20
+    tracemalloc.start()
+    with pytest.raises(CertificateError, match=r"its arrays take 4194\d+ bytes, more than 268435456 and"):
+        _archive.unpack(target.getvalue(), CHANNEL)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_archive, "_LARGEST_TOTAL", 2**16)
+    for rows, stored in ((2**11, False), (2**16, True)):
+        arrays = {"zeros": np.zeros((rows, 2))}
+        content = _archive.pack(arrays)
+        assert (len(content) > arrays["zeros"].nbytes) == stored
+        assert (_archive.unpack(content, CHANNEL)["zeros"] == 0).all()
 
 
 def change_arrays(files: dict[str, bytes], file: str, **changes: np.ndarray | None) -> dict[str, bytes]:

@@ -162,9 +162,9 @@ def test_distributions_may_miss_one_by_a_billionth() -> None:
     for total in (1 - 9.9e-10, 1 + 9.9e-10, 1.0):
         assert as_distribution([total], "p").tolist() == [total]
     for total in (1 - 1.01e-9, 1 + 1.01e-9, 0.0, 2.0):
-        with pytest.raises(InputError, match="^p: does not sum to 1"):
+        with pytest.raises(InputError, match=r"^p: does not sum to 1"):
             as_distribution([total], "p")
-    with pytest.raises(InputError, match="^p: has 2 axes"):
+    with pytest.raises(InputError, match=r"^p: has 2 axes"):
         as_distribution([[1.0]], "p")
 
 
@@ -173,12 +173,13 @@ def test_indices_below_a_limit_and_arrays_of_one_length() -> None:
     with pytest.raises(InputError, match=r"^x\[1\].*between 0 and 3"):
         require_below(np.array([0, 4]), 4, "x")
     require_same_length("x", a=np.zeros(2), b=np.ones(2))
-    with pytest.raises(InputError, match="^x: has arrays of different lengths"):
+    with pytest.raises(InputError, match=r"^x: has arrays of different lengths"):
         require_same_length("x", a=np.zeros(2), b=np.ones(2), c=np.zeros(1))
 
 
 K = np.zeros(2, dtype=np.int64)
 V = np.ones(2)
+RATIO = ("sources", "targets", "numerators", "denominators")
 
 
 @pytest.mark.parametrize(
@@ -187,10 +188,7 @@ V = np.ones(2)
         (lambda f: PairMultipliers(f["sources"], f["targets"], f["observables"], f["values"]), "stov"),
         (lambda f: FloorMultipliers(f["sources"], f["observables"], f["values"]), "sov"),
         (lambda f: ExponentBound("x", Fraction(1), f["sources"], f["targets"], f["values"]), "stv"),
-        (
-            lambda f: RatioBound("x", Fraction(1), f["sources"], f["targets"], f["numerators"], f["denominators"]),
-            "stnd",
-        ),
+        (lambda f: RatioBound("x", Fraction(1), *(f[name] for name in RATIO)), "stnd"),
     ],
 )
 def test_each_array_of_a_value_is_checked_by_itself(make: Callable[[dict[str, Any]], Any], names: str) -> None:

@@ -23,7 +23,11 @@ def test_samples_are_those_of_the_channel(made):
     )
     assert [int(row["observable_index"]) for row in rows] == expected.tolist()
     assert [row["observable"] for row in rows] == drawn
-    assert run("sample", made, "--secret", "home").stdout.strip() in channel.observables
+    rehearsed = run("sample", made, "--secret", "home", "--seed", 1)
+    assert "rehearsal; never publish them" in " ".join(rehearsed.stderr.split())
+    drawn_for_real = run("sample", made, "--secret", "home")
+    assert drawn_for_real.stdout.strip() in channel.observables
+    assert drawn_for_real.stderr == ""
     assert run("sample", made, "--secret", "home", "--size", 0).stdout == ""
 
 
@@ -40,7 +44,7 @@ def test_samples_need_a_size(made):
     assert run("sample", made).exit_code == 2
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "npz", "parquet", "mps"])
+@pytest.mark.parametrize("form", ["csv", "json", "npz", "parquet", "mps", "js"])
 def test_export_to_a_file_and_to_standard_output(made, form):
     printed = run("export", made, "--format", form)
     assert printed.exit_code == 0, printed.stderr
@@ -54,6 +58,7 @@ def test_export_to_a_file_and_to_standard_output(made, form):
         "npz": b"PK",
         "parquet": b"PAR1",
         "mps": b"NAME A_line",
+        "js": b"// A certified privacy mechanism",
     }
     assert printed.stdout_bytes.startswith(start[form])
 
@@ -77,7 +82,7 @@ def test_the_exported_program_has_the_optimum_that_was_certified(made):
 def test_exports_that_cannot_be(made, tmp_path):
     unknown = run("export", made, "--format", "xml")
     assert unknown.exit_code == 2
-    assert "is not known; found 'xml'; must be one of csv, json, npz, parquet, mps, geojson" in unknown.stderr
+    assert "is not known; found 'xml'; must be one of csv, json, npz, parquet, mps, geojson, js" in unknown.stderr
     assert run("export", made, "-o", "f.xml").exit_code == 2
     assert run("export", made).exit_code == 2
     assert run("export", made, "--format", "csv", "--all-rows").exit_code == 2

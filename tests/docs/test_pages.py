@@ -19,6 +19,9 @@ def name(page):
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    # A page about another package is run where that is installed.
+    for package in re.findall(r"^% needs: (\w+)$", page.read_text(encoding="utf-8"), flags=re.M):
+        pytest.importorskip(package)
     assert run_page(page)
 
 
@@ -36,7 +39,7 @@ def test_links_between_files_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_blocks_are_of_a_kind_that_is_run_or_meant_to_be_read(page):
-    known = {"python", "pycon", "console", "bash", "toml", "text", "json", "csv", ""}
+    known = {"python", "pycon", "console", "bash", "toml", "text", "json", "csv", "js", "c", ""}
     for block in blocks(page):
         assert block.language in known or block.language.startswith("{"), (name(page), block.line, block.language)
         if block.language == "bash":

@@ -4,6 +4,7 @@ from scipy import stats
 
 import mechdesign as md
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.model.channel import Channel
 
 ONE = 1 << 62
 
@@ -132,3 +133,16 @@ def test_load_refuses_what_is_no_channel(tmp_path):
     np.savez(tmp_path / "channel.npz", numerators=np.array([[1, 2]]), exponent=np.int64(62))
     with pytest.raises(CertificateError, match="another sum"):
         md.Channel.load(tmp_path / "channel.npz")
+
+
+def test_channels_from_matrices_are_the_nearest_integers():
+    matrix = np.array([[0.1] * 10, [1.0] + [0.0] * 9])
+    channel = md.Channel.from_matrix(matrix, observables=list("abcdefghij"))
+    assert channel.observables == tuple("abcdefghij")
+    # Ten floats 0.1 do not add up to 1; their exact shares do.
+    assert set(channel.numerators[0].tolist()) <= {2**62 // 10, 2**62 // 10 + 2**62 % 10}
+    assert channel.numerators[1].tolist() == [2**62] + [0] * 9
+    assert abs(md.Channel.from_matrix([[0.5, 0.5 + 9e-7]]).matrix.sum() - 1) < 1e-15
+    for wrong, path in (([[0.5, 0.5 + 2e-6]], r"matrix\[0\]"), ([[1.5, -0.5]], r"matrix\[0,1\]"), ([1.0], "matrix")):
+        with pytest.raises(InputError, match=f"^{path}: "):
+            md.Channel.from_matrix(wrong)

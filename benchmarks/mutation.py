@@ -1,0 +1,337 @@
+"""Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
+
+    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--root DIR] [-o FOLDER]
+
+The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
+integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected all tests; those that
+execute its line run, the fastest first, until one fails. Mutants that pass all tests are printed with the reason why
+that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are noticed, or when a survivor is
+not explained. `--root` names another checkout, whose code is mutated and whose tests run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import functools
+import gc
+import importlib.machinery
+import itertools
+import os
+import pickle
+import resource
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+# Everything heavy is imported once, and nothing of the package.
+import coverage
+import hypothesis
+import pytest
+
+import mutants
+from mutants import Mutant
+
+HERE = Path(__file__).resolve().parent
+TESTS = ("tests/certify", "tests/synthesis/test_rounding.py", "tests/synthesis/test_rounding_steps.py")
+ROUNDING = "mechdesign/synthesis/rounding.py"
+VALIDATION = "mechdesign/validation.py"
+# Another opinion of the kernel's, which is not part of it.
+SECOND = "mechdesign/certify/second_verifier.py"
+CHECKS = frozenset(
+    ("read_only", "require", "as_nonnegative", "as_whole_numbers", "as_distribution", "require_below", "_frozen")
+)
+# What these run is another process, which does not know of the mutant.
+ELSEWHERE = ("test_a_real_kill", "test_a_kill_at_every_step", "test_the_kernel_alone")
+LEAST_SCORE = 0.95
+MEMORY = 6 * 2**30
+EXAMPLES = 40
+
+hypothesis.settings.register_profile(
+    "mutation",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the tests do without a fault: seconds of each, and the tests that execute each line of each file."""
+
+    seconds: dict[str, float]
+    lines: dict[str, dict[int, list[str]]]
+
+    def chosen(self, mutant: Mutant) -> list[str]:
+        """Return the tests that can notice a mutant, the fastest first; all of its file for what importing executes."""
+        known = self.lines.get(mutant.file, {})
+        first, last = mutant.lines
+        found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
+        if not found or not mutant.inside:
+            found = {test for tests in known.values() for test in tests if test}
+        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))
+
+
+class Session:
+    """A pytest plugin: run all tests without a fault, then those chosen for each mutant in a fork.
+
+    The fork gives the functions of the mutant's module the code of the mutant, wherever they have been imported.
+    """
+
+    def __init__(self, root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: int) -> None:
+        self.root, self.files, self.todo, self.jobs = root, files, todo, jobs
+        self.seconds: dict[str, float] = {}
+        self.found: list[tuple[Mutant, str]] = []
+        self.known = Baseline({}, {})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up the seconds of a test."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Take the place of pytest's own loop."""
+        items = [item for item in session.items if not item.name.startswith(ELSEWHERE)]
+        measured = coverage.Coverage(
+            data_file=None, include=[str(self.root / f) for f in self.files], config_file=False
+        )
+        measured.start()
+        for item, following in itertools.pairwise([*items, None]):
+            measured.switch_context(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        measured.stop()
+        if session.testsfailed:
+            raise SystemExit("the tests fail without any fault")
+        data = measured.get_data()
+        self.known = Baseline(self.seconds, {f: data.contexts_by_lineno(str(self.root / f)) for f in self.files})
+        by_name = {item.nodeid: item for item in items}
+        functions = functions_of({str(self.root / file) for file in self.files})
+
+        def work(mutant: Mutant, chosen: Sequence[str]) -> int:
+            exchange(functions[str(self.root / mutant.file)], module_of(mutant), mutants.compiled(self.root, mutant))
+            for item, following in itertools.pairwise([*(by_name[name] for name in chosen), None]):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if session.testsfailed:
+                    return 1
+            return 0
+
+        self.found = list(outcomes(self.todo, self.known, self.jobs, work))
+        return True
+
+
+def few_examples(item: pytest.Item) -> None:
+    """Let a property be tried on few examples: the score then errs on the low side, and survivors take less time."""
+    test = getattr(item, "obj", None)
+    given = getattr(test, "_hypothesis_internal_use_settings", None)
+    if given is not None:
+        fewer = hypothesis.settings(given, max_examples=min(given.max_examples, EXAMPLES))
+        test._hypothesis_internal_use_settings = fewer
+
+
+def functions_of(paths: set[str]) -> dict[str, list[FunctionType]]:
+    """Return all functions that there are, by the file that defines them."""
+    found: dict[str, list[FunctionType]] = {path: [] for path in paths}
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename in found:
+            found[each.__code__.co_filename].append(each)
+    return found
+
+
+def exchange(functions: Sequence[FunctionType], name: str, module: CodeType) -> None:
+    """Give functions the code, and constants the values, that another version of their module has for them."""
+    codes: dict[tuple[str, int], CodeType] = {}
+    waiting = [module]
+    while waiting:
+        for each in waiting.pop().co_consts:
+            if isinstance(each, CodeType):
+                codes[each.co_qualname, each.co_firstlineno] = each
+                waiting.append(each)
+    for function in functions:
+        old = function.__code__
+        function.__code__ = codes[old.co_qualname, old.co_firstlineno]
+    before, after = vars(sys.modules[name]), {"__name__": name}
+    exec(module, after)
+    importers = [vars(each) for key, each in sys.modules.items() if key.startswith("mechdesign")]
+    for key, value in after.items():
+        # Classes are left alone; what is compared in vain, such as a new table of functions, is as good as the old one.
+        if not key.startswith("__") and not isinstance(value, type | FunctionType | ModuleType) and key in before:
+            for importer in importers:
+                if importer.get(key) is before[key] and importer is not before:
+                    importer[key] = value
+            before[key] = value
+
+
+class Replaced(importlib.machinery.SourceFileLoader):
+    """A finder and loader that gives one module the code of a mutant, for faults in what importing executes."""
+
+    def __init__(self, path: Path, name: str, code: CodeType) -> None:
+        super().__init__(name, str(path))
+        self.code = code
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> object:
+        """Return the specification of the one module."""
+        return importlib.machinery.ModuleSpec(name, self, origin=self.path) if name == self.name else None
+
+    def get_code(self, _name: str) -> CodeType:
+        """Return the mutant's code."""
+        return self.code
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what other processes would do."""
+        items[:] = [item for item in items if not item.name.startswith(ELSEWHERE)]
+
+
+def run_tests(names: Iterable[str], plugin: object) -> int:
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    options += ["--hypothesis-profile=mutation", "-o", "tmp_path_retention_policy=none"]
+    return int(pytest.main([*options, *names], plugins=[plugin]))
+
+
+def in_session(root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: int) -> Session:
+    """Run a session in a fork, so that this process stays without any module of the package."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result"
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                session = Session(root, files, todo, jobs)
+                run_tests(TESTS, session)
+                result.write_bytes(pickle.dumps(session))
+            os._exit(0)
+        os.waitpid(child, 0)
+        if not result.exists():
+            raise SystemExit("the tests fail without any fault")
+        session: Session = pickle.loads(result.read_bytes())
+        return session
+
+
+def module_of(mutant: Mutant) -> str:
+    return mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def imported(root: Path, mutant: Mutant, chosen: Sequence[str]) -> int:
+    """Import a mutant in the place of its module and run the test files of the tests chosen."""
+    plugin = Replaced(root / mutant.file, module_of(mutant), mutants.compiled(root, mutant))
+    sys.meta_path.insert(0, plugin)
+    return run_tests(["-x", *dict.fromkeys(test.partition("::")[0] for test in chosen)], plugin)
+
+
+def start(work: Callable[[Mutant, Sequence[str]], int], mutant: Mutant, chosen: Sequence[str]) -> int:
+    """Start the tests of a mutant in a fork of this process, as a process group of its own; return its number."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    with contextlib.suppress(BaseException):
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+            os.dup2(nowhere.fileno(), 2)
+        status = work(mutant, chosen)
+    os._exit(status)
+
+
+def outcomes(
+    todo: Sequence[Mutant], known: Baseline, jobs: int, work: Callable[[Mutant, Sequence[str]], int]
+) -> Iterator[tuple[Mutant, str]]:
+    """Yield each mutant with "noticed", "too slow" or "survived"."""
+    running: dict[int, tuple[Mutant, float]] = {}
+    waiting = list(reversed(todo))
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            chosen = known.chosen(mutant)
+            limit = 60 + 5 * sum(known.seconds.get(test, 0.0) for test in chosen)
+            running[start(work, mutant, chosen)] = mutant, time.monotonic() + limit
+        time.sleep(0.01)
+        for child, (mutant, end) in list(running.items()):
+            late = time.monotonic() > end
+            if late:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGKILL)
+            ended, status = os.waitpid(child, 0 if late else os.WNOHANG)
+            if ended:
+                del running[child]
+                what = "too slow" if late else "noticed" if status else "survived"
+                if what != "noticed":
+                    place = f"{mutant.file}:{mutant.lines[0]} {mutant.before} -> {mutant.after}"
+                    print(f"{len(waiting)} left; {what}: {place}", file=sys.stderr, flush=True)
+                yield mutant, what
+
+
+def explanations() -> dict[tuple[str, str, str, str], str]:
+    """Return why a survivor does no harm, by file, function, and what stands before and after the change."""
+    with (HERE / "mutation_survivors.toml").open("rb") as file:
+        entries = tomllib.load(file)["survivor"]
+    keys = ("file", "function", "before", "after")
+    return {tuple(entry[key] for key in keys): entry["why"] for entry in entries}
+
+
+def report(found: Sequence[tuple[Mutant, str]]) -> bool:
+    """Print the score by file and the survivors; return whether enough are noticed and all others explained."""
+    total, kept = (
+        Counter(mutant.file for mutant, _ in found),
+        Counter(m.file for m, what in found if what == "survived"),
+    )
+    print(f"{'file':40} mutants  noticed   score")
+    for file, count in [*sorted(total.items()), ("all", len(found))]:
+        left = kept[file] if file in total else sum(kept.values())
+        print(f"{file:40} {count:7} {count - left:8} {1 - left / count:7.1%}")
+    reasons, bare = explanations(), 0
+    for mutant in (mutant for mutant, what in found if what == "survived"):
+        why = reasons.get((mutant.file, mutant.function, mutant.before, mutant.after))
+        bare += why is None
+        print(f"\n{mutant.file}:{mutant.lines[0]} in {mutant.function or 'the module'}, {mutant.kind}")
+        print(f"    {mutant.before}  ->  {mutant.after}\n    {why or 'NOT EXPLAINED'}")
+    score = 1 - sum(kept.values()) / len(found)
+    print(f"\n{score:.1%} of {len(found)} noticed; {bare} of {sum(kept.values())} survivors are not explained")
+    return score >= LEAST_SCORE and not bare
+
+
+def main() -> None:
+    """Mutate, run, print, and write ``mutation.csv``."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="a part of the names of the files to mutate")
+    parser.add_argument("--root", type=Path, default=HERE.parent)
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
+    given = parser.parse_args()
+    root = given.root.resolve()
+    os.chdir(root)
+    sys.path.insert(0, str(root))
+    os.environ["PYTHONPATH"] = str(root)
+    files = [str(path.relative_to(root)) for path in sorted((root / "mechdesign/certify").glob("*.py"))]
+    files = [file for file in [*files, ROUNDING, VALIDATION] if given.only in file and file != SECOND]
+    mutants_of = functools.partial(mutants.mutants, root)
+    todo = [mutant for file in files for mutant in mutants_of(file, CHECKS if file == VALIDATION else None)]
+    # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
+    outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
+    with tempfile.TemporaryDirectory() as folder:
+        # Other sessions would clear up what is in pytest's own folder.
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
+        session = in_session(root, files, [mutant for mutant in todo if mutant not in outside], given.jobs)
+        found = [*session.found, *outcomes(outside, session.known, given.jobs, functools.partial(imported, root))]
+    order = {mutant: place for place, mutant in enumerate(todo)}
+    found.sort(key=lambda pair: order[pair[0]])
+    given.output.mkdir(parents=True, exist_ok=True)
+    with (given.output / "mutation.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("file", "line", "function", "kind", "before", "after", "outcome"))
+        for m, what in found:
+            rows.writerow((m.file, m.lines[0], m.function, m.kind, m.before, m.after, what))
+    if not report(found):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The rows of a channel as the exact numbers that they are: integers, fractions, or binary floating point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.certify.exact import nearest
+from mechdesign.errors import InputError
+from mechdesign.model.channel import Channel
+from mechdesign.validation import Floats, read_only, require
+
+__all__ = ["Rows", "exact_rows"]
+
+# Every float64 is a multiple of 2**-1074.
+_SMALLEST = 1074
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a channel before they are divided by their sums; negative entries are counted, and stand as zeros.
+
+    Attributes:
+        floats: The entries rounded to nearest, float64 of shape (n, m), read-only; zero only where the entry is.
+        entries: The exact entries: `floats` itself where they are floats; else as they were given.
+        scale: What the entries are multiples of: 2**-62 for a `Channel`, else 1.
+        sums: The exact sums of the rows.
+        negative: How many entries were below zero.
+    """
+
+    floats: Floats
+    entries: NDArray[np.object_] | Floats | NDArray[np.int64]
+    scale: Fraction
+    sums: tuple[Fraction, ...]
+    negative: int
+
+    def entry(self, secret: int, observable: int) -> Fraction:
+        """Return an entry exactly, before its row is divided by its sum."""
+        if self.floats[secret, observable] == 0:
+            return Fraction(0)
+        value = self.entries[secret, observable]
+        return Fraction(value.item() if isinstance(value, np.generic) else value) * self.scale
+
+    def probability(self, secret: int, observable: int) -> Fraction:
+        """Return p(o|s) exactly."""
+        return self.entry(secret, observable) / self.sums[secret]
+
+    @property
+    def deviation(self) -> Fraction:
+        """The largest distance of a row's sum from 1."""
+        return max(abs(total - 1) for total in self.sums)
+
+    def normalised(self) -> Floats:
+        """Return p(o|s) rounded to floats, shape (n, m)."""
+        divided: Floats = self.floats / np.array([nearest(total) for total in self.sums])[:, None]
+        read_only(divided)
+        return divided
+
+
+def exact_rows(matrix: Channel | ArrayLike) -> Rows:
+    """Return the rows of a channel, of a matrix of floats or integers, or of one of fractions (dtype object).
+
+    Raises:
+        InputError: It is no matrix of finite numbers, is empty, or has a row without a positive entry.
+    """
+    if isinstance(matrix, Channel):
+        n = len(matrix.numerators)
+        return Rows(matrix.matrix, matrix.numerators, Fraction(1, matrix.denominator), (Fraction(1),) * n, 0)
+    given = _given(matrix)
+    if given.dtype == object:
+        floats = np.array([[nearest(Fraction(value)) for value in row] for row in given], dtype=np.float64)
+        lost = np.array([[Fraction(value) > 0 for value in row] for row in given]) & (floats == 0)
+        floats[lost] = np.nextafter(0, 1)
+    else:
+        floats = given.astype(np.float64)
+    require(np.isfinite(floats), floats, "matrix", "a finite number")
+    negative = int((floats < 0).sum())
+    floats = np.maximum(floats, 0.0)
+    if given.dtype.kind == "f":
+        sums = tuple(_sum(row) for row in floats.tolist())
+    else:
+        sums = tuple(sum((Fraction(value) for value in row if value > 0), Fraction(0)) for row in given.tolist())
+    for secret, total in enumerate(sums):
+        if total == 0:
+            raise InputError(f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities")
+    read_only(floats)
+    return Rows(floats, floats if given.dtype.kind == "f" else given, Fraction(1), sums, negative)
+
+
+def _given(matrix: ArrayLike) -> NDArray[np.object_] | Floats | NDArray[np.int64]:
+    bound = "a matrix (n, m) of probabilities, a row for each secret"
+    try:
+        raw = np.asarray(matrix)
+    except (TypeError, ValueError) as error:
+        raise InputError("matrix", f"is no matrix ({error})", bound=bound) from error
+    if raw.ndim != 2 or 0 in raw.shape:
+        raise InputError("matrix", "is no matrix", value=raw.shape, bound=bound)
+    if raw.dtype == object:
+        if all(isinstance(value, int | Fraction) for value in raw.flat):
+            return raw.copy()
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError("matrix", "holds other things than numbers", bound=bound) from error
+    if raw.dtype.kind in "iu":
+        return raw.astype(object)
+    if raw.dtype.kind != "f":
+        raise InputError("matrix", f"holds {raw.dtype}", bound=bound)
+    # Narrower floats are numbers of float64, too.
+    return raw.astype(np.float64)
+
+
+def _sum(row: list[float]) -> Fraction:
+    """Return the exact sum of floats that are not negative."""
+    total = 0
+    for value in row:
+        if value:
+            numerator, denominator = value.as_integer_ratio()
+            total += numerator << (_SMALLEST + 1 - denominator.bit_length())
+    return Fraction(total, 1 << _SMALLEST)

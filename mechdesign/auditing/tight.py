@@ -1,0 +1,170 @@
+"""The tight ε of a channel of exact rows, and the pair of secrets that it is tight for.
+
+Floats find candidates, exact fractions decide. With u = 2**-53 the float ratio of two probabilities is within 6u of the
+true one, and its logarithm within 8u + 2u·|ln|: pairs whose rate comes within `_BLUR` of the largest are compared as
+fractions, those of one weight with each other, and by rigorous logarithms where weights differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.rows import Rows
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.exact import float_up, nearest
+from mechdesign.certify.exponential import ln_upper
+from mechdesign.validation import Floats
+
+__all__ = ["Tight", "Witness", "rates", "tight"]
+
+# How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
+_BLUR = 2.0**-46
+# Ratios worked on at a time.
+_CHUNK = 2**21
+
+
+class Witness(NamedTuple):
+    """Where a bound is tight: the observable is likelier under the first secret of the pair than under the second."""
+
+    pair: tuple[int, int]
+    observable: int
+
+
+@dataclass(frozen=True)
+class Tight:
+    """The least ε that a channel keeps.
+
+    Attributes:
+        epsilon: It, rounded up to a float; infinite where none holds.
+        bound: It, rounded up to a fraction of some 38 digits; None where none holds.
+        witness: Where it is tight, or fails; None where all rows that are bounded are the same.
+    """
+
+    epsilon: float
+    bound: Fraction | None
+    witness: Witness | None
+
+
+def tight(rows: Rows, bound: ExponentBound) -> Tight:
+    """Return the least ε with p(o|s) <= exp(ε·w) p(o|t) for all observables and all pairs of `bound`."""
+    best, _ = rates(rows, bound)
+    if not len(best):
+        return Tight(0.0, Fraction(0), None)
+    if best.max() == math.inf:
+        return Tight(math.inf, None, _broken(rows, bound, best))
+    unequal = _unequal(rows, bound)
+    if unequal is not None:
+        return Tight(math.inf, None, unequal)
+    found: dict[float, tuple[Fraction, Witness]] = {}
+    for pair, observable in _candidates(rows, bound, best):
+        s, t = int(bound.sources[pair]), int(bound.targets[pair])
+        ratio = rows.entry(s, observable) * rows.sums[t] / (rows.entry(t, observable) * rows.sums[s])
+        weight = float(bound.weights[pair])
+        if ratio > 1 and (weight not in found or ratio > found[weight][0]):
+            found[weight] = ratio, Witness((s, t), observable)
+    if not found:
+        return Tight(0.0, Fraction(0), None)
+    epsilon, witness = max(
+        ((ln_upper(ratio.numerator, ratio.denominator) / Fraction(weight), where)
+         for weight, (ratio, where) in found.items()),
+        key=lambda each: each[0],
+    )  # fmt: skip
+    return Tight(float_up(epsilon), epsilon, witness)
+
+
+def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
+    """Return for each pair the least ε that it needs by itself, up to rounding, and the observable that needs it.
+
+    Both have shape (k,). The ε is infinite where the second secret never gives what the first does; a pair of weight 0
+    needs 0 here.
+    """
+    best, places = np.zeros(len(bound)), np.zeros(len(bound), dtype=np.int64)
+    for part in _parts(len(bound), rows.floats.shape[1]):
+        gains = _gains(rows, bound, part)
+        places[part] = gains.argmax(axis=1)
+        top = gains[np.arange(len(gains)), places[part]]
+        weights = bound.weights[part]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best[part] = np.where(top == math.inf, math.inf, np.where(weights > 0, np.maximum(top, 0) / weights, 0.0))
+    return best, places
+
+
+def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) -> Floats:
+    """Return ln p(o|s) − ln p(o|t), shape (pairs, m): −∞ where p(o|s) is 0, ∞ where only p(o|t) is."""
+    sums = np.array([nearest(total) for total in rows.sums])
+    sources, targets = bound.sources[part], bound.targets[part]
+    above, below = rows.floats[sources], rows.floats[targets]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        ratios = above / below
+        gains = np.log(ratios * (sums[targets] / sums[sources])[:, None])
+        # Ratios that overflow, or are too small to be precise: such logarithms are not.
+        extreme = (below > 0) & (above > 0) & ~((ratios > 1e-290) & (ratios < 1e290))
+        if extreme.any():
+            logarithms = np.log(above) - np.log(below) + np.log(sums[targets] / sums[sources])[:, None]
+            gains[extreme] = logarithms[extreme]
+    gains[above == 0] = -math.inf
+    return gains
+
+
+def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
+    """Return pairs and observables that may be where ε is tight, one for each combination of probabilities."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
+    least = float((best - blur).max())
+    near = np.flatnonzero((best + blur >= least) & (bound.weights > 0))
+    known: dict[tuple[float, ...], tuple[int, int]] = {}
+    numbers = {total: number for number, total in enumerate(dict.fromkeys(rows.sums))}
+    sums = [numbers[total] for total in rows.sums]
+    for part in _parts(len(near), rows.floats.shape[1]):
+        chosen = near[part]
+        gains = _gains(rows, bound, chosen)
+        limit = (least - blur[chosen]) * bound.weights[chosen]
+        for place, observable in np.argwhere((gains >= limit[:, None]) & (gains > -_BLUR)).tolist():
+            pair = int(chosen[place])
+            s, t = int(bound.sources[pair]), int(bound.targets[pair])
+            a, b = float(rows.floats[s, observable]), float(rows.floats[t, observable])
+            if a == b and rows.sums[s] == rows.sums[t] and rows.entry(s, observable) == rows.entry(t, observable):
+                continue
+            # Symmetric channels are tight in thousands of places with the same numbers.
+            exactly = (a, b, sums[s], sums[t]) if rows.floats is rows.entries else (a, b, pair, observable)
+            known.setdefault((float(bound.weights[pair]), *exactly), (pair, observable))
+    return set(known.values())
+
+
+def _broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
+    """Return where an answer of the first secret is never one of the second: the likeliest one, of the nearest pair."""
+    most: tuple[float, float] = (-1.0, 0.0)
+    found = Witness((0, 0), 0)
+    matrix = rows.normalised()
+    for part in _parts(len(bound), rows.floats.shape[1]):
+        chosen = np.flatnonzero(best[part] == math.inf) + part.start
+        alone = np.where(rows.floats[bound.targets[chosen]] == 0, matrix[bound.sources[chosen]], 0.0)
+        if not alone.size:
+            continue
+        place = np.lexsort((bound.weights[chosen], -alone.max(axis=1)))[0]
+        pair, observable = int(chosen[place]), int(alone[place].argmax())
+        key = float(alone[place, observable]), -float(bound.weights[pair])
+        if key > most:
+            most, found = key, Witness((int(bound.sources[pair]), int(bound.targets[pair])), observable)
+    return found
+
+
+def _unequal(rows: Rows, bound: ExponentBound) -> Witness | None:
+    """Return where two secrets at distance 0 differ, None where they do not."""
+    for pair in np.flatnonzero(bound.weights == 0).tolist():
+        s, t = int(bound.sources[pair]), int(bound.targets[pair])
+        for observable in range(rows.floats.shape[1]):
+            if rows.probability(s, observable) > rows.probability(t, observable):
+                return Witness((s, t), observable)
+    return None
+
+
+def _parts(pairs: int, observables: int) -> list[slice]:
+    size = max(1, _CHUNK // observables)
+    return [slice(start, min(start + size, pairs)) for start in range(0, pairs, size)]

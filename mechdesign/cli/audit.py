@@ -1,0 +1,270 @@
+"""``mechdesign audit``."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from rich.text import Text
+
+from mechdesign.atomic import write_file
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.exact import exact, exact_text
+from mechdesign.cli.console import number, output, table
+from mechdesign.data.channels import has_labels, read_labelled
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.text import read_numbers
+from mechdesign.errors import InputError
+from mechdesign.export import sets
+from mechdesign.export.files import check_writable
+from mechdesign.model import distances
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.audit import Audit
+    from mechdesign.model.problem import Problem
+
+__all__ = ["audit"]
+
+Floats = NDArray[np.float64]
+
+_FILE = click.Path(path_type=Path)
+_PLACED = {
+    "euclidean": distances.euclidean,
+    "manhattan": distances.manhattan,
+    "chebyshev": distances.chebyshev,
+    "haversine": distances.haversine,
+}
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option(
+    "--distance", metavar="NAME|D.csv",
+    help="What ε is per unit of: euclidean, manhattan, chebyshev or haversine, for secrets with places; hamming; line "
+    "(secrets numbered along a line); or a matrix (n, n).",
+)  # fmt: skip
+@click.option("--graph", metavar="EDGES.csv", type=_FILE, help="A policy graph instead: two secrets a line, from 0.")
+@click.option("--spec", metavar="SPEC.toml", type=_FILE, help="Secrets, prior, cost and requirement from there.")
+@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets, coordinates in a line each.")
+@click.option("--epsilon", metavar="ε", help="The ε that is claimed, exact: exit code 1 where it does not hold.")
+@click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; else uniform.")
+@click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
+@click.option("--cost", metavar="NAME|C.csv", help="What answers cost: a distance, as above, or a matrix (n, m).")
+@click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
+@click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    file: Path,
+    distance: str | None,
+    graph: Path | None,
+    spec: Path | None,
+    points: Path | None,
+    epsilon: str | None,
+    prior_file: Path | None,
+    column: str,
+    cost: str | None,
+    optimum: bool,
+    target: Path | None,
+    as_json: bool,
+) -> None:
+    """Compute what any finite channel guarantees: its tight ε, or that none holds, and for which pair of secrets.
+
+    FILE holds a matrix p(o|s), a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or with
+    one array); or it is a folder that `mechdesign design` wrote, its channel.npz or its channel.csv. Numbers are taken
+    exactly as floats, those of channel.csv as the decimals they are, and rows are divided by their exact sums.
+
+    The exit code is 0, or 1 where the ε of --epsilon, or that a folder states, does not hold.
+    """
+    stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
+    if target is not None:
+        check_writable(target.parent)
+    channel, problem, labels = _channel(file)
+    if spec is not None:
+        from mechdesign.spec.specification import read_spec
+
+        problem = read_spec(spec).problem()
+    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
+    if stated is None and asked.stated is not None:
+        stated = asked.stated
+    # Imported late: wrong usage is refused at once.
+    from mechdesign.auditing.audit import audit as audited
+
+    found = audited(channel, **asked.arguments)
+    if target is not None:
+        from mechdesign.auditing.page import page
+
+        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum).encode()])
+    if as_json:
+        click.echo(json.dumps(_described(found, stated, optimum), indent=2))
+    else:
+        _show(found, stated, optimum)
+    if stated is not None and not found.holds(stated):
+        ctx.exit(1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The arguments of the audit, and the ε that the files state, if one."""
+
+    arguments: dict[str, Any]
+    stated: str | None
+
+
+def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[str, ...]]:
+    """Return the channel, the problem that it answers where it is known, and the labels of the secrets, or none."""
+    if file.is_dir():
+        problem, channel, _ = sets.load(file)
+        return channel, problem, channel.secrets
+    if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
+        with np.load(file, allow_pickle=False) as arrays:
+            names = list(arrays)
+            if "numerators" in names:
+                found = Channel.load(file)
+                return found, None, found.secrets
+            if len(names) == 1:
+                return np.asarray(arrays[names[0]]), None, ()
+    if has_labels(file):
+        labels, matrix = read_labelled(file)
+        return matrix, None, labels
+    return read_matrix(file), None, ()
+
+
+def _asked(
+    channel: Channel | NDArray[Any],
+    problem: Problem | None,
+    labels: tuple[str, ...],
+    distance: str | None,
+    graph: Path | None,
+    points: Path | None,
+    cost: str | None,
+    prior_file: Path | None,
+    column: str,
+) -> _Asked:
+    n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
+    secrets = problem.secrets if problem is not None else None
+    if points is not None:
+        secrets = Domain.from_points(read_matrix(points), labels or None)
+    elif secrets is None and labels:
+        secrets = Domain.from_labels(labels)
+    arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
+    stated = None
+    if distance is not None and graph is not None:
+        raise click.UsageError("give --distance or --graph, not both")
+    if graph is not None:
+        arguments["graph"] = _graph(graph, n)
+    elif distance is not None:
+        arguments["distance"] = _named(distance, "--distance", secrets, None, n)
+    else:
+        bound = _bound_of(problem)
+        arguments["distance"] = _matrix_of(bound, n)
+        stated = exact_text(bound.epsilon)
+    if prior_file is not None:
+        arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
+    if cost is not None:
+        observables = secrets if problem is None or problem.observables is None else problem.observables
+        arguments["cost"] = _named(cost, "--cost", secrets, observables, m)
+    elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
+        arguments |= {"cost": problem.cost, "objective": problem.objective}
+    return _Asked(arguments, stated)
+
+
+def _bound_of(problem: Problem | None) -> ExponentBound:
+    """Return the bound between secrets that files state."""
+    found = [] if problem is None else [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
+    if len(found) != 1:
+        there = "no" if not found else "more than one"
+        raise click.UsageError(f"give --distance or --graph: {there} bound between secrets is stated")
+    return found[0]
+
+
+def _matrix_of(bound: ExponentBound, n: int) -> Floats:
+    distance = np.full((n, n), np.inf)
+    np.fill_diagonal(distance, 0.0)
+    distance[bound.sources, bound.targets] = bound.weights
+    return distance
+
+
+def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, size: int) -> Floats:
+    """Return a distance by its name, or a matrix from a file."""
+    if name == "hamming":
+        return distances.hamming(size)
+    if name == "line":
+        return np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+    if name in _PLACED:
+        if secrets is None or not secrets.points.shape[1]:
+            raise InputError(path, "needs places of the secrets", value=name, remedy="give --points or --spec")
+        return _PLACED[name](secrets, others)
+    if not Path(name).suffix:
+        known = ", ".join([*_PLACED, "hamming", "line"])
+        raise InputError(path, "is not known", value=name, bound=f"one of {known}, or a file")
+    return read_matrix(Path(name))
+
+
+def _graph(path: Path, n: int) -> nx.Graph:
+    edges = read_matrix(path)
+    if edges.shape[1] != 2 or (edges != np.floor(edges)).any():
+        raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
+    from mechdesign.graphs.builders import from_edges
+
+    return from_edges(n, edges.astype(np.int64))
+
+
+def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        # JSON has no infinity: null means that no ε holds.
+        "epsilon": found.epsilon if math.isfinite(found.epsilon) else None,
+        "witness": None
+        if found.witness is None
+        else {"pair": list(found.witness.pair), "observable": found.witness.observable},
+        "deviation": found.deviation,
+        "negative": found.negative,
+        "distortion": found.distortion,
+        "cost": found.cost,
+        "optimum": found.optimum if optimum else None,
+    }
+    return shown if stated is None else shown | {"stated": stated, "holds": found.holds(stated)}
+
+
+def _show(found: Audit, stated: str | None, optimum: bool) -> None:
+    from mechdesign.auditing.page import sentences
+
+    console = output()
+    n, m = found.matrix.shape
+    facts = table("", "", numbers=("",))
+    facts.add_row("channel", f"{n} secrets, {m} observables")
+    facts.add_row("tight ε", Text(number(found.epsilon) if math.isfinite(found.epsilon) else "none holds"))
+    if stated is not None:
+        holds = found.holds(stated)
+        facts.add_row(f"ε = {stated}", Text("holds" if holds else "does not hold", "green" if holds else "red"))
+    if found.cost is not None:
+        facts.add_row(f"{found.objective} cost", number(found.cost))
+        if optimum and found.optimum is not None:
+            facts.add_row("no channel with this ε costs less than", number(found.optimum))
+    facts.add_row("error of the best attack", number(found.distortion))
+    console.print(facts)
+    console.print()
+    for sentence in sentences(found):
+        console.print(sentence, soft_wrap=True)
+    pairs = found.worst_pairs(5)
+    if pairs:
+        shown = table("secrets", "answer", "p(o|s)", "p(o|t)", "ε needed", numbers=("p(o|s)", "p(o|t)", "ε needed"))
+        names = [str(index) for index in range(n)] if found.secrets is None else list(found.secrets.labels)
+        for pair in pairs:
+            needed = f"{pair.epsilon:.8g}" if math.isfinite(pair.epsilon) else "none holds"
+            two = " and ".join(names[secret] for secret in pair.pair)
+            shown.add_row(Text(two), str(pair.observable), f"{pair.likely:.6g}", f"{pair.unlikely:.6g}", needed)
+        console.print()
+        console.print(shown)

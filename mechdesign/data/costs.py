@@ -1,0 +1,59 @@
+"""Files that say what releases cost: points of cost curves, and weights."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.data.text import number, read_columns, read_rows
+from mechdesign.errors import InputError
+
+__all__ = ["read_cost_curves", "read_weights"]
+
+Floats = NDArray[np.float64]
+
+_ONE, _SEVERAL = ["epsilon", "cost"], ["step", "epsilon", "cost"]
+
+
+def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
+    """Return the curves in a file as pairs (epsilons, costs): one, or one for each release.
+
+    The columns are epsilon and cost for one curve, or step (from 0, in order), epsilon and cost. Raises `InputError`
+    naming the line; that curves fall is checked where they are used.
+    """
+    source = Path(path)
+    header = next((row for _, row in read_rows(source, ",")), None)
+    if header is None or [name.strip() for name in header] not in (_ONE, _SEVERAL):
+        raise InputError(str(source), "has the wrong header", value=header, bound="epsilon,cost or step,epsilon,cost")
+    columns = read_columns(source, header)
+    texts = dict(zip([name.strip() for name in header], columns.values(), strict=True))
+    epsilons, costs = (_numbers(texts[name], source) for name in _ONE)
+    if "step" not in texts:
+        return [(epsilons, costs)]
+    curves = []
+    steps = [text.strip() for text in texts["step"]]
+    for step, (found, lines) in enumerate(groupby(range(len(steps)), key=lambda line: steps[line])):
+        places = list(lines)
+        if found != str(step):
+            where = f"{source}, row {places[0] + 1}"
+            raise InputError(where, "is out of order", value=found, bound=f"step {step}")
+        curves.append((epsilons[places], costs[places]))
+    return curves
+
+
+def read_weights(path: str | PathLike[str]) -> Floats:
+    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,)."""
+    source = Path(path)
+    weights = _numbers(read_columns(source, ["weight"])["weight"], source)
+    for row, weight in enumerate(weights.tolist(), 1):
+        if not 0 <= weight < float("inf"):
+            raise InputError(f"{source}, row {row}", "is no weight", value=weight, bound="a finite number >= 0")
+    return weights
+
+
+def _numbers(texts: list[str], source: Path) -> Floats:
+    return np.array([number(text, f"{source}, row {row}") for row, text in enumerate(texts, 1)])

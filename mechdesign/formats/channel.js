@@ -1,0 +1,358 @@
+// A certified privacy mechanism, self-contained: exact sampling, and a proof of every pair bound.
+//
+//   import { sample, verify } from "./channel.js";
+//   if (!verify().holds) throw new Error("this is not the channel that was certified");
+//   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
+//
+// p(o|s) = N[s][o] / 2^62 with the integers N below. Each call of sample spends the privacy budget anew.
+// Written by mechdesign @VERSION@. It needs BigInt and, unless other random bytes are handed over, crypto.
+
+const TEXT = @TEXT@;
+const SHA256 = "@SHA256@";
+
+const DATA = JSON.parse(TEXT);
+const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
+let opened = null;
+
+/** What the module holds, for people: title, sizes, labels, places, and what is claimed. */
+export const about = Object.freeze({
+  title: DATA.title,
+  secrets: DATA.secrets,
+  observables: DATA.observables,
+  labels: DATA.labels,
+  answers: DATA.answers,
+  requirements: DATA.requirements.map(({ name, claim }) => ({ name, claim })),
+});
+
+/** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
+ *
+ * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
+ * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf. Between anchors
+ * one of the four around the place is drawn, with exactly its bilinear weight; places outside go to the border first,
+ * unless they are refused. */
+export function sample(place, options = {}) {
+  const random = options.random ?? systemBytes;
+  return answer(draw(secretOf(place, options, random), random));
+}
+
+/** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
+ *
+ * A place outside the grid is an error, or, with outside: "nearest", goes to the cell nearest along each axis. */
+export function cellOf(place, { outside = "refuse" } = {}) {
+  if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
+  if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
+  if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
+  const at = coordinates(place, DATA.axes);
+  if (DATA.borders === null) return nearest(at);
+  const [row, column] = at.map((value, axis) => {
+    const side = DATA.borders[axis];
+    const last = side.length - 1;
+    if (outside === "refuse" && !(side[0] <= value && value <= side[last]))
+      throw new RangeError(`${DATA.axes[axis]} ${value} is outside the grid, from ${side[0]} to ${side[last]}`);
+    return interval(value, side);
+  });
+  return DATA.degrees ? row * (DATA.borders[1].length - 1) + column : column * (DATA.borders[0].length - 1) + row;
+}
+
+/** Check that nothing was changed, that rows are distributions, and every bound p(o|s) <= g p(o|t), in exact integers.
+ *
+ * A bound between all points, by anchors around them, is checked by the slopes at the anchors, in exact integers, too.
+ *
+ * Returns {holds, reason, requirements: [{name, claim, holds, reason}]}; holds is null for a requirement that is no
+ * bound between pairs of secrets, which only `mechdesign verify` checks. */
+export function verify() {
+  let channel;
+  try {
+    channel = open();
+  } catch (error) {
+    return { holds: false, reason: error.message, requirements: [] };
+  }
+  const requirements = DATA.requirements.map((each) => {
+    const reason = each.bound === null ? "" : (each.bound.norm === undefined ? violation : slope)(channel, each.bound);
+    return { name: each.name, claim: each.claim, holds: each.bound === null ? null : reason === "", reason };
+  });
+  const broken = requirements.find((each) => each.holds === false);
+  return { holds: broken === undefined, reason: broken?.reason ?? "", requirements };
+}
+
+/** Return a lower bound of exp(numerator/denominator · weight), at least 1, as a BigInt multiple of 2^-128.
+ *
+ * The weight is a float64, taken exactly. All terms of the series are positive and each step rounds down, so that the
+ * result never exceeds the truth. Beyond 2^62 the bound stops at 2^62: it then only says that zero goes with zero. */
+export function expBelow(numerator, denominator, weight) {
+  const cap = 1n << (SHIFT + 62n);
+  const [top, bottom] = fraction(weight);
+  const places = 384n;
+  const power = ((numerator * top) << places) / (denominator * bottom);
+  if (power >> places >= 44n) return cap; // e^44 > 2^62
+  const halvings = 8n;
+  const small = power >> halvings;
+  let sum = 1n << places;
+  for (let term = sum, i = 1n; term > 0n; i += 1n) {
+    term = (term * small) / (i << places);
+    sum += term;
+  }
+  for (let i = 0n; i < halvings; i += 1n) sum = (sum * sum) >> places;
+  const bound = sum >> (places - SHIFT);
+  return bound < cap ? bound : cap;
+}
+
+function open() {
+  if (opened !== null) return opened;
+  if (sha256(TEXT) !== SHA256) throw new Error("the module was changed: its digest is not that of its data");
+  const n = DATA.secrets;
+  const m = DATA.observables;
+  const numerators = integers(DATA.numerators, 8);
+  if (numerators.length !== n * m) throw new Error("the channel has another size than it says");
+  for (let s = 0; s < n; s++) {
+    let sum = 0n;
+    for (let o = 0; o < m; o++) sum += numerators[s * m + o];
+    if (sum !== 1n << 62n) throw new Error(`row ${s} of the channel does not sum to 1`);
+  }
+  opened = numerators;
+  return opened;
+}
+
+function draw(secret, random) {
+  const channel = open();
+  const m = DATA.observables;
+  // 62 uniform bits fall into the part of each answer with exactly its probability.
+  let left = bits(random);
+  for (let o = 0; o < m; o++) {
+    left -= channel[secret * m + o];
+    if (left < 0n) return o;
+  }
+  throw new Error("a row of the channel does not sum to 1");
+}
+
+function bits(random) {
+  const bytes = new Uint8Array(8);
+  random(bytes);
+  let word = 0n;
+  for (let i = 7; i >= 0; i--) word = (word << 8n) | BigInt(bytes[i]);
+  return word >> 2n;
+}
+
+// An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
+// the way to it as probability.
+function dither(place, outside, random) {
+  const values = coordinates(place, DATA.axes);
+  const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
+    const value = values[axis];
+    const { start, length, count } = DATA.lattice[axis];
+    const [top, bottom] = fraction(value);
+    // (value - start) / length · (count - 1) = numerator / denominator
+    const from = top * BigInt(start[1]) - BigInt(start[0]) * bottom;
+    const steps = BigInt(count - 1);
+    let numerator = from * BigInt(length[1]) * steps;
+    const denominator = bottom * BigInt(start[1]) * BigInt(length[0]);
+    const beyond = numerator < 0n || numerator > denominator * steps;
+    if (beyond && outside === "refuse") throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
+    if (numerator < 0n) numerator = 0n;
+    if (numerator > denominator * steps) numerator = denominator * steps;
+    let cell = numerator / denominator;
+    if (cell > steps - 1n) cell = steps - 1n;
+    return Number(cell) + (chance(numerator - cell * denominator, denominator, random) ? 1 : 0);
+  });
+  return row * DATA.lattice[DATA.degrees ? 1 : 0].count + column;
+}
+
+// True with probability top/bottom, exactly: uniform bits are below it, above it, or not yet decided.
+function chance(top, bottom, random) {
+  for (;;) {
+    const digit = (top << 62n) / bottom;
+    const drawn = bits(random);
+    if (drawn !== digit) return drawn < digit;
+    top = (top << 62n) - digit * bottom;
+    if (top === 0n) return false;
+  }
+}
+
+function systemBytes(bytes) {
+  if (globalThis.crypto?.getRandomValues === undefined)
+    throw new Error("there is no crypto.getRandomValues here: hand over options.random, from a secure source");
+  globalThis.crypto.getRandomValues(bytes);
+}
+
+function answer(index) {
+  const found = { index, label: DATA.labels.observables[index] };
+  if (DATA.answers !== null) [found[DATA.answers.names[0]], found[DATA.answers.names[1]]] = DATA.answers.places[index];
+  return found;
+}
+
+function secretOf(place, options, random) {
+  if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
+  if (!("secret" in place))
+    return DATA.lattice === null ? cellOf(place, options) : dither(place, options.outside, random);
+  const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
+  if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
+    throw new RangeError(`the secret ${String(place.secret)} is not known`);
+  return index;
+}
+
+function coordinates(place, axes) {
+  return axes.map((name, axis) => {
+    const value = place?.[name];
+    if (typeof value !== "number" || !Number.isFinite(value)) throw new TypeError(`${name} must be a finite number`);
+    const limit = DATA.degrees ? [90, 180][axis] : Infinity;
+    if (Math.abs(value) > limit) throw new RangeError(`${name} must be between -${limit} and ${limit} degrees`);
+    return value;
+  });
+}
+
+function interval(value, borders) {
+  let index = 0;
+  while (index < borders.length - 2 && borders[index + 1] <= value) index++;
+  return index;
+}
+
+function nearest([first, second]) {
+  let best = 0;
+  let least = Infinity;
+  DATA.places.forEach(([a, b], index) => {
+    const distance = (a - first) ** 2 + ((b - second) * DATA.scale) ** 2;
+    if (distance < least) [best, least] = [index, distance];
+  });
+  return best;
+}
+
+// The worst pair is not looked for: the first that breaks its bound is named.
+function violation(channel, bound) {
+  const n = DATA.secrets;
+  const m = DATA.observables;
+  const tops = bound.terms.map((term) =>
+    typeof term === "number"
+      ? expBelow(BigInt(bound.epsilon[0]), BigInt(bound.epsilon[1]), term)
+      : BigInt(bound.factor[0]) * BigInt(term[0]),
+  );
+  const bottoms = bound.terms.map((term) =>
+    typeof term === "number" ? 1n << SHIFT : BigInt(bound.factor[1]) * BigInt(term[1]),
+  );
+  // Five roundings by at most 2^-53 each cannot make up for the factor 1 - 2^-49: what floats settle holds. Integers
+  // decide the rest, and alone find that a bound is broken.
+  const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / 2 ** 64) * (1 - 2 ** -49));
+  const floats = Float64Array.from(channel, Number);
+  const places = integers(bound.places, bound.width);
+  const pairs = bound.pairs === null ? null : integers(bound.pairs, 4);
+  let at = 0;
+  for (let s = 0; s < n || pairs !== null; s++) {
+    for (let t = 0; t < n || pairs !== null; t++) {
+      if (pairs !== null) {
+        if (at === places.length) return "";
+        [s, t] = [Number(pairs[2 * at]), Number(pairs[2 * at + 1])];
+        if (s >= n || t >= n) return "a bound names a secret that does not exist";
+      } else if (s === t) continue;
+      const i = Number(places[at++]);
+      for (let o = 0; o < m; o++) {
+        if (floats[s * m + o] <= sure[i] * floats[t * m + o]) continue;
+        if (channel[s * m + o] * bottoms[i] > tops[i] * channel[t * m + o])
+          return `p(${o} | ${s}) exceeds its bound by p(${o} | ${t})`;
+      }
+    }
+  }
+  return "";
+}
+
+// Where p(o|x), bilinear between anchors, changes faster than exp(ε·d): at an anchor, with the neighbours along x and y.
+function slope(channel, { norm, epsilon, steps, columns, rows }) {
+  const m = DATA.observables;
+  const [[a, b], [c, d], [e, f]] = [...steps, epsilon].map((pair) => pair.map(BigInt));
+  const size = (value) => (value < 0n ? -value : value);
+  for (let place = 0; place < columns * rows; place++) {
+    const [row, column] = [Math.floor(place / columns), place % columns];
+    for (let o = 0; o < m; o++) {
+      const own = channel[place * m + o];
+      const largest = (others) =>
+        others.map((other) => size(channel[other * m + o] - own)).reduce((x, y) => (x > y ? x : y));
+      const along = [-1, 1].filter((step) => 0 <= column + step && column + step < columns).map((step) => place + step);
+      const up = [-1, 1].filter((step) => 0 <= row + step && row + step < rows).map((step) => place + step * columns);
+      // Slopes times a·c·own: differences over the steps a/b and c/d.
+      const [x, y] = [largest(along) * b * c, largest(up) * d * a];
+      const dual = norm === 1 ? (x > y ? x : y) : x + y;
+      const kept = norm === 2 ? f ** 2n * (x ** 2n + y ** 2n) <= (e * a * c * own) ** 2n : f * dual <= e * a * c * own;
+      if (!kept) return `p(${o} | x) changes too fast at anchor ${place}`;
+    }
+  }
+  return "";
+}
+
+function fraction(number) {
+  let denominator = 1n;
+  let numerator = number;
+  while (!Number.isInteger(numerator)) {
+    numerator *= 2;
+    denominator *= 2n;
+  }
+  return [BigInt(numerator), denominator];
+}
+
+// Unsigned little-endian integers of so many bytes, from base64.
+function integers(text, width) {
+  const bytes = base64(text);
+  const view = new DataView(bytes.buffer);
+  const count = bytes.length / width;
+  if (width === 8) return BigUint64Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
+  const read = { 1: "getUint8", 2: "getUint16", 4: "getUint32" }[width];
+  return Uint32Array.from({ length: count }, (_, i) => view[read](width * i, true));
+}
+
+function base64(text) {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const values = new Uint8Array(128);
+  for (let i = 0; i < 64; i++) values[letters.charCodeAt(i)] = i;
+  const end = text.length - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
+  const bytes = new Uint8Array(Math.floor((end * 3) / 4));
+  let bits = 0;
+  for (let i = 0, out = 0; i < end; i++) {
+    bits = (bits << 6) | values[text.charCodeAt(i)];
+    if (i % 4 !== 0) bytes[out++] = (bits >> (6 - 2 * (i % 4))) & 255;
+    bits &= 0xffff;
+  }
+  return bytes;
+}
+
+// The SHA-256 of an ASCII text, in hexadecimal digits (FIPS 180-4).
+function sha256(text) {
+  const [constants, state] = tables();
+  const size = (text.length + 72) & ~63;
+  const padded = new Uint8Array(size);
+  for (let i = 0; i < text.length; i++) padded[i] = text.charCodeAt(i);
+  padded[text.length] = 128;
+  const view = new DataView(padded.buffer);
+  view.setBigUint64(size - 8, BigInt(text.length) * 8n);
+  const turn = (x, by) => (x >>> by) | (x << (32 - by));
+  const w = new Uint32Array(64);
+  for (let start = 0; start < size; start += 64) {
+    for (let i = 0; i < 16; i++) w[i] = view.getUint32(start + 4 * i);
+    for (let i = 16; i < 64; i++) {
+      const s0 = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3);
+      const s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10);
+      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    let [a, b, c, d, e, f, g, h] = state;
+    for (let i = 0; i < 64; i++) {
+      const up = (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + h + constants[i] + w[i];
+      const down = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      [h, g, f, e, d, c, b, a] = [g, f, e, (d + up) | 0, c, b, a, (up + down) | 0];
+    }
+    [a, b, c, d, e, f, g, h].forEach((value, i) => (state[i] += value));
+  }
+  return Array.from(state, (word) => word.toString(16).padStart(8, "0")).join("");
+}
+
+// The first 32 bits of the fractional parts of cube roots and square roots of the first primes, by integer search.
+function tables() {
+  const primes = [];
+  for (let p = 2n; primes.length < 64; p += 1n) if (primes.every((q) => p % q !== 0n)) primes.push(p);
+  const root = (value, degree) => {
+    let [low, high] = [0n, 1n << 40n];
+    while (high - low > 1n) {
+      const middle = (low + high) >> 1n;
+      if (middle ** degree <= value) low = middle;
+      else high = middle;
+    }
+    return Number(low & 0xffffffffn);
+  };
+  const constants = Uint32Array.from(primes, (p) => root(p << 96n, 3n));
+  return [constants, Uint32Array.from(primes.slice(0, 8), (p) => root(p << 64n, 2n))];
+}

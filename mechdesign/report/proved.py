@@ -1,0 +1,90 @@
+"""What a certificate proves, in full, and what its author only states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.model.origin import Origin
+from mechdesign.model.problem import Problem
+from mechdesign.model.requirement import Requirement
+from mechdesign.report.names import claim_names, claimants
+from mechdesign.report.numbers import short
+from mechdesign.report.words import decimal, recognised
+
+__all__ = ["proved", "stated"]
+
+
+def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
+    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
+    parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
+    return tuple(
+        f"{name}: {_sentence(problem, claim, requirement)}"
+        for claim, requirement, name, checked in parts
+        if checked.holds
+    )
+
+
+def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:
+    """Yield what is stated about a problem and not proved: what it is, and what is said of it."""
+    yield "title", problem.title or "none"
+    if problem.secrets is not None:
+        unit = f"in {problem.secrets.unit}" if problem.secrets.unit else "without a unit"
+        places = problem.secrets.points.shape[1] > 0
+        yield "secrets", f"{problem.secrets.size} places, {unit}" if places else f"{problem.secrets.size} labels"
+    if origin is None:
+        yield "prior", "its numbers are in the files; where they come from is not said"
+        return
+    yield "prior", origin.prior or "its numbers are in the files; where they come from is not said"
+    for note in origin.notes:
+        yield "", note
+    for name, digest in origin.files.items():
+        yield "data", f"{name}, SHA-256 {digest}"
+    if origin.specification:
+        lines = len(origin.specification.splitlines())
+        yield "specification", f"{lines} lines, kept in certificate.json (metadata, origin)"
+
+
+def _sentence(problem: Problem, claim: Claim, requirement: Requirement) -> str:
+    if isinstance(claim, Floor):
+        found = recognised(claim.error, problem.secrets, problem.secrets)
+        least = found.with_unit(decimal(claim.minimum))
+        believed = "the prior in the files" if claim.prior is None else "the prior of this requirement"
+        return f"whoever knows the channel, and {believed}, errs by at least {least} on average, however they guess"
+    n, m = problem.cost.shape
+    if isinstance(claim, Dithered):
+        points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
+        name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
+        return (
+            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o, with d "
+            f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
+        )
+    assert isinstance(claim, PairBound)
+    count = len(claim)
+    every = "all" if count == n * (n - 1) else f"{count} of"
+    pairs = f"{every} {n * (n - 1)} ordered pairs of secrets (s, t), and each of {m} answers o"
+    factor, meaning = _factor(problem, claim, requirement)
+    return f"p(o|s) ≤ {factor} p(o|t) for {pairs}{meaning}"
+
+
+def _factor(problem: Problem, claim: PairBound, requirement: Requirement) -> tuple[str, str]:
+    """Return the factor as a formula, and what the letters in it mean."""
+    if not isinstance(claim, ExponentBound):
+        return "g(s, t)", ", with the exact factors g in the files"
+    epsilon, weights = decimal(claim.epsilon), claim.weights
+    if (weights == 1).all():
+        return f"e^{epsilon}", ""
+    distance = getattr(requirement, "distance", None)
+    if not isinstance(distance, np.ndarray):
+        return f"e^({epsilon}·w(s, t))", ", with the exact weights w in the files"
+    found = recognised(distance, problem.secrets, problem.secrets)
+    name = f"the {found.name}" if found.name else "the distance in the files"
+    farthest = found.with_unit(short(float(weights.max())))
+    most = float(claim.exponents.max())
+    much = f"e^{short(most)}" if math.isfinite(most) else "any factor"
+    return f"e^({epsilon}·d(s, t))", f", with d {name}: up to {farthest}, and there {much}"

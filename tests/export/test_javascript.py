@@ -1,0 +1,270 @@
+"""The JavaScript module gives the verdicts and, for given random bits, the samples of this package."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.certify import privacy
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exponential import exp_lower
+from mechdesign.certify.stated import Stated
+from mechdesign.formats import FORMATS, Exported
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.requirement import Requirement
+
+pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
+
+from javascript import Module
+
+TOTAL = 1 << EXPONENT
+
+
+def exported(problem: md.Problem, numerators: np.ndarray[Any, Any]) -> Exported:
+    labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
+    evidence = Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, None)
+    return Exported(problem, Channel(numerators, *labels), certify(evidence))
+
+
+def source(made: Exported) -> str:
+    return b"".join(FORMATS["js"].parts(made)).decode()
+
+
+def channel_like(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers near the rows of `weights`, which sum to 2**62."""
+    rows = []
+    for row in weights / weights.sum(axis=1, keepdims=True):
+        numerators = [int(math.ldexp(entry, EXPONENT)) for entry in row.tolist()]
+        numerators[int(np.argmax(row))] += TOTAL - sum(numerators)
+        rows.append(numerators)
+    return np.array(rows, dtype=np.int64)
+
+
+def random_case(rng: np.random.Generator) -> Exported:
+    """Return a channel with bounds of one kind or two, at, just above or just below what it keeps."""
+    columns, rows, m = rng.integers(1, 4), rng.integers(2, 4), int(rng.integers(2, 7))
+    domain = md.Domain.grid(int(columns), int(rows), float(columns), float(rows))
+    n = domain.size
+    distance = md.distances.euclidean(domain)
+    weights = np.exp(-rng.uniform(0.2, 3) * rng.random((n, m)))
+    if rng.random() < 0.2:
+        weights[:, 0] = 0 if rng.random() < 0.5 else np.eye(n)[0]
+    numerators = channel_like(weights)
+    kinds: list[Requirement] = [md.MetricPrivacy(1, distance)]
+    if rng.random() < 0.3:
+        kinds.append(md.ThresholdPrivacy(1, distance, 1.0))
+    if rng.random() < 0.3:
+        kinds = [md.GraphPrivacy(1, nx.cycle_graph(n))]
+    asked = []
+    for requirement in kinds:
+        claim = requirement.stated()[0].claim(n)
+        assert isinstance(claim, ExponentBound)
+        tight = privacy.realised(numerators, EXPONENT, claim)
+        tight = 1.0 if not math.isfinite(tight) or tight <= 0 else tight
+        factor = rng.choice([1, 1 + 1e-15, 1 - 1e-15, 1 - 1e-9, 1.5, 0.7])
+        asked.append(replace(requirement, epsilon=exact(float(tight * factor))))  # type: ignore[call-arg]
+    observables = md.Domain.from_labels(list("abcdefg")[:m])
+    problem = md.Problem(md.Prior.uniform(n), rng.random((n, m)), asked, secrets=domain, observables=observables)
+    return exported(problem, numerators)
+
+
+def test_two_hundred_channels_get_the_same_verdicts_and_samples() -> None:
+    rng = np.random.default_rng(16)
+    verdicts = []
+    for seed in range(200):
+        made = random_case(rng)
+        module = Module(source(made))
+        found = module.call("verdict")
+        held = [each.holds for each in made.certificate.requirements]
+        assert [each["holds"] for each in found["requirements"]] == held
+        assert found["holds"] == made.certificate.holds
+        verdicts += held
+        secret = int(rng.integers(made.problem.prior.size))
+        data = np.random.default_rng(seed).bytes(8 * 20)
+        drawn = [each["index"] for each in module.draw({"secret": secret}, data)]
+        assert drawn == made.channel.sample(secret, 20, seed).tolist()
+    assert 50 < sum(verdicts) < len(verdicts) - 50
+
+
+@pytest.fixture(scope="module")
+def city() -> Exported:
+    domain = md.Domain.geographic_grid(4, 3, south=35.6, north=35.8, west=139.6, east=139.9)
+    distance = md.distances.euclidean(domain)
+    asked = [md.MetricPrivacy("0.3", distance), md.DistortionPrivacy(1, distance)]
+    problem = md.Problem(
+        md.Prior.uniform(12), distance, asked, secrets=domain, observables=domain, title="`Tōkyō` ${x}"
+    )
+    made = md.design(problem)
+    return Exported(made.problem, made.channel, made.certificate)
+
+
+@pytest.fixture(scope="module")
+def module(city: Exported) -> Module:
+    return Module(source(city))
+
+
+def test_places_and_what_is_said_of_the_channel(city: Exported, module: Module) -> None:
+    found = module.call("verdict")
+    assert found["holds"]
+    # Floors need the prior, which apps do not get.
+    assert [each["holds"] for each in found["requirements"]] == [True, None]
+    assert module.call("shown")["title"] == "`Tōkyō` ${x}"
+    assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.3"
+    rng = np.random.default_rng(1)
+    domain = city.problem.secrets
+    assert domain is not None
+    assert domain.coordinates is not None
+    borders = domain.borders(domain.axes)
+    assert borders is not None
+    places = [*zip(rng.uniform(35.5, 35.9, 50), rng.uniform(139.5, 140, 50), strict=True)]
+    places += [(latitude, longitude) for latitude in borders[0] for longitude in borders[1]]
+    for latitude, longitude in places:
+        place = {"lat": float(latitude), "lon": float(longitude)}
+        expected = domain.cell_of(latitude, longitude, outside="nearest")
+        assert module.call("cell", place, {"outside": "nearest"}) == expected
+    data = np.random.default_rng(5).bytes(8 * 30)
+    drawn = module.draw({"lat": 35.68, "lon": 139.75}, data)
+    index = city.channel.sample(domain.cell_of(35.68, 139.75), 30, 5)
+    assert [each["index"] for each in drawn] == index.tolist()
+    assert [[each["lat"], each["lon"]] for each in drawn] == domain.coordinates[index].tolist()
+    assert [each["label"] for each in drawn] == [domain.labels[each] for each in index]
+
+
+def test_places_that_are_no_grid() -> None:
+    towns = md.Domain.from_coordinates([52.5, 48.1, 53.6], [13.4, 11.6, 10.0], ["Berlin", "München", "Hamburg"])
+    cost = md.distances.hamming(3)
+    problem = md.Problem(md.Prior.uniform(3), cost, [md.MetricPrivacy(1, cost)], secrets=towns, observables=towns)
+    made = Module(source(exported(problem, channel_like(np.exp(-np.asarray(cost))))))
+    rng = np.random.default_rng(2)
+    for latitude, longitude in zip(rng.uniform(45, 55, 40).tolist(), rng.uniform(8, 15, 40).tolist(), strict=True):
+        assert made.call("cell", {"lat": latitude, "lon": longitude}, {}) == towns.cell_of(latitude, longitude)
+    data = bytes(8)
+    assert made.draw({"secret": "München"}, data)[0]["label"] == "Berlin"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"lat": 30.0, "lon": 139.7}, "lat 30 is outside the grid, from 35.6 to 35.8"),
+        ({"lat": 139.7, "lon": 35.7}, "lat must be between -90 and 90 degrees"),
+        ({"x": 1.0, "y": 1.0}, "lat must be a finite number"),
+        ({"lat": "35.7", "lon": 139.7}, "lat must be a finite number"),
+        ({"secret": 12}, "the secret 12 is not known"),
+        ({"secret": -1}, "the secret -1 is not known"),
+        ({"secret": "Ginza"}, "the secret Ginza is not known"),
+        (None, "give {lat, lon}, {x, y} or {secret}"),
+    ],
+)
+def test_wrong_places(module: Module, place: Any, message: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        module.draw(place, bytes(8))
+
+
+def test_without_secure_randomness_nothing_is_drawn(module: Module) -> None:
+    with pytest.raises(RuntimeError, match=r"there is no crypto\.getRandomValues here"):
+        module.call("plain", {"secret": 0})
+
+
+def altered(text: str, change: Any) -> str:
+    """Change the data of a module, and make the digest that of the changed data."""
+    quoted = re.search(r'^const TEXT = (".*");$', text, re.MULTILINE)
+    assert quoted is not None
+    data = json.loads(json.loads(quoted[1]))
+    change(data)
+    new = json.dumps(data, separators=(",", ":"))
+    digest = hashlib.sha256(new.encode()).hexdigest()
+    text = text.replace(quoted[1], json.dumps(new))
+    return re.sub(r'SHA256 = "\w+"', f'SHA256 = "{digest}"', text)
+
+
+def moved(data: dict[str, Any], by: int, row: int = 0) -> None:
+    numerators = np.frombuffer(base64.b64decode(data["numerators"]), dtype="<u8").reshape(data["secrets"], -1).copy()
+    first, second = numerators[row].argmin(), numerators[row].argmax()
+    numerators[row, first] = numerators[row, first] + np.uint64(by)
+    numerators[row, second] = numerators[row, second] - np.uint64(by)
+    data["numerators"] = base64.b64encode(numerators.tobytes()).decode()
+
+
+def emptied(data: dict[str, Any]) -> None:
+    data["numerators"] = base64.b64encode(bytes(8 * data["secrets"] * data["observables"])).decode()
+
+
+def test_every_single_change_of_the_data_is_refused(city: Exported) -> None:
+    text = source(city)
+    start, end = text.index('const TEXT = "') + 14, text.index('";\nconst SHA256')
+    rng = np.random.default_rng(9)
+    for place in rng.integers(start, end, 12).tolist():
+        if text[place] in '\\"':
+            continue
+        changed = text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
+        try:
+            made = Module(changed)
+        except Exception:
+            # What is no JSON any more does not even load.
+            continue
+        assert not made.call("verdict")["holds"]
+        with pytest.raises(RuntimeError, match="the module was changed"):
+            made.draw({"secret": 0}, bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda data: moved(data, 1 << 58), r"exceeds its bound"),
+        (lambda data: data["requirements"][0]["bound"].update(epsilon=["1", "4"]), "exceeds its bound"),
+        (emptied, "row 0 of the channel does not sum to 1"),
+        (lambda data: data.update(observables=13), "another size"),
+    ],
+)
+def test_a_tampered_module_with_a_new_digest_is_refused(city: Exported, change: Any, reason: str) -> None:
+    assert Module(altered(source(city), lambda data: None)).call("verdict")["holds"]
+    found = Module(altered(source(city), change)).call("verdict")
+    assert not found["holds"]
+    assert re.search(reason, found["reason"])
+
+
+def test_lower_bounds_of_the_exponential() -> None:
+    rng = np.random.default_rng(4)
+    weights = np.concatenate([[0.0, 5e-324, 1e-30, 2.0**-60, 1.0, 61.9, 63.0, 1e300], rng.exponential(5, 40)])
+    made = Module(source(random_case(rng)))
+    for epsilon in (Fraction(1), Fraction(7, 10), Fraction(1, 3)):
+        theirs = made.call("lower", str(epsilon.numerator), str(epsilon.denominator), weights.tolist())
+        ours = exp_lower(epsilon, weights, EXPONENT)
+        # Both are below the truth, and at most a unit of 2**-128 apart.
+        assert all(abs(int(one) - two) <= 1 for one, two in zip(theirs, ours.tolist(), strict=True))
+
+
+def test_factors_that_are_ratios() -> None:
+    class Ratios(Requirement):
+        """p(o|0) <= 3/2 p(o|1) and back."""
+
+        kind = "thirds"
+
+        def stated(self) -> tuple[Stated, ...]:
+            return (Stated.ratios("thirds", Fraction(3, 2), [(0, 1), (1, 0)], [1, 1], [1, 1]),)
+
+        size = 2
+        restrict = condition = lambda self, secrets: self
+        title = promise = lambda self, words: "thirds"
+
+    third = TOTAL // 5
+    for shift, holds in ((0, True), (2, False)):
+        numerators = np.array([[2 * third - shift, TOTAL - 2 * third + shift], [3 * third, TOTAL - 3 * third]])
+        problem = md.Problem([0.5, 0.5], np.eye(2), [Ratios()])
+        made = exported(problem, numerators)
+        assert made.certificate.holds is holds
+        assert Module(source(made)).call("verdict")["holds"] is holds

@@ -1,0 +1,138 @@
+"""What a set states about where its problem comes from, and what `verify` and the report say of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+from mechdesign.certify import bundle
+from mechdesign.data.digest import file_digest
+from mechdesign.errors import CertificateError, InputError
+from mechdesign.export import sets
+from mechdesign.model.origin import Origin
+from mechdesign.report.proved import proved
+
+CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
+SPECIFICATION = """
+title = "Two by two"
+[domain]
+grid = { columns = 2, rows = 2, south = 40.70, west = -74.02, north = 40.78, east = -73.93 }
+[prior]
+checkins = { path = "c.csv", only = "u1" }
+smoothing = 0.5
+[cost]
+distance = "euclidean"
+power = 2
+[[privacy]]
+kind = "metric"
+epsilon = 0.6
+distance = "euclidean"
+[[privacy]]
+kind = "threshold"
+epsilon = 1.5
+radius = 5
+distance = "euclidean"
+[[privacy]]
+kind = "distortion"
+minimum = 0.2
+distance = "euclidean"
+"""
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("c.csv").write_text(CHECKINS)
+    Path("s.toml").write_text(SPECIFICATION)
+    design = md.read_spec("s.toml").design()
+    design.save("made")
+    return tmp_path / "made"
+
+
+def test_the_specification_the_user_and_what_was_left_out_are_kept(made):
+    _, origin = sets.load_stated(made)
+    assert origin is not None
+    assert origin.specification == SPECIFICATION
+    assert origin.prior == "check-ins in c.csv, user u1 only, 0.5 added to each count"
+    assert dict(origin.files) == {"c.csv": hashlib.sha256(CHECKINS.encode()).hexdigest()}
+    assert "1 points outside the box left out, 33% of all" in origin.notes
+    assert Origin.from_json(json.loads(json.dumps(origin.to_json()))) == origin
+
+
+def test_verify_separates_what_is_proved_from_what_is_stated(made):
+    said = run("verify", made).stdout
+    before, after = said.split("stated, and not proved")
+    assert "e^(0.6·d(s, t)) p(o|t) for all 12 ordered pairs of secrets (s, t), and each of 4 answers o" in before
+    assert "e^1.5 p(o|t) for " in before
+    assert "errs by at least 0.2 km on average" in before
+    assert "km² (the square of" in before
+    for word in ("Two by two", "user u1 only", "33% of all", "c.csv, SHA-256 "):
+        assert word not in before
+        assert word in after
+
+
+def test_the_report_holds_the_specification(made):
+    page = (made / "report.html").read_text()
+    assert "power = 2\n[[privacy]]" in page
+    assert "user u1 only, 0.5 added to each count" in page
+    assert hashlib.sha256(CHECKINS.encode()).hexdigest() in page
+
+
+def test_other_data_have_other_digests(made):
+    first = json.loads((made / "certificate.json").read_text())["metadata"]["origin"]
+    Path("c.csv").write_text(CHECKINS + "u2,40.76,-73.99\n")
+    again = md.read_spec("s.toml").design()
+    assert again.origin is not None
+    assert again.origin.files != first["files"]
+    assert np.array_equal(again.problem.prior, sets.load_problem(made).prior)
+
+
+def test_what_is_not_said_is_said_to_be_unknown(tmp_path):
+    distance = np.array([[0.0, 1.0], [1.0, 0.0]])
+    design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
+    design.save(tmp_path / "made")
+    assert sets.load_stated(tmp_path / "made")[1] is None
+    assert "where they come from is not said" in run("verify", tmp_path / "made").stdout
+
+
+def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
+    problem, channel, certificate = sets.load(made)
+    assert len(proved(problem, certificate)) == 3
+    evidence = bundle.read(made).evidence
+    revealing = np.zeros_like(channel.numerators)
+    np.fill_diagonal(revealing, 2**62)
+    broken = md.certify.certificate.certify(
+        bundle.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
+    )
+    assert proved(problem, broken) == ()
+
+
+@pytest.mark.parametrize("values", [None, {}, {"specification": 1, "prior": "", "files": {}, "notes": []}])
+def test_a_malformed_origin_is_refused(made, values):
+    with pytest.raises(InputError):
+        Origin.from_json(values)
+    document = json.loads((made / "certificate.json").read_text())
+    document["metadata"]["origin"] = values
+    document["digest"] = bundle.document_digest(document)
+    (made / "certificate.json").write_text(json.dumps(document))
+    with pytest.raises(CertificateError, match="where the problem comes from"):
+        sets.load_stated(made)
+
+
+def test_the_digest_of_a_folder_sees_names_and_contents(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/one").write_text("1")
+    digests = [file_digest(tmp_path / "a")]
+    (tmp_path / "a/one").rename(tmp_path / "a/two")
+    digests.append(file_digest(tmp_path / "a"))
+    (tmp_path / "a/two").write_text("22")
+    digests.append(file_digest(tmp_path / "a"))
+    assert len(set(digests)) == 3
+    with pytest.raises(InputError, match="cannot be read"):
+        file_digest(tmp_path / "nowhere")

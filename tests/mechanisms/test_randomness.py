@@ -1,0 +1,69 @@
+"""Where randomness comes from: what may be published is drawn from the operating system, bit by bit."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+
+GRID = md.Domain.grid(2, 2, 2.0, 2.0)
+BLOCK = md.policy.blocks(GRID, 2)
+CHANNEL = md.mechanisms.RandomisedResponse(1, 4).channel()
+
+
+def snapped() -> object:
+    return md.release.Trace(GRID, BLOCK, 1, np.full((4, 4), 0.25), np.full(4, 0.25)).step(0).output
+
+
+EXACT: dict[str, Callable[[], object]] = {
+    "a channel": lambda: CHANNEL.sample(0, 50),
+    "a channel, one draw": lambda: CHANNEL.sample(2),
+    "a channel, a secret for each draw": lambda: CHANNEL.sample([0, 1, 2, 3]),
+    "a finite mechanism": lambda: md.mechanisms.Geometric(1, 5).sample(0, 50),
+    "discrete Laplace noise": lambda: DiscreteLaplace(3).sample(50),
+    "discrete Gaussian noise": lambda: DiscreteGaussian(9).sample(50),
+    "a snapped trace": snapped,
+}
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Count the bytes that the operating system gives, and let no generator of NumPy be made."""
+    counts: list[int] = []
+    system = secrets.token_bytes
+
+    def counted(size: int) -> bytes:
+        counts.append(size)
+        return system(size)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a generator was made")
+
+    monkeypatch.setattr(secrets, "token_bytes", counted)
+    for name in ("default_rng", "Generator", "PCG64", "SeedSequence", "random", "RandomState"):
+        monkeypatch.setattr(np.random, name, refuse)
+    yield counts
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_samplers_draw_from_the_operating_system(name: str, drawn: list[int]) -> None:
+    EXACT[name]()
+    assert sum(drawn) >= 8
+
+
+def test_a_draw_takes_eight_bytes_of_its_own(drawn: list[int]) -> None:
+    CHANNEL.sample(0, 50)
+    assert drawn == [400]
+
+
+def test_this_test_can_fail(drawn: list[int]) -> None:
+    with pytest.raises(AssertionError, match="a generator was made"):
+        CHANNEL.sample(0, 50, rng=1)
+    with pytest.raises(AssertionError, match="a generator was made"):
+        md.mechanisms.PlanarIsotropic(1, GRID, BLOCK).sample(0)
+    assert drawn == []

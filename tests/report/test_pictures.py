@@ -1,0 +1,274 @@
+"""The pictures of a page, and what its script says about them: the same as the channel."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import b64decode
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from py_mini_racer import MiniRacer
+from report_examples import certificate, channel, city, domains, mixing, prior_of
+
+from mechdesign.attacks import attack
+from mechdesign.data.outline import Outline, read_outline
+from mechdesign.errors import InputError
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.problem import Problem
+from mechdesign.report.charts import Panel, key, panel
+from mechdesign.report.explorer import beliefs, decoded, encoded, explore
+from mechdesign.report.outlines import outline_path
+from mechdesign.report.page import html
+from mechdesign.report.scales import LEVELS, error_scale, levels, percent, probability_scale, ticks
+from mechdesign.report.views import name_of, view
+
+KINDS = domains()
+
+
+def data_of(page: str) -> dict:
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def script():
+    """Return the script of the page in an engine of its own, without a page."""
+
+    engine = MiniRacer()
+    engine.eval(resources.files("mechdesign.report").joinpath("report.js").read_text(encoding="utf-8"))
+    return engine
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return html(*city(6, 5))
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.just(0.0), st.floats(2.0**-62, 1.0)), min_size=1, max_size=20))
+def test_numbers_are_kept_to_three_digits(values):
+    assert decoded(encoded(values)).tolist() == [float(f"{value:.3g}") for value in values]
+
+
+@pytest.mark.parametrize("value", [0.9994, 0.9996, 0.09996, 1e-5, 9.996e-6, 2.0**-62, 1.0, 0.1])
+def test_numbers_at_the_edges_of_a_power_of_ten(value):
+    assert decoded(encoded([value])).tolist() == [float(f"{value:.3g}")]
+
+
+def test_what_the_pointer_shows_is_the_channel(page, script):
+    problem, made, _ = city(6, 5)
+    data = data_of(page)
+    codes = list(zlib.decompress(b64decode(data["channel"])))
+    script.eval(f"var data = {json.dumps(data)}; var channel = decode(Uint8Array.from({codes}));")
+    shown = json.loads(script.eval("JSON.stringify([...channel].map((value) => percent(value)))"))
+    # The page keeps three digits, and shows two.
+    assert shown == [percent(float(f"{value:.3g}")) for value in made.matrix.ravel()]
+    prior = json.loads(script.eval('JSON.stringify(data.series.prior.values.map((v) => written(v, "%")))'))
+    assert prior == [percent(value) for value in problem.prior]
+    names = json.loads(script.eval("JSON.stringify([...data.prior.keys()].map((s) => named(data.secrets, s)))"))
+    assert names == [name_of(problem.secrets, index) for index in range(30)]
+    assert script.eval("place(data.secrets, 8)") == "2.5, 1.5 km"
+
+
+def test_the_script_computes_the_same_beliefs(page, script):
+    problem, made, _ = city(6, 5)
+    data = data_of(page)
+    script.eval(f"var data = {json.dumps(data)};")
+    script.eval(f"var channel = decode(Uint8Array.from({list(zlib.decompress(b64decode(data['channel'])))}));")
+    found = json.loads(script.eval("JSON.stringify([...believed(channel, data.prior, 30, 13)])"))
+    assert_allclose(found, beliefs(made.matrix, problem.prior)[13], rtol=5e-3)
+
+
+def test_the_script_writes_percentages_as_the_page_does(script):
+    values = [0.0, 1.0, 0.99951, 0.9994, 0.995, 0.9949, 0.5, 0.0123456, 0.00351, 1e-5, 9.9e-6, 2e-8, 3.3e-19]
+    assert [script.call("percent", value) for value in values] == [percent(value) for value in values]
+
+
+@pytest.mark.parametrize("values", [[0.5, 0.3, 0.2, 0.01], [0.9, 1e-3, 1e-4, 1e-7, 2e-6]])
+def test_the_script_takes_the_same_colours(script, values):
+    scale = probability_scale(values, "p")
+    stated = {"levels": LEVELS, "log": scale.logarithmic, "low": scale.norm.vmin, "top": scale.norm.vmax}
+    assert [script.call("level", stated, value) for value in values] == levels(scale, values).tolist()
+
+
+@pytest.mark.parametrize("name", ["grid", "geographic", "points", "numbers", "labels", "one column"])
+def test_the_script_finds_every_member_where_it_is_drawn(script, name):
+    shown = view(KINDS[name], KINDS[name].size)
+    script.eval(f"var view = {json.dumps(shown.data())};")
+    for index, (x, y) in enumerate(np.round(shown.places, 1).tolist()):
+        assert script.eval(f"memberAt(view, {x}, {y})") == index
+
+
+def test_arrow_keys_lead_to_neighbours(script):
+    script.eval(f"var view = {json.dumps(view(KINDS['grid'], 20).data())};")
+    steps = {"ArrowUp": 12, "ArrowDown": 2, "ArrowLeft": 6, "ArrowRight": 8}
+    assert {key: script.eval(f'neighbour(view, 7, "{key}")') for key in steps} == steps
+    # At the border they stay.
+    assert script.eval('neighbour(view, 0, "ArrowLeft")') == script.eval('neighbour(view, 0, "ArrowDown")') == 0
+    script.eval(f"var view = {json.dumps(view(KINDS['labels'], 7).data())};")
+    assert [script.eval(f'neighbour(view, 3, "{key}")') for key in steps] == [4, 2, 2, 4]
+
+
+# --- what an adversary believes ----------------------------------------------------------------------------------
+
+
+def test_beliefs_are_those_of_bayes():
+    rng = np.random.default_rng(3)
+    matrix, prior = rng.dirichlet(np.ones(4), size=3), np.array([0.5, 0.5, 0.0])
+    found = beliefs(matrix, prior)
+    assert_allclose(found.sum(axis=1), 1)
+    assert_array_equal(found[:, 2], 0)
+    posterior = attack.bayes(matrix, prior, 1 - np.eye(3)).strategy
+    assert_allclose(found, matrix @ posterior)
+
+
+def test_beliefs_without_information_are_the_prior():
+    prior = np.array([0.2, 0.3, 0.5])
+    assert_allclose(beliefs(np.full((3, 2), 0.5), prior), np.tile(prior, (3, 1)))
+    assert_allclose(beliefs(np.eye(3), prior), np.eye(3))
+
+
+def test_a_large_channel_keeps_the_likeliest_secrets():
+    grid = Domain.grid(30, 20, 30.0, 20.0)
+    prior = prior_of(600)
+    shown = explore(view(grid, 600), view(grid, 600), np.full((600, 600), 1 / 600), prior, 0, True)
+    rows, whole = shown.rows()
+    assert not whole
+    assert 0 < len(rows) < 600
+    assert prior[rows].min() >= np.delete(prior, rows).max()
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------
+
+
+def cells_of(text: str, columns: int, rows: int) -> np.ndarray:
+    """Read the colours of cells back from the paths of a picture."""
+    found = np.full((rows, columns), -1)
+    for step, path in re.findall(r'<path class="[pe](\d+)" d="([^"]*)"', text):
+        for x, y, length in re.findall(r"M(\d+) (\d+)h(\d+)", path):
+            found[rows - 1 - int(y), int(x) : int(x) + int(length)] = int(step)
+    return found.ravel()
+
+
+def test_cells_have_the_colours_of_their_values():
+    grid = KINDS["grid"]
+    values = prior_of(20)
+    scale = probability_scale(values, "p")
+    text = panel(Panel(view(grid, 20), values, scale, "prior", mark=3))
+    assert_array_equal(cells_of(text, 5, 4), np.where(values == 0, -1, levels(scale, values)))
+    assert 'class="absent"' in text
+    assert text.count('class="mark') == 2
+    assert re.findall(r"<text[^>]*>(\d+)</text>", text) == [str(index) for index in range(20)]
+    assert "2 km" in text
+
+
+def test_large_grids_have_no_numbers_and_geographic_ones_have_degrees():
+    many = Domain.grid(12, 10, 12.0, 10.0)
+    values = np.full(120, 1 / 120)
+    assert "<text" not in panel(Panel(view(many, 120), values, probability_scale(values, "p"), "prior"))
+    city = KINDS["geographic"]
+    text = panel(Panel(view(city, 30), prior_of(30), probability_scale(prior_of(30), "p"), "prior"))
+    assert "40.75°N" in text
+    assert "74.00°W" in text
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_domain_is_drawn_and_can_be_focused(name):
+    domain = KINDS[name]
+    n = 7 if domain is None else domain.size
+    values = prior_of(n)
+    text = panel(Panel(view(domain, n), values, probability_scale(values, "p"), "prior", shows="prior"))
+    assert 'tabindex="0"' in text
+    assert 'role="img"' in text
+    assert "nan" not in text
+    assert "inf" not in text
+
+
+def test_scales_have_ticks_within_them():
+    for scale in (probability_scale([0.5, 0.2], "p"), probability_scale([0.9, 1e-3, 1e-4, 1e-7], "p")):
+        found = ticks(scale)
+        assert 2 <= len(found) <= 6
+        assert all(-1e-9 <= at <= 1 + 1e-9 for at, _ in found)
+    assert key(error_scale([1.0, 2.0], "error (km)")).count("<span") >= 3
+
+
+def test_headlines_are_text_of_the_page(page):
+    assert "The best attack errs by" in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert not re.search(r"<svg[^>]*>(?:(?!</svg>).)*The best attack errs", page, re.DOTALL)
+
+
+def test_answers_of_another_domain_have_no_secret_to_choose():
+    secrets, observables = Domain.grid(3, 2, 3.0, 2.0), Domain.grid(2, 2, 3.0, 2.0)
+    cost = distances.euclidean(secrets, observables)
+    problem = Problem(prior_of(6), cost, [], secrets=secrets, observables=observables)
+    made = channel(mixing(6, 4) + 0.01)
+    page = html(problem, made, certificate(problem, made))
+    assert page.count('data-side="answers"') == 6
+    assert data_of(page)["answers"]["cells"] == [2, 2]
+    # Each secret is a cross on the map of the other cells.
+    assert page.count('<path class="mark"') == 5
+
+
+# --- outlines ----------------------------------------------------------------------------------------------------
+
+
+def written(tmp_path, document) -> Path:
+    path = tmp_path / "coast.geojson"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_an_outline_lies_where_its_degrees_are(tmp_path):
+    box = KINDS["geographic"]
+    line = {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75], [-73.92, 40.80, 7.0]]}
+    feature = {"type": "Feature", "properties": None, "geometry": line}
+    path = written(
+        tmp_path, {"type": "FeatureCollection", "features": [feature, {"type": "Feature", "geometry": None}]}
+    )
+    shown = view(box, 30)
+    found = outline_path(read_outline(path), shown)
+    assert [int(part) for part in re.findall(r"-?\d+", found)][:2] == [0, round(shown.height)]
+    # From the lower left corner through the middle to the upper right one.
+    assert sum(int(part) for part in re.findall(r"-?\d+", found)[2::2]) == 1000
+    page = html(*city(6, 5), outline=read_outline(path))
+    assert "outline-secrets" not in page  # nothing of it is on this map
+    plane = written(tmp_path, {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]})
+    page = html(*city(6, 5), outline=read_outline(plane))
+    assert page.count('id="outline-secrets"') == 1
+    assert page.count('href="#outline-') == 10
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("{", "is not JSON"),
+        ({"type": "Topology"}, "is no GeoJSON object"),
+        ([1], "is no GeoJSON object"),
+        ({"type": "FeatureCollection"}, "has no list of features"),
+        ({"type": "LineString", "coordinates": [[1], [2]]}, "holds no positions"),
+        ({"type": "Polygon", "coordinates": [["a"]]}, "holds no positions"),
+        ({"type": "Point", "coordinates": [1, 2]}, "holds no line"),
+    ],
+)
+def test_other_files_are_no_outlines(tmp_path, document, said):
+    with pytest.raises(InputError, match=said):
+        read_outline(written(tmp_path, document))
+    with pytest.raises(InputError, match="cannot be opened"):
+        read_outline(tmp_path / "none.geojson")
+
+
+def test_long_outlines_are_thinned():
+    turn = np.linspace(0, 40 * np.pi, 100_000)
+    spiral = np.column_stack((5 + turn / 30 * np.cos(turn), 2 + turn / 30 * np.sin(turn)))
+    found = outline_path(Outline((spiral,)), view(KINDS["grid"], 20))
+    assert 1000 < len(found) < 120_000
