@@ -76,9 +76,11 @@ class Dithered:
             if name != "epsilon" and not _SMALLEST <= number <= _LARGEST:
                 raise InputError(name, "is out of range", value=exact_text(number), bound="between 1e-100 and 1e100")
             object.__setattr__(self, name, number)
-        for name in ("columns", "rows"):
-            if getattr(self, name) < 2:
-                raise InputError(name, "is out of range", value=getattr(self, name), bound="a whole number >= 2")
+        for name, least in (("norm", 0), ("columns", 2), ("rows", 2)):
+            number = exact(getattr(self, name), name)
+            if number.denominator != 1 or number < least:
+                raise InputError(name, "is out of range", value=str(number), bound=f"a whole number >= {least}")
+            object.__setattr__(self, name, int(number))
         if self.norm not in (CHEBYSHEV, MANHATTAN, EUCLIDEAN):
             raise InputError("norm", "is not known", value=self.norm, bound="0, 1 or 2")
 
@@ -118,13 +120,15 @@ class Dithered:
         largest = float(slopes.max())
         if largest == 0:
             return Slope(Fraction(0))
-        candidates = {
-            (int(own[place]), int(along_x[place]), int(along_y[place])): place
-            for place in zip(*(axis.tolist() for axis in np.nonzero(slopes >= largest * (1 - 2.0**-40))), strict=True)
-        }
+        candidates: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        for place in zip(*(axis.tolist() for axis in np.nonzero(slopes >= largest * (1 - 2.0**-40))), strict=True):
+            candidates.setdefault((int(own[place]), int(along_x[place]), int(along_y[place])), place)
         power, place = max(
-            (self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y), place)
-            for (base, dx, dy), place in candidates.items()
+            (
+                (self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y), place)
+                for (base, dx, dy), place in candidates.items()
+            ),
+            key=lambda found: found[0],
         )
         return self._slope(power, own, place)
 

@@ -4,7 +4,6 @@ from scipy import stats
 
 import mechdesign as md
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.model.channel import Channel
 
 ONE = 1 << 62
 
