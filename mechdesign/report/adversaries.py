@@ -51,6 +51,7 @@ def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
 
 
 def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
+    known: list[Floats] = []
     for place in dict.fromkeys(problem.places):
         floors = [
             claim
@@ -61,7 +62,10 @@ def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
         if floors:
             first = floors[0]
             asked = None if believing else float(first.minimum)
-            yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
+            # Who knows the true prior is said once for each way to measure errors.
+            if asked is not None or not any(np.array_equal(first.error, error) for error in known):
+                yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
+            known.append(first.error)
         for index, floor in enumerate(believing):
             assert floor.prior is not None
             name = f"requirement {place + 1}, its own prior" + (f" {index + 1}" if len(believing) > 1 else "")
