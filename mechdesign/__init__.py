@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
+    from .report import figures as figures
     from .requirements.kinds import ContinuousPrivacy as ContinuousPrivacy
     from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
@@ -53,6 +54,7 @@ _MODULES = {
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
+    "figures": ".report.figures",
     "graphs": ".graphs",
     "leakage": ".leakage",
     "mechanisms": ".mechanisms",

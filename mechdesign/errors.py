@@ -22,17 +22,23 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "Shown",
     "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpacingWarning",
     "SpecificationError",
     "StateError",
+    "StepWarning",
     "TimeLimitError",
     "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class MechdesignError(Exception):
@@ -178,6 +184,14 @@ class MetricWarning(UserWarning):
     """A distance matrix is not a metric; the result is still correct for the matrix as given."""
 
 
+class StepWarning(UserWarning):
+    """The steps of a Markov chain and those of a trace are of different lengths."""
+
+
+class Shown(str):
+    """A text that an error shows as it is, without quotes."""
+
+
 def _short(value: object, limit: int = 120) -> str:
-    text = repr(value)
+    text = str(value) if isinstance(value, Shown) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

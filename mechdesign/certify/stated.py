@@ -37,6 +37,11 @@ from mechdesign.validation import Integers, as_distribution, as_nonnegative, as_
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = NDArray[np.float64] | NDArray[np.int64]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 

@@ -36,8 +36,8 @@ def warnings_once() -> Iterator[None]:
         for category in (BudgetWarning, CorrelationWarning):
             warnings.simplefilter("always", category)
         yield
-    for message, category in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
-        say_warning(message, category, "", 0)
+    for message, kind in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        say_warning(message, kind, "", 0)
 
 
 def check_figure(path: Path | None) -> None:

@@ -78,8 +78,8 @@ def release(
     """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
 
     TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
-    longitude under a header. SPEC.toml says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what
-    is known of how states follow one another ([release]).
+    longitude under a header, and, where it is known, time. SPEC.toml says which policy is kept ([[privacy]] with
+    kind = "graph", [policy]) and what is known of how states follow one another ([release]).
 
     DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
     without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
@@ -106,9 +106,10 @@ def release(
         check_release_target(directory, force, overwrite)
         if private is not None:
             _check_private(private, directory)
-        states = given.states(trace, delimiter)
+        steps, resampled = given.steps(trace, delimiter)
+        states = steps.states
         with progress() as live:
-            for note in (*given.notes, *settings.notes):
+            for note in (*given.notes, *settings.notes, *resampled):
                 say_note(note)
             seeded = seed is not None or settings.seed is not None
             for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):

@@ -19,6 +19,10 @@ from mechdesign.leakage.pairing import check_directions
 __all__ = ["Accountant"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Accountant:
     """Keep every release at or below the promised leakage α, in nats.
 
@@ -54,7 +58,8 @@ class Accountant:
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         self._on_excess = on_excess
         self._losses = (candidate_functions(backward, "backward"), candidate_functions(forward, "forward"))
-        check_directions(*([[each] for each in functions] for functions in self._losses), stacklevel=3)
+        known, following = ([[each] for each in functions] for functions in self._losses)
+        check_directions(known, following, stacklevel=3)
         self._epsilons: list[float] = []
         # For each candidate, the leakage of every release so far.
         self._before: list[list[float]] = [[] for _ in self._losses[0]]

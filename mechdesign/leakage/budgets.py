@@ -18,6 +18,11 @@ from mechdesign.validation import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
 
@@ -82,7 +87,8 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
 
 def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    check_directions(*([[each] for each in functions] for functions in both))
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after)
     return both
 
 

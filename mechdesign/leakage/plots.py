@@ -36,6 +36,11 @@ __all__ = [
     "utility",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # The palette of Okabe and Ito, told apart by readers with any colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "os^Dv<>"

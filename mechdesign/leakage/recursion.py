@@ -15,6 +15,10 @@ from mechdesign.validation import as_budgets
 __all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, in nats, shape (T,).
 
@@ -61,7 +65,8 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
     epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    check_directions(*([[each] for each in functions] for functions in both), stacklevel=3)
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after, stacklevel=3)
     for functions in both:
         total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
     return total - epsilon
@@ -70,7 +75,7 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
 def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[Floats, Floats]:
     """Return BPL and FPL of every release, each of shape (T,), for correlations of the same chain."""
     chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
-    check_directions(*chains)
+    check_directions(chains[0], chains[1])
     return _worst(budgets, chains[0], "backward"), _worst(budgets, chains[1], "forward")
 
 

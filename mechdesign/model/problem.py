@@ -25,6 +25,11 @@ from mechdesign.validation import as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 OBJECTIVES = ("expected", "worst")
 
 

@@ -17,6 +17,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["Measured", "Requirement", "Words", "restricted"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Measured(Protocol):
     """A recognised matrix of distances: its name, such as "Euclidean distance", and its unit; either may be empty."""
 

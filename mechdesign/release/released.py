@@ -15,7 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.adversary import Adversary, Beliefs
 from mechdesign.release.composition import Composition, compose
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["ReleasedTrace"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedTrace:
     """What was released along a trace, and what follows for whoever knows what the designer knows.
@@ -58,7 +62,7 @@ class ReleasedTrace:
     title: str
     mechanism: str
     releases: tuple[Release, ...]
-    transition: MarkovChain
+    transition: MarkovChain | VaryingChain
     initial: Prior
     seeded: bool
     finished: bool

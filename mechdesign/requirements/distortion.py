@@ -24,6 +24,11 @@ from mechdesign.validation import Floats, Integers, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12
 

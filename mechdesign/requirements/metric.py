@@ -22,6 +22,12 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["MetricPrivacy", "MetricTable"]
 
+_IRREGULAR = {"feet": "foot", "inches": "inch"}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class MetricTable(Table, frozen=True):
     """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
@@ -98,7 +104,7 @@ class MetricPrivacy(RequirementKind):
         """Name the requirement, its unit and its distance."""
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
-        return f"metric privacy, ε per {found.unit or 'unit of distance'}{name}"
+        return f"metric privacy, ε per {_one(found.unit) or 'unit of distance'}{name}"
 
     def promise(self, words: Words) -> str:
         """Say how much the odds of two secrets change, at a typical distance."""
@@ -123,3 +129,10 @@ class MetricPrivacy(RequirementKind):
             # The power of ten next to the typical distance.
             length = 10.0 ** round(math.log10(float(np.median(lengths))))
         return length, float(self.epsilon) * length
+
+
+def _one(unit: str) -> str:
+    """Return the name of one unit: "mile" for "miles"."""
+    if unit in _IRREGULAR:
+        return _IRREGULAR[unit]
+    return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith(("ss", "us")) else unit

@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mechdesign.data.states import index_of
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
@@ -108,7 +109,7 @@ class DomainTable(Table, frozen=True):
         unit: the unit of coordinates; a grid has its own.
     """
 
-    alternatives: ClassVar = ("grid", "anchors", "points", "csv", "line", "labels")
+    alternatives: ClassVar[tuple[str, ...]] = ("grid", "anchors", "points", "csv", "line", "labels")
     beside: ClassVar = MappingProxyType({"labels": "points"})
 
     grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
@@ -118,6 +119,73 @@ class DomainTable(Table, frozen=True):
     labels: list[str] | None = None
     line: int | None = None
     unit: str | None = None
+
+
+class ObservablesTable(DomainTable, frozen=True):
+    """The answers, where they are others than the secrets.
+
+    Attributes:
+        subset: some of the secrets, by index or label.
+        blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
+        grid: a grid of cells.
+        anchors: the corners of a grid.
+        points: the coordinates of each place.
+        csv: a file of places.
+        labels: the names of members without places, or of the `points`.
+        line: the number of places 0, 1, 2, … on a line.
+        unit: the unit of coordinates; a grid has its own.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
+
+    subset: list[int | str] | None = None
+    blocks: int | tuple[int, int] | None = None
+
+
+def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tuple[Domain, tuple[int, ...] | None]:
+    """Return the answers that the table at `path` describes, and their indices where they are some of the secrets."""
+    table = convert(raw, ObservablesTable, path)
+    form = one_of(table, path)
+    if form not in ("subset", "blocks"):
+        return build_domain(raw, path, folder), None
+    if table.unit is not None:
+        raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy="leave it out")
+    if table.blocks is not None:
+        return _coarser(table.blocks, f"{path}.blocks", secrets), None
+    places = {label: index for index, label in enumerate(secrets.labels)}
+    found: dict[int, int] = {}
+    for place, name in enumerate(table.subset or ()):
+        with at(path):
+            index = index_of(name, places, f"subset[{place}]")
+        if index in found:
+            raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
+        found[index] = place
+    if not found:
+        raise SpecificationError(f"{path}.subset", "is empty", bound="at least one secret")
+    members = sorted(found)
+    return secrets.part(members), tuple(members)
+
+
+def _coarser(blocks: int | tuple[int, int], path: str, secrets: Domain) -> Domain:
+    """Return the grid whose cells are blocks of those of the secrets."""
+    cells, box = secrets.cells, secrets.geographic
+    if cells is None:
+        raise SpecificationError(path, "needs secrets on a grid", value=Shown(secrets), bound="a domain with a grid")
+    across, up = (blocks, blocks) if isinstance(blocks, int) else blocks
+    for size, count, name in ((across, cells.columns, "columns"), (up, cells.rows, "rows")):
+        if size < 1 or count % size:
+            raise SpecificationError(
+                path,
+                f"does not divide the {count} {name}",
+                value=size,
+                bound=f"one of {', '.join(str(each) for each in range(1, count + 1) if count % each == 0)}",
+            )
+    columns, rows = cells.columns // across, cells.rows // up
+    if (columns, rows) == (cells.columns, cells.rows):
+        return secrets
+    if box is not None:
+        return Domain.geographic_grid(columns, rows, box.south, box.north, box.west, box.east)
+    return Domain.grid(columns, rows, cells.width, cells.height, secrets.unit)
 
 
 def build_domain(raw: Raw, path: str, folder: Path) -> Domain:

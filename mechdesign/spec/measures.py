@@ -72,14 +72,15 @@ class CostTable(Table, frozen=True):
 class Measures:
     """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
 
-    `prior` is the table of the prior, whose data some policy graphs come from; `visits` are raw coordinates (k, 2),
-    where the prior is given by them.
+    `prior` is the table of the prior, whose data some policy graphs come from. `subset` holds the indices of the
+    observables where they are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior.
     """
 
     secrets: Domain
     observables: Domain
     folder: Path
     prior: Raw = field(default_factory=dict)
+    subset: tuple[int, ...] | None = None
     visits: Floats | None = None
     _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
@@ -97,6 +98,8 @@ class Measures:
             cost = self._named(table.distance or "", f"{path}.distance", self.observables)
         elif form == "matrix":
             cost = self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.observables.size))
+        elif self.subset is not None:
+            cost = self.between_secrets(table, path)[:, list(self.subset)]
         else:
             raise SpecificationError(f"{path}.graph", "joins secrets only", remedy="use distance or matrix")
         if not np.isfinite(cost).all():

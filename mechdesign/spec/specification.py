@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
+from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States, as_states
+from mechdesign.data.states import States, Steps, as_steps
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
 from mechdesign.model.domain import Domain
@@ -39,9 +40,9 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import design_problem
+from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
-from mechdesign.spec.domains import build_domain
+from mechdesign.spec.domains import build_domain, build_observables
 from mechdesign.spec.measures import Measures
 from mechdesign.spec.origin import build_origin
 from mechdesign.spec.policy import (
@@ -69,6 +70,10 @@ if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
 
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class _Data(NamedTuple):
@@ -116,6 +121,11 @@ class Specification:
             # Where `functools.cached_property` keeps it.
             vars(made)["_data"] = vars(other)["_data"]
         return made
+
+    @functools.cached_property
+    def domain(self) -> Domain:
+        """The secrets."""
+        return build_domain(self.document.domain, "domain", self.folder)
 
     def problem(self) -> Problem:
         """Return the problem.
@@ -185,8 +195,10 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        chosen = self.settings if settings is None else settings
+        check_solver(chosen.solver, "solver.name")
         if self.size is not None:
-            check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
+            check_size(self.size, chosen, "domain", warn=False)
 
     def save_designs(
         self,
@@ -229,9 +241,20 @@ class Specification:
 
     def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
+        return self.steps(trace, delimiter)[0].states
+
+    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]:
+        """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
-        return as_states(trace, secrets, delimiter)
+        found = as_steps(trace, secrets, delimiter)
+        sampling = convert(self.document.release, ReleaseTable, "release")
+        with at("release"):
+            asked = Sampling.of(sampling.every, sampling.gap)
+        if asked == Sampling():
+            return found, ()
+        found, note = found.resampled(asked)
+        return found, (f"trace: {note}",)
 
     def release(
         self,
@@ -247,7 +270,7 @@ class Specification:
         Args:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
-                ``longitude``, ``x`` and ``y``, or ``state``.
+                ``longitude``, ``x`` and ``y``, or ``state``, and, where it is known, ``time``.
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
@@ -321,22 +344,26 @@ class Specification:
     @functools.cached_property
     def _domains(self) -> tuple[Domain, Domain]:
         """The secrets and the observables, which are cheap."""
-        secrets = build_domain(self.document.domain, "domain", self.folder)
+        return self.domain, self._observables[0]
+
+    @functools.cached_property
+    def _observables(self) -> tuple[Domain, tuple[int, ...] | None]:
+        """The observables, and their indices where they are some of the secrets."""
         if self.document.observables is None:
-            return secrets, secrets
-        return secrets, build_domain(self.document.observables, "observables", self.folder)
+            return self.domain, None
+        return build_observables(self.document.observables, "observables", self.domain, self.folder)
 
     @functools.cached_property
     def _data(self) -> _Data:
         document = self.document
-        secrets, observables = self._domains
+        secrets, (observables, subset) = self._domains[0], self._observables
         visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
         if visits is not None:
             mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
-            measures = Measures(secrets, observables, self.folder, document.prior, visits.points)
+            measures = Measures(secrets, observables, self.folder, document.prior, subset, visits.points)
             return _Data(mean_prior, means, "expected", measures, visits.notes)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
-        measures = Measures(secrets, observables, self.folder, document.prior)
+        measures = Measures(secrets, observables, self.folder, document.prior, subset)
         cost, objective = measures.cost(document.cost, "cost")
         return _Data(prior, cost, objective, measures, notes)
 
@@ -379,7 +406,8 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
-    return replace(parse(read_text(path), Path(path).parent), name=Path(path).name)
+    text = read_text(path)
+    return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text, name=Path(path).name)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -411,14 +439,17 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
 
 
-def tables_of(text: str) -> Raw:
-    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote."""
+def tables_of(text: str, source: str = "specification") -> Raw:
+    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
+
+    `source` is the file that the text came from, for errors.
+    """
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError("specification", f"is not valid TOML: {error}") from error
+        raise SpecificationError(source, f"is not valid TOML: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise SpecificationError("specification", f"cannot be read: {error}") from error
+        raise SpecificationError(source, f"cannot be read: {error}") from error
 
 
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:

@@ -49,14 +49,14 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         bound = "anchors = { columns, rows, south, north, west, east }"
         raise SpecificationError(f"{path}.{form}", "needs anchors with latitudes and longitudes", bound=bound)
     found = read_traces(getattr(table, form), form, f"{path}.{form}", folder)
-    every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found])
+    every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
     inside = ~anchors.lattice.corners(every[:, 0], every[:, 1]).outside
     if not inside.any():
         raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
-    users = len(dict.fromkeys(trace.user for trace in found))
+    users = len(dict.fromkeys(trace.user for trace in found.found))
     taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
     left_out = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
-    return RawVisits(every[inside], (taken, *left_out))
+    return RawVisits(every[inside], (*found.notes, taken, *left_out))
 
 
 def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
