@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class MechdesignError(Exception):
     """Base of all errors of this package."""
 

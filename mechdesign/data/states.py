@@ -20,6 +20,11 @@ from mechdesign.model.places import DEGREES, PLANE, locate
 
 __all__ = ["States", "Steps", "as_states", "as_steps", "index_of", "read_states"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]

@@ -31,6 +31,11 @@ __all__ = [
     "refers",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Raw = dict[str, Any]
 Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 

@@ -27,6 +27,11 @@ from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_
 
 __all__ = ["Trace", "Visits", "read_checkins", "read_places", "read_plt", "seconds_of", "to_grid"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Times = NDArray[np.datetime64]
 
 # Years 1 to 9999, in seconds since 1970: what a date can show, and what milliseconds exceed.

@@ -19,6 +19,10 @@ from mechdesign.leakage.pairing import check_directions
 __all__ = ["Accountant"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Accountant:
     """Keep every release at or below the promised leakage α, in nats.
 

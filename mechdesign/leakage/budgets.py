@@ -18,6 +18,11 @@ from mechdesign.validation import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
 

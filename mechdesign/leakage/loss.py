@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
+from mechdesign.display import card, data_frame, line_plot
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
 from mechdesign.leakage.hull import envelope
 from mechdesign.leakage.lines import Floats, Line, are_pieces
@@ -22,6 +23,11 @@ from mechdesign.leakage.support import DensePairs, Support
 from mechdesign.validation import read_only
 
 __all__ = ["LossFunction", "Pieces"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Matrices of fewer states are done before a file could be read.
 _SMALLEST_CACHED = 32
@@ -186,6 +192,18 @@ class LossFunction:
 
     def __repr__(self) -> str:
         return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"
+
+    def _repr_html_(self) -> str:
+        facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
+        facts.append(("leakage of ε = 0.1 for ever", f"{self.supremum(0.1):.6g}"))
+        return card("Loss function L(α)", facts, line_plot(self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5"))
+
+    def to_pandas(self) -> Any:
+        """Return the pieces as a pandas data frame with the columns ``start``, ``Q`` and ``D``; see `Pieces`.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        return data_frame({"start": self.pieces.start, "Q": self.pieces.Q, "D": self.pieces.D})
 
 
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:

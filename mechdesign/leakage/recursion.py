@@ -15,6 +15,10 @@ from mechdesign.validation import as_budgets
 __all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, in nats, shape (T,).
 

@@ -41,6 +41,11 @@ __all__ = [
     "shortest_path",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from mechdesign.display import card, heat_map
 from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.prior import Prior
@@ -26,7 +27,11 @@ from mechdesign.validation import (
 __all__ = ["MarkovChain", "VaryingChain", "smooth"]
 
 
-@dataclass(frozen=True, eq=False)
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkovChain:
     """A time-homogeneous Markov chain over n states.
 
@@ -61,6 +66,13 @@ class MarkovChain:
     def size(self) -> int:
         """Return the number n of states."""
         return len(self.matrix)
+
+    def __repr__(self) -> str:
+        return f"MarkovChain({self.size} states)"
+
+    def _repr_html_(self) -> str:
+        facts = [("states", str(self.size)), ("transitions", str(int((self.matrix > 0).sum())))]
+        return card("Markov chain", facts, heat_map(self.matrix, "Probability of each next state"))
 
     def __len__(self) -> int:
         return self.size

@@ -46,3 +46,7 @@ __all__ = [
     "level_against",
     "stage_level",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

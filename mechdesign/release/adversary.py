@@ -29,6 +29,10 @@ from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What an adversary believes at the T times of a trace; arrays of shape (T, n), read-only.

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["ReleasedTrace"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedTrace:
     """What was released along a trace, and what follows for whoever knows what the designer knows.

@@ -28,6 +28,10 @@ from mechdesign.validation import Floats, as_floats, as_generator, as_integer, r
 __all__ = ["Trace"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Trace:
     """Releases the states of a hidden Markov model one after the other; the belief of the adversary is its only state.
 

@@ -28,6 +28,11 @@ from mechdesign.validation import Floats, Integers, as_floats, read_only, requir
 
 __all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "square", "with_fields"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _R = TypeVar("_R", bound=Requirement)
 
 

@@ -25,6 +25,10 @@ __all__ = ["MetricPrivacy", "MetricTable"]
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class MetricTable(Table, frozen=True):
     """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
 

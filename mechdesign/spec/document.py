@@ -15,6 +15,11 @@ from mechdesign.synthesis.settings import TOLERANCE, Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
 

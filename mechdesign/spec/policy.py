@@ -38,6 +38,11 @@ __all__ = [
     "build_settings",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]

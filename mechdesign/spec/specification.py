@@ -40,7 +40,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import design_problem
+from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain, build_observables
 from mechdesign.spec.measures import Measures
@@ -60,6 +60,7 @@ from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
 from mechdesign.spec.sizes import specified_size
 from mechdesign.spec.tables import at, convert
+from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
 
@@ -69,6 +70,10 @@ if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
 
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class _Data(NamedTuple):
@@ -161,6 +166,7 @@ class Specification:
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)
@@ -190,8 +196,10 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        chosen = self.settings if settings is None else settings
+        check_solver(chosen.solver, "solver.name")
         if self.size is not None:
-            check_size(self.size, self.settings if settings is None else settings, "domain", warn=False)
+            check_size(self.size, chosen, "domain", warn=False)
 
     def save_designs(
         self,
@@ -350,6 +358,11 @@ class Specification:
     def _data(self) -> _Data:
         document = self.document
         secrets, (observables, subset) = self._domains[0], self._observables
+        visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
+        if visits is not None:
+            mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
+            measures = Measures(secrets, observables, self.folder, document.prior, subset, visits.points)
+            return _Data(mean_prior, means, "expected", measures, visits.notes)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
         measures = Measures(secrets, observables, self.folder, document.prior, subset)
         cost, objective = measures.cost(document.cost, "cost")

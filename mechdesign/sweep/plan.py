@@ -18,6 +18,11 @@ from mechdesign.spec.specification import read_text, tables_of
 
 __all__ = ["MOST_ROWS", "Mode", "Sweep", "parse", "read"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Mode = Literal["product", "zip"]
 
 MOST_ROWS = 100_000

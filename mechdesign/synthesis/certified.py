@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
+from mechdesign.display import card, heat_map
 from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.origin import Origin
@@ -22,6 +24,11 @@ from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Integers = NDArray[np.int64]
 
@@ -43,6 +50,16 @@ class Design:
 
     def __repr__(self) -> str:
         return f"Design({self.channel!r}, {self.certificate!r})"
+
+    def _repr_html_(self) -> str:
+        n, m = self.channel.numerators.shape
+        facts = [("secrets, observables", f"{n}, {m}"), ("found", f"{self.status}, by {self.summary.solver}")]
+        picture = heat_map(self.channel.matrix, "Probability of each observable for each secret")
+        return card(self.problem.title or "Design", facts, picture) + self.certificate._repr_html_()
+
+    def to_pandas(self) -> Any:
+        """Return the channel as a pandas data frame; see `Channel.to_pandas`."""
+        return self.channel.to_pandas()
 
     @property
     def status(self) -> Status:

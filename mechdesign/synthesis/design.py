@@ -26,6 +26,10 @@ from mechdesign.synthesis.sizes import check_size, size_of
 __all__ = ["Design", "design", "synthesise"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def design(
     problem: Problem,
     solver: str = "auto",

@@ -45,7 +45,7 @@ def far_pairs_dropped(epsilon: float, radius: float) -> tuple[np.ndarray, np.nda
     """The optimal channel when only near pairs are bounded (Privacy Games, Shokri 2015, appendix C), on 4 × 4 cells."""
     domain = md.Domain.grid(4, 4, 4.0, 4.0)
     distance = md.distances.euclidean(domain)
-    near = np.where(distance <= radius, distance, np.inf)
+    near = md.graphs.threshold(domain, radius)
     prior = md.Prior.from_counts(np.arange(1, 17))
-    made = md.design(md.Problem(prior, distance, [md.MetricPrivacy(epsilon, near)]), tolerance=1e-6)
+    made = md.design(md.Problem(prior, distance, [md.GraphPrivacy(epsilon, near)]), tolerance=1e-6)
     return made.channel.matrix, distance

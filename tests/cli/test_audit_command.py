@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,12 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    np.savetxt("laplace.csv", LAPLACE, delimiter=",", fmt="%r")
+    np.savetxt("laplace.csv", LAPLACE, delimiter=",", fmt="%.17g")
     np.save("laplace.npy", LAPLACE)
     np.savez("laplace.npz", LAPLACE)
     sparse.save_npz("identity.npz", sparse.csr_array(np.eye(6)))
     np.savetxt("points.csv", DOMAIN.points, delimiter=",")
-    np.savetxt("D.csv", DISTANCE, delimiter=",", fmt="%r")
+    np.savetxt("D.csv", DISTANCE, delimiter=",", fmt="%.17g")
     Path("edges.csv").write_text("0,1\n1,2\n3,4\n4,5\n")
     Path("prior.csv").write_text("place,probability\n" + "".join(f"{i},{i + 1}\n" for i in range(6)))
     Path("spec.toml").write_text(SPEC)
@@ -50,7 +51,7 @@ def test_a_stated_epsilon_decides_the_exit_code(files: Path, name: str) -> None:
     held = run(*given, repr(tight))
     assert held.exit_code == 0, held.output
     assert "holds" in held.stdout
-    broken = run(*given, repr(np.nextafter(tight, 0)))
+    broken = run(*given, repr(math.nextafter(tight, 0)))
     assert broken.exit_code == 1
     assert "does not hold" in broken.stdout
     assert run(name, "--distance", "D.csv").exit_code == 0
