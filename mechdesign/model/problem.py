@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
+from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model import distances
@@ -214,8 +215,8 @@ def _check_reachable(
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         unit = _unit(floor.error, secrets)
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g}{unit} under "
-            f"{whose}; the largest possible, releasing {releasing}, is {float(largest):.12g}{unit}. {remedy}"
+            f"{path}: no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
+            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}"
         )
 
 
