@@ -29,7 +29,8 @@ export const about = Object.freeze({
  * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
  * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf. */
 export function sample(place, options = {}) {
-  return answer(draw(secretOf(place, options), options.random ?? systemBytes));
+  const random = options.random ?? systemBytes;
+  return answer(draw(secretOf(place, options, random), random));
 }
 
 /** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
@@ -38,6 +39,7 @@ export function sample(place, options = {}) {
 export function cellOf(place, { outside = "refuse" } = {}) {
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
   if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
+  if (DATA.lattice !== null) throw new RangeError("places lie between anchors, and in no cell: sample draws one of four");
   const at = coordinates(place, DATA.axes);
   if (DATA.borders === null) return nearest(at);
   const [row, column] = at.map((value, axis) => {
@@ -107,15 +109,20 @@ function open() {
   return opened;
 }
 
-function draw(secret, random) {
-  const channel = open();
-  const m = DATA.observables;
+// 62 uniform random bits.
+function uniform(random) {
   const bytes = new Uint8Array(8);
   random(bytes);
   let word = 0n;
   for (let i = 7; i >= 0; i--) word = (word << 8n) | BigInt(bytes[i]);
+  return word >> 2n;
+}
+
+function draw(secret, random) {
+  const channel = open();
+  const m = DATA.observables;
   // 62 uniform bits fall into the part of each answer with exactly its probability.
-  let left = word >> 2n;
+  let left = uniform(random);
   for (let o = 0; o < m; o++) {
     left -= channel[secret * m + o];
     if (left < 0n) return o;
@@ -135,9 +142,39 @@ function answer(index) {
   return found;
 }
 
-function secretOf(place, options) {
+// Between anchors, one of the four around the place is drawn with its bilinear weight, exactly.
+function dithered(place, { outside = "nearest" }, random) {
+  const at = coordinates(place, DATA.axes);
+  const [column, row] = DATA.lattice.map(({ axis, low, span, count }) => {
+    const [top, bottom] = fraction(at[axis]);
+    const [from, by, to] = [BigInt(low[0]), BigInt(low[1]), BigInt(span[0])];
+    const whole = bottom * by * to;
+    let share = (top * by - from * bottom) * BigInt(span[1]);
+    if (outside === "refuse" && (share < 0n || share > whole))
+      throw new RangeError(`${DATA.axes[axis]} ${at[axis]} is outside the anchors`);
+    share = (share < 0n ? 0n : share > whole ? whole : share) * BigInt(count - 1);
+    const cell = Math.min(Number(share / whole), count - 2);
+    return cell + below(share - BigInt(cell) * whole, whole, random);
+  });
+  return row * DATA.lattice[0].count + column;
+}
+
+// 1 with probability top / bottom, else 0: bits are drawn until they decide.
+function below(top, bottom, random) {
+  const most = (1n << 62n) - 1n;
+  for (;;) {
+    const scaled = top << 62n;
+    const digit = scaled / bottom < most ? scaled / bottom : most;
+    const bits = uniform(random);
+    top = scaled - digit * bottom;
+    if (bits < digit) return 1;
+    if (bits > digit || top === 0n) return 0;
+  }
+}
+
+function secretOf(place, options, random) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
-  if (!("secret" in place)) return cellOf(place, options);
+  if (!("secret" in place)) return DATA.lattice === null ? cellOf(place, options) : dithered(place, options, random);
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);

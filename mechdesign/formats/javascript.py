@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from importlib import resources
 from typing import Any
 
@@ -13,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, ExponentBound, PairBound, RatioBound
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported, Format
 from mechdesign.model.domain import Domain
+from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, nearest_scale
 from mechdesign.report.sentences import claimants, requirement_name
 from mechdesign.version import __version__
@@ -65,7 +67,14 @@ def _payload(exported: Exported) -> dict[str, Any]:
 
 def _map(domain: Domain | None) -> dict[str, Any]:
     """Return how a place becomes a secret: by borders between cells, or by the nearest of places."""
-    nothing = {"axes": None, "degrees": False, "borders": None, "places": None, "scale": 1.0}
+    nothing: dict[str, Any] = {
+        "lattice": None,
+        "axes": None,
+        "degrees": False,
+        "borders": None,
+        "places": None,
+        "scale": 1.0,
+    }
     if domain is None:
         return nothing
     try:
@@ -75,9 +84,25 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     known, borders = domain.places(axes), domain.borders(axes)
     assert known is not None
     found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES}
+    if domain.lattice is not None:
+        return nothing | found | {"lattice": _anchors(domain.lattice)}
     if borders is not None:
         return nothing | found | {"borders": [side.tolist() for side in borders]}
     return nothing | found | {"places": known.tolist(), "scale": nearest_scale(known, axes)}
+
+
+def _anchors(lattice: Lattice) -> list[dict[str, Any]]:
+    """Return for columns and rows which coordinate counts, where the first anchor stands, and how far the last."""
+    counts = lattice.columns, lattice.rows
+    if lattice.box is None:
+        axes, lows, spans = (0, 1), (Fraction(0), Fraction(0)), (exact(lattice.width), exact(lattice.height))
+    else:
+        south, north, west, east = map(Fraction, lattice.box)
+        axes, lows, spans = (1, 0), (west, south), (east - west, north - south)
+    return [
+        {"axis": axis, "low": _ratio(low), "span": _ratio(span), "count": count}
+        for axis, low, span, count in zip(axes, lows, spans, counts, strict=True)
+    ]
 
 
 def _answers(domain: Domain | None) -> dict[str, Any] | None:
@@ -122,7 +147,7 @@ def _bound(claim: Claim, n: int) -> dict[str, Any] | None:
     return number | found
 
 
-def _ratio(number: Any) -> list[str]:
+def _ratio(number: Fraction) -> list[str]:
     return [str(number.numerator), str(number.denominator)]
 
 

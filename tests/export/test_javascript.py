@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,6 +25,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.certify.exponential import exp_lower
 from mechdesign.certify.stated import Stated
 from mechdesign.formats import FORMATS, Exported
+from mechdesign.model.answers import sample_at
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.requirement import Requirement
 
@@ -268,3 +270,27 @@ def test_factors_that_are_ratios() -> None:
         made = exported(problem, numerators)
         assert made.certificate.holds is holds
         assert Module(source(made)).call("verdict")["holds"] is holds
+
+
+@pytest.mark.parametrize("box", [(), (35.6, 35.8, 139.6, 139.9)])
+def test_places_between_anchors_are_dithered_as_in_python(box: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(3)
+    domain = md.Domain.geographic_anchors(4, 3, *box) if box else md.Domain.anchors(4, 3, 3.0, 2.2)
+    distance = md.distances.hamming(12)
+    problem = md.Problem(
+        md.Prior.uniform(12), distance, [md.MetricPrivacy(9, distance)], secrets=domain, observables=domain
+    )
+    made = exported(problem, channel_like(rng.random((12, 12))))
+    module = Module(source(made))
+    low, high = ((35.55, 139.55), (35.85, 139.95)) if box else ((-0.5, -0.5), (3.5, 2.5))
+    names = ("lat", "lon") if box else ("x", "y")
+    for seed in range(40):
+        first, second = (float(rng.uniform(a, b)) for a, b in zip(low, high, strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", md.errors.OutsideWarning)
+            ours = sample_at(problem, made.channel, first, second, rng=seed)
+        data = np.random.default_rng(seed).bytes(24)
+        # Three times eight bytes: column, row, answer.
+        assert module.call("dithers", dict(zip(names, (first, second), strict=True)), list(data)) == ours.index
+    with pytest.raises(RuntimeError, match="between anchors, and in no cell"):
+        module.call("cell", {names[0]: low[0], names[1]: low[1]}, {})

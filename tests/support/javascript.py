@@ -13,6 +13,8 @@ const called = (work) => { try { return JSON.stringify({ value: work() }); }
                            catch (error) { return JSON.stringify({ error: String(error) }); } };
 const draws = (place, words, options) => called(() => words.map((word) =>
     sample(place, { ...options, random: (bytes) => bytes.set(word) })));
+const dithers = (place, data) => called(() =>
+    sample(place, { random: (bytes) => bytes.set(data.splice(0, 8)) }).index);
 const verdict = () => called(verify);
 const cell = (place, options) => called(() => cellOf(place, options));
 const lower = (numerator, denominator, weights) => called(() =>
