@@ -345,7 +345,7 @@ class _Rows:
                 next(self._reader, None)
             yield from filter(None, self._reader)
         except csv.Error as error:
-            raise self.error(f"cannot be read ({error})", None, "") from error
+            raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
     def error(self, problem: str, value: object, bound: str) -> InputError:
         """Return an error about the row just read."""

@@ -85,7 +85,7 @@ class Problem:
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         if isinstance(requirements, str) or not isinstance(requirements, Sequence):
-            raise InputError("requirements", "must be a list", value=requirements)
+            raise InputError("requirements", "is not a list", value=requirements, bound="a list of requirements")
         for i, requirement in enumerate(requirements):
             if not isinstance(requirement, Requirement):
                 raise InputError(
@@ -96,6 +96,8 @@ class Problem:
                     f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
                 )
         for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
+            if domain is not None and not isinstance(domain, Domain):
+                raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
             if domain is not None and domain.size != size:
                 raise InputError(name, "has another size", value=domain.size, bound=str(size))
         values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title))

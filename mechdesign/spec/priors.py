@@ -13,11 +13,12 @@ from mechdesign.data import traces
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
-from mechdesign.errors import Shown, SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.report.numbers import percent
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import renamed
 
 _MOST_PEOPLE = 10**12
 
@@ -174,7 +175,11 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
         )
     found = read_traces(raw, form, path, folder, sampling)
     with in_file(path):
-        return Read(traces.to_grid(found.found, domain), found.sampling, found.median, found.notes)
+        try:
+            visits = traces.to_grid(found.found, domain)
+        except InputError as error:
+            raise renamed(error, str(folder / table.path), "traces") from error
+    return Read(visits, found.sampling, found.median, found.notes)
 
 
 class Traces(NamedTuple):

@@ -76,6 +76,9 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
+
+
 class _Data(NamedTuple):
     """What the problems of a specification have in common."""
 
@@ -448,7 +451,7 @@ def tables_of(text: str, source: str = "specification") -> Raw:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError(source, f"is not valid TOML: {error}") from error
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=_TOML) from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError(source, f"cannot be read: {error}") from error
 

@@ -187,7 +187,7 @@ class NumpyKernel(Dense):
             measured = self._growth(tile, x)
             if measured is None:
                 raise SolverError(
-                    "the block method cannot start: a factor exp(ε·d) is 1 to the precision of floats; use another solver"
+                    "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
                 )
             y = self.y[tile.whole]
             np.multiply(measured[0], self.slope[tile.rows], out=y)
