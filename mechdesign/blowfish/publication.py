@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Publication", "named_quantiles", "named_ranges"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
 _FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
 

@@ -310,7 +310,7 @@ def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
                     written.write(bytes(2**20))
     assert len(target.getvalue()) < 2**20
     tracemalloc.start()
-    with pytest.raises(CertificateError, match=r"its arrays take 4194\d+ bytes, more than 268435456 and than 100 times"):
+    with pytest.raises(CertificateError, match=r"its arrays take 4194\d+ bytes, more than 268435456 and"):
         _archive.unpack(target.getvalue(), CHANNEL)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
