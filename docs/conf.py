@@ -21,6 +21,7 @@ extensions = [
     "results",
     "generated",
     "docstrings",
+    "peers",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True

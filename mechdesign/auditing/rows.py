@@ -41,7 +41,8 @@ class Rows:
         """Return an entry exactly, before its row is divided by its sum."""
         if self.floats[secret, observable] == 0:
             return Fraction(0)
-        return Fraction(self.entries[secret, observable].item()) * self.scale
+        value = self.entries[secret, observable]
+        return Fraction(value.item() if isinstance(value, np.generic) else value) * self.scale
 
     def probability(self, secret: int, observable: int) -> Fraction:
         """Return p(o|s) exactly."""

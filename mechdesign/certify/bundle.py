@@ -61,6 +61,11 @@ __all__ = [
     "write",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"
 TABLE = "channel.csv"

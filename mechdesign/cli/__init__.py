@@ -41,16 +41,20 @@ CLOSED, FAULT = 141, 70
 
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
+    "init": "Look at data and propose a specification.",
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
-    "attack": "Attack a channel in five ways.",
+    "inspect": "Show what an export holds.",
+    "compare": "Compare designs: costs, adversaries, maps side by side.",
+    "attack": "Attack a channel in several ways.",
     "audit": "Compute what any finite channel guarantees, whoever made it.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "blowfish": "Release counts, distributions or clusters of a table under a policy.",
+    "chain": "Write how secrets follow one another, forward and backward.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "bench": "Run solvers on families of problems, and judge what they return.",

@@ -15,6 +15,7 @@ from mechdesign.cli.console import say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
+from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
@@ -77,6 +78,7 @@ def sample(
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
+    require_design(directory)
     if secret is not None:
         channel = Channel.load(directory)
         found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))

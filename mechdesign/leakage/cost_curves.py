@@ -31,7 +31,7 @@ class CostCurve:
 
     def at(self, epsilon: ArrayLike) -> Floats:
         """Return the cost at one ε or at an array of them."""
-        return np.asarray(np.interp(epsilon, self.epsilons, self.costs))
+        return np.asarray(np.interp(np.asarray(epsilon, dtype=np.float64), self.epsilons, self.costs))
 
 
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.errors import InputError, MetricWarning
+from mechdesign.errors import InputError, MetricWarning, Shown
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
@@ -40,6 +40,11 @@ __all__ = [
     "pairs_within",
     "shortest_path",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -318,7 +323,7 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
         raise InputError(
             path,
             "touches a pole or is half as wide as the globe: no distance in a plane stays below the great circle",
-            value=domain,
+            value=Shown(domain),
             remedy="use haversine, or a smaller box",
         )
     return _in_range(points, path)
@@ -339,7 +344,7 @@ def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
             raise InputError(
                 path,
                 "has no latitudes and longitudes",
-                value=domain,
+                value=Shown(domain),
                 remedy="build it with Domain.geographic_grid or Domain.from_coordinates, or use euclidean",
             )
         return _in_range(domain.coordinates, path)
@@ -374,7 +379,7 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
             raise InputError(
                 "other",
                 "may be projected from another origin",
-                value=other,
+                value=Shown(other),
                 remedy="use haversine, or domains over the same bounding box",
             )
     return first, second

@@ -22,8 +22,9 @@ __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
 Floats = NDArray[np.float64]
 
 HATCH = (
-    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern></defs></svg>'
+    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" '
+    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern>'
+    "</defs></svg>"
 )
 """Defines, once for a page, how cells of probability zero are filled."""
 
@@ -47,7 +48,7 @@ class Panel:
         side: Whose members these are: "secrets" or "answers".
         mark: A member that is outlined.
         cross: A place in the box, marked by a cross.
-        outline: A path of an outline in the box of a map.
+        outline: Identifier of an outline, a path in the box of a map, that the page defines.
     """
 
     view: View
@@ -106,7 +107,10 @@ def _svg(shown: Panel) -> str:
     view = shown.view
     shapes = [*_shapes(shown), *_numbers(shown)]
     if shown.outline:
-        shapes.append(f'<path class="outline" d="{shown.outline}"/>')
+        # A picture within the picture ends at its borders.
+        shapes.append(
+            f'<svg width="{WIDTH:g}" height="{view.height:.6g}"><use class="outline" href="#{shown.outline}"/></svg>'
+        )
     shapes += _marks(shown)
     stretch = "" if view.is_map else ' preserveAspectRatio="none"'
     label = escape(plain(f"{shown.title + ': ' if shown.title else ''}{shown.what}, {_summary(shown)}"))

@@ -14,7 +14,17 @@ from mechdesign.report.scales import short
 from mechdesign.report.style import INK, RULE
 from mechdesign.report.words import clip
 
-__all__ = ["LONGEST", "borders", "degree_ticks", "extent", "frame", "in_unit", "round_ticks", "ruler_length"]
+__all__ = [
+    "LONGEST",
+    "borders",
+    "degree_ticks",
+    "extent",
+    "frame",
+    "in_unit",
+    "plane_of",
+    "round_ticks",
+    "ruler_length",
+]
 
 Floats = NDArray[np.float64]
 
@@ -91,6 +101,15 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
             for angle in kept.tolist()
         ])  # fmt: skip
     return sides[0], sides[1]
+
+
+def plane_of(domain: Domain, positions: Floats) -> Floats:
+    """Return where longitudes and latitudes (k, 2) are in the unit of the domain; without degrees, the same."""
+    degrees = _degrees(domain)
+    if degrees is None:
+        return positions
+    (start_x, per_x), (start_y, per_y) = degrees
+    return (positions - [start_x, start_y]) * [per_x, per_y]
 
 
 def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:

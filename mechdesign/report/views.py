@@ -1,4 +1,4 @@
-"""Where the members of a domain are on a page: cells, points or bars in a box 1000 units wide, with ticks and a ruler."""
+"""Where members of a domain are on a page: cells, points or bars in a box 1000 units wide, with ticks and a ruler."""
 
 from __future__ import annotations
 

@@ -16,6 +16,10 @@ from mechdesign.validation import Integers, as_integer
 __all__ = ["ClaimedPrivacy"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClaimedPrivacy(Requirement):
     """The requirement that makes these statements, on so many secrets.

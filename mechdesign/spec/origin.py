@@ -26,11 +26,8 @@ _FORMS = {
 }
 
 
-def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, ...], release: bool = False) -> Origin:
-    """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly.
-
-    With `release` what a trace is released by belongs to it, too.
-    """
+def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
+    """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly."""
     tables: dict[str, object] = {
         "domain": document.domain,
         "observables": document.observables or {},
@@ -39,10 +36,8 @@ def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, 
         "privacy": document.privacy,
         "policy": document.policy,
     }
-    if release:
-        tables["release"] = document.release
     digests = {name: file_digest(folder / name) for name in dict.fromkeys(files(tables))}
-    return Origin(text or _written(document), _prior(document.prior), digests, notes)
+    return Origin(text or _written(document), _prior(document.prior), digests, notes, name)
 
 
 def _prior(raw: Raw) -> str:

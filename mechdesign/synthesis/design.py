@@ -21,8 +21,13 @@ from mechdesign.synthesis.plan import check_choice, plan
 from mechdesign.synthesis.recovery import recovered, usable
 from mechdesign.synthesis.search import search
 from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis.sizes import check_size, size_of
 
 __all__ = ["Design", "design", "synthesise"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def design(
@@ -64,6 +69,7 @@ def design(
     Raises:
         InputError: An argument is of the wrong kind or out of range.
         MissingDependencyError: The solver is not installed.
+        TooLargeError: The problem does not fit into memory; nothing was built.
         SolverError: The solver fails, or returns numbers from which no channel can be made.
     """
     progress = renamed_progress(progress, report)
@@ -76,6 +82,8 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
     check_choice(settings.solver, settings.rows)
     parts = split(problem)
+    largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
+    check_size(size_of(problem, largest), settings)
     if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
         return _whole(problem, settings)
     return _in_parts(problem, parts, settings)

@@ -18,6 +18,11 @@ from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 TOLERANCE = 1e-6

@@ -1,0 +1,174 @@
+"""From raw data to a specification that is designed as it is, and to the matrices of its chain."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+from mechdesign.data.traces import read_checkins
+
+
+def checkins(seed: int = 2, count: int = 400) -> list[tuple[str, float, float, str]]:
+    """Return user, latitude, longitude and time of people about a town, and a few far away."""
+    generator = np.random.default_rng(seed)
+    start = np.datetime64("2021-03-01T06:00:00")
+    rows = []
+    for index in range(count):
+        far = index % 40 == 0
+        latitude, longitude = generator.normal([48.2, 16.37], 0.03) if not far else (35.0, 139.0)
+        rows.append((f"u{index % 3}", latitude, longitude, f"{start + np.timedelta64(120 * index, 's')}Z"))
+    return rows
+
+
+def write(path: Path, header: str, rows: list[str], compress: bool = False) -> None:
+    content = "\n".join([header, *rows, ""]).encode()
+    path.write_bytes(gzip.compress(content) if compress else content)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = checkins()
+    write(tmp_path / "data.csv", "User ID,Lat,Lng,UTC time", [f"{u},{a:.6f},{o:.6f},{t}" for u, a, o, t in rows])
+    write(tmp_path / "data.tsv.gz", "uid\tlongitude\tlatitude", [f"{u}\t{o}\t{a}" for u, a, o, _ in rows], True)
+    write(tmp_path / "nobody.csv", "lat;lon", [f"{a};{o}" for _, a, o, _ in rows])
+    write(tmp_path / "swapped.csv", "user,latitude,longitude", [f"{u},{o + 80},{a}" for u, a, o, _ in rows])
+    write(tmp_path / "bare.csv", "u1,48.1,16.2", ["u2,48.2,16.3"])
+    write(tmp_path / "other.csv", "name,value", ["a,1"])
+    (tmp_path / "latin.csv").write_bytes("user,latitude,longitude\nJörg,48,16\n".encode("latin-1"))
+    (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "data.tsv.gz").read_bytes()[:200])
+    (tmp_path / "archive.csv").write_bytes(b"PK\x03\x04 and so on")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv.gz", "nobody.csv"])
+def test_a_proposal_is_designed_as_it_is(folder: Path, name: str) -> None:
+    found = run("init", name, "--cells", 9, "-o", "made.toml")
+    assert found.exit_code == 0, found.output
+    given = md.read_spec(folder / "made.toml")
+    problem = given.problem()
+    box = problem.secrets.geographic
+    assert box.south < 48.2 < box.north
+    assert box.west < 16.37 < box.east
+    assert box.north - box.south < 0.2
+    assert 6 <= problem.secrets.size <= 12
+    assert given.design().certificate.holds
+    assert "10 points outside the box left out" in " ".join(given.notes) or problem.prior.size
+
+
+def test_a_proposal_on_standard_output_is_the_same(folder: Path) -> None:
+    shown = run("init", "data.csv", "--cells", 9)
+    run("init", "data.csv", "--cells", 9, "-o", "made.toml")
+    assert shown.stdout == (folder / "made.toml").read_text(encoding="utf-8")
+    for line in ('user = "User ID"', 'latitude = "Lat"', 'longitude = "Lng"', 'time = "UTC time"', 'path = "data.csv"'):
+        assert line in shown.stdout.splitlines()
+    # In another folder, the data are where they were.
+    (folder / "specs").mkdir()
+    run("init", "data.csv", "--cells", 9, "-o", "specs/made.toml")
+    assert md.read_spec(folder / "specs" / "made.toml").problem().secrets.size >= 6
+
+
+def test_an_older_specification_is_kept(folder: Path) -> None:
+    (folder / "mine.toml").write_text("mine")
+    found = run("init", "data.csv", "-o", "mine.toml")
+    assert (found.exit_code, (folder / "mine.toml").read_text()) == (2, "mine")
+    assert "--overwrite" in found.stderr
+    assert run("init", "data.csv", "-o", "mine.toml", "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["swapped.csv"], "latitude and longitude were swapped"),
+        (["bare.csv"], "has no header line"),
+        (["other.csv"], "no column that looks like a latitude"),
+        (["other.csv", "--latitude", "height"], "--latitude: is not a column"),
+        (["latin.csv"], "is not a text in UTF-8"),
+        (["cut.csv.gz"], "is compressed by gzip and damaged"),
+        (["archive.csv"], "is a ZIP archive"),
+        (["none.csv"], "cannot be opened"),
+        (["data.csv", "--cells", "3"], "between 4 and 2500"),
+    ],
+)
+def test_wrong_data(folder: Path, arguments: list[str], words: str) -> None:
+    found = run("init", *arguments)
+    assert found.exit_code == 2, found.output
+    assert words in found.stderr
+
+
+def test_parquet(folder: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    rows = checkins()
+    names = ("user", "latitude", "longitude", "time")
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    parquet.write_table(arrow.table(columns), folder / "data.parquet")
+    found = read_checkins(folder / "data.parquet", time="time")
+    again = read_checkins(folder / "data.csv", "User ID", "Lat", "Lng", "UTC time")
+    assert [trace.user for trace in found] == [trace.user for trace in again]
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_allclose(one.latitude, other.latitude, atol=1e-6)
+        np.testing.assert_array_equal(one.time, other.time)
+    assert run("init", "data.parquet", "--cells", 9, "-o", "made.toml").exit_code == 0
+    assert md.read_spec(folder / "made.toml").problem().secrets.size >= 6
+
+
+def test_places_joined_by_key(folder: Path) -> None:
+    write(folder / "places.csv", "id,lat,lon", ["p1,48.2,16.3", "p2,48.3,16.4"])
+    write(folder / "visits.csv", "user,venue", ["a,p1", "a,p2", "b,p1"])
+    box = "domain.grid = { columns = 2, rows = 1, south = 48.1, north = 48.4, west = 16.25, east = 16.45 }"
+    where = '{ path = "places.csv", key = "id", latitude = "lat", longitude = "lon" }'
+    text = (
+        f'{box}\nprior.checkins = {{ path = "visits.csv", place = "venue", places = {where} }}\ncost.distance = '
+        '"euclidean"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]'
+    )
+    np.testing.assert_allclose(md.spec.parse(text, folder).problem().prior, [2 / 3, 1 / 3])
+    write(folder / "places.csv", "id,lat,lon", ["p1,48.2,16.3"])
+    with pytest.raises(md.errors.SpecificationError, match="line 3 venue is not in the table of places; found 'p2'"):
+        md.spec.parse(text, folder).problem()
+    with pytest.raises(md.errors.SpecificationError, match=r"prior\.checkins\.places: is missing"):
+        md.spec.parse(text.replace(f", places = {where}", ""), folder).problem()
+
+
+def test_the_chain_of_data(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
+    found = run("chain", "made.toml", "-o", "matrices", "--every", "10 min")
+    assert found.exit_code == 0, found.output
+    assert "resampled to one every 10 min" in found.stderr
+    forward, backward = (
+        np.loadtxt(folder / "matrices" / f"{name}.csv", delimiter=",") for name in ("forward", "backward")
+    )
+    states = (folder / "matrices" / "states.csv").read_text().splitlines()
+    assert len(states) == len(forward) + 1 == len(backward) + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert md.leakage.temporal([0.1, 0.1], backward, forward).max() <= 0.2
+    shown = run("leakage", "matrices/backward.csv", "--forward", "matrices/forward.csv", "--epsilon", 0.1, "--steps", 3)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    smoothed = run("chain", "made.toml", "-o", "all", "--smoothing", 0.1)
+    assert smoothed.exit_code == 0
+    assert len((folder / "all" / "states.csv").read_text().splitlines()) == md.read_spec("made.toml").domain.size + 1
+
+
+def test_the_chain_of_a_release(folder: Path) -> None:
+    text = "domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.uniform = true"
+    text += '\ncost.distance = "euclidean"'
+    text += '\nprivacy = [{ kind = "graph", epsilon = 1, blocks = 2 }]\nrelease.transition = { neighbours = 4 }'
+    (folder / "walk.toml").write_text(text)
+    assert run("chain", "walk.toml").exit_code == 0
+    forward, backward = (
+        np.loadtxt(folder / "chain" / f"{name}.csv", delimiter=",") for name in ("forward", "backward")
+    )
+    # A walk on a graph is its own reverse.
+    np.testing.assert_allclose(forward, backward, atol=1e-15)
+    (folder / "walk.toml").write_text(text.split("\nrelease")[0])
+    refused = run("chain", "walk.toml")
+    assert refused.exit_code == 2
+    assert "prior: comes from no data in order of time" in refused.stderr
