@@ -28,7 +28,7 @@ def not_negative(value: Number, path: str) -> Fraction:
     number = exact(value, path)
     if number < 0:
         raise InputError(path, "is negative", value=value, bound="at least 0")
-    if number and not LEAST_NUMBER <= number <= LARGEST_NUMBER:
+    if number and not exact(LEAST_NUMBER) <= number <= exact(LARGEST_NUMBER):
         bound = f"0 or between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g}"
         raise InputError(path, "is out of range", value=value, bound=bound)
     return number

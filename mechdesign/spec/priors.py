@@ -238,7 +238,7 @@ def _user(users: list[str], only: int | str, path: str) -> str:
     names = [user for user in users if user == str(only)]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
-        names = [user for user in users if user.isdecimal() and int(user) == only]
+        names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
     if len(names) != 1:
         some = ", ".join(users[:5])
         raise SpecificationError(
