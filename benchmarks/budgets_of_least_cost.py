@@ -2,8 +2,8 @@
 
     python benchmarks/budgets_of_least_cost.py [--steps 50] [--seed 0]
 
-Three states with random correlations that no chain need have together, α = 2, and a cost of w e^-2ε for each release: all
-alike, every fifth that matters, weights that rise from 0.1 to 2.
+Three states with random correlations, α = 2, and a cost of w e^-2ε for each release: all alike, every fifth that
+matters, or weights that rise from 0.1 to 2.
 """
 
 from __future__ import annotations
