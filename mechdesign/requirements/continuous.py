@@ -184,6 +184,10 @@ class ContinuousPrivacy(RequirementKind):
         unit = words.measure(distances.euclidean(self.domain)).unit
         return f"continuous privacy, ε per {unit or 'unit of distance'} ({_NAMES[self.distance]} distance, all points)"
 
+    def titles(self, words: Words) -> tuple[str, ...]:
+        """Name the bound between all points, and those between neighbouring anchors that imply it."""
+        return self.title(words), "between neighbouring anchors along x", "between neighbouring anchors along y"
+
     def promise(self, words: Words) -> str:
         """Say how much the odds of two points change."""
         found = words.measure(distances.euclidean(self.domain))
