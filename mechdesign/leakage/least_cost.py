@@ -134,7 +134,7 @@ class _Search:
             for losses in (program.before[1:], program.after[:-1])
         )
         self.lower_bound = self.cost(np.full(len(program), program.alpha)) * (1 - _ROUNDING)
-        self.epsilons = self._fitted(np.full(len(program), program.alpha))
+        self.epsilons = self._trimmed(self._fitted(np.full(len(program), program.alpha)))
 
     def cost(self, epsilons: Floats) -> float:
         """Return what budgets cost together, rounded up."""
@@ -177,7 +177,8 @@ class _Search:
 
     def _offer(self, epsilons: Floats) -> None:
         """Take budgets, made to fit and then to use what is left, where they cost less than the best so far."""
-        for fitted in (self._fitted(epsilons), self._filled(self._fitted(epsilons))):
+        trimmed = self._trimmed(self._fitted(epsilons))
+        for fitted in (trimmed, self._trimmed(self._filled(trimmed))):
             if self.cost(fitted) < self.cost(self.epsilons):
                 self.epsilons = fitted
 
@@ -197,6 +198,11 @@ class _Search:
             low, high = (middle, high) if self._fits(middle * epsilons) else (low, middle)
         fitted: Floats = low * epsilons
         return fitted
+
+    def _trimmed(self, epsilons: Floats) -> Floats:
+        """Return budgets without what buys nothing."""
+        pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
+        return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 
     def _filled(self, epsilons: Floats) -> Floats:
         """Raise single budgets as far as they go, first where most is saved."""

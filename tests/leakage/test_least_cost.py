@@ -175,6 +175,15 @@ def test_curves_are_linear_between_points() -> None:
     assert curve.at([0.0, 0.5, 0.75, 1.0, 5.0]).tolist() == [3.0, 3.0, 2.0, 1.0, 1.0]
 
 
+def test_a_budget_that_buys_nothing_is_not_spent() -> None:
+    curve = as_curves([([0.5, 1.0, 1.5, 2.0], [3.0, 1.0, 1.0, 0.5])], 2.0)[0]
+    assert [curve.least(epsilon) for epsilon in (0.2, 0.5, 0.75, 1.0, 1.2, 1.5, 1.75, 2.0, 9.0)] == [
+        0.0, 0.0, 0.75, 1.0, 1.0, 1.0, 1.75, 2.0, 2.0,
+    ]  # fmt: skip
+    best = best_budgets(2.0, [([0.0, 0.5], [1.0, 0.0])] * 3)
+    assert best.epsilons.tolist() == [0.5] * 3
+
+
 def test_a_plot_shows_them() -> None:
     best = best_budgets(1.0, [FALLING] * 5, MILD)
     figure = leakage.plots.allocation(1.0, 5, MILD, None, best.epsilons)
