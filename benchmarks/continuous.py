@@ -13,8 +13,8 @@ pair comes within 10⁻³ of the tight value.
 `costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km, and sets the cost beside cells to which points are snapped,
 which guarantee nothing between them, and planar Laplace noise, as it is and with the best remap on a fine grid.
 
-`laplace` makes channels on anchors of that noise, cut to a grid of outputs and remapped to the answers, with the largest
-noise parameter for which their exact least ε between all points is at most the one asked for.
+`laplace` makes channels on anchors of that noise, cut to a grid of outputs and remapped to the answers, with the
+largest noise parameter for which their exact least ε between all points is at most the one asked for.
 """
 
 from __future__ import annotations
