@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
 from mechdesign.errors import InputError
@@ -19,7 +19,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
-from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import Number, not_negative
 from mechdesign.validation import Floats, Integers, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
@@ -93,9 +93,7 @@ class DistortionPrivacy(RequirementKind):
     def __init__(
         self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
     ) -> None:
-        value = exact(minimum, "minimum")
-        if value < 0:
-            raise InputError("minimum", "is negative", value=minimum, bound="at least 0")
+        value = not_negative(minimum, "minimum")
         matrix = as_floats(distance, "distance", "(k, n)")
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape)

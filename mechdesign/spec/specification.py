@@ -166,6 +166,7 @@ class Specification:
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)

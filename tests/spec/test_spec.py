@@ -12,7 +12,7 @@ from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, fail
 
 from mechdesign import spec
 from mechdesign.data.traces import read_checkins, read_plt, to_grid
-from mechdesign.errors import InfeasibleError, MetricWarning
+from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -222,6 +222,24 @@ def test_a_floor_out_of_reach_names_the_largest():
     privacy = 'privacy = [{ kind = "distortion", minimum = 0.9, distance = "hamming" }]'
     with pytest.raises(InfeasibleError, match=r"^privacy\[0\]\.minimum: .* largest possible, .* is 0\.66666"):
         problem(domain=LABELS, privacy=privacy)
+
+
+@pytest.mark.parametrize(
+    ("distance", "unit"), [("euclidean", " km"), ("manhattan", " km"), ("chebyshev", " km"), ("hamming", "")]
+)
+def test_floors_out_of_reach_are_told_with_their_unit(distance, unit):
+    text = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 4.0, unit = 'km' }\nprior.uniform = true\n"
+    text += f"cost.distance = '{distance}'\nprivacy = [{{ kind = 'distortion', minimum = 9, distance = '{distance}' }}]"
+    with pytest.raises(InfeasibleError, match=rf"at 9{unit} under this prior; .* is [\d.]+{unit}\. "):
+        spec.parse(text).problem()
+
+
+@pytest.mark.parametrize("name", ["blok", "x"])
+def test_an_unknown_solver_is_named_by_its_key(name):
+    text = document(rest=f'solver.name = "{name}"')
+    with pytest.raises(SpecificationError, match=r"^solver\.name: is not known") as caught:
+        spec.parse(text).design()
+    assert ("Did you mean block?" in str(caught.value)) == (name == "blok")
 
 
 # --- the whole file ------------------------------------------------------------------------------------------------
