@@ -2,6 +2,7 @@
 
     python benchmarks/continuous.py pairs -o benchmarks/results/continuous_pairs.json
     python benchmarks/continuous.py costs -o benchmarks/results/continuous_costs.json
+    python benchmarks/continuous.py laplace -o benchmarks/results/continuous_laplace.json
 
 `pairs` makes 50 designs (three distances, rectangular steps, 4 to 400 anchors, some with answers that are never given)
 and compares 20,000 random pairs of points in each, near and far, inside and outside, for every observable: in floats
@@ -11,6 +12,9 @@ pair comes within 10⁻³ of the tight value.
 
 `costs` designs for Gaussian visits (σ = 2 km) on 8 × 8 km, and sets the cost beside cells to which points are snapped,
 which guarantee nothing between them, and planar Laplace noise, as it is and with the best remap on a fine grid.
+
+`laplace` makes channels on anchors of that noise, cut to a grid of outputs and remapped to the answers, with the
+largest noise parameter for which their exact least ε between all points is at most the one asked for.
 """
 
 from __future__ import annotations
@@ -236,14 +240,58 @@ def remapped(points: Floats, weights: Floats, epsilon: float) -> float:
     return total / mass
 
 
+def laplace(console: Console) -> tuple[dict[str, Any], bool]:
+    """Make channels on anchors of planar Laplace noise that keep ε between all points, proved exactly."""
+    side = 8.0
+    middles = (np.arange(40) + 0.5) * side / 40
+    points = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
+    weights = np.exp(-((points - side / 2) ** 2).sum(axis=1) / 8)
+    weights /= weights.sum()
+    answers, table = md.Domain.grid(17, 17, side, side), []
+    for epsilon in (0.5, 1.0, 2.0):
+        for n in (17, 33):
+            anchors = md.Domain.anchors(n, n, side, side)
+            requirement, step = md.ContinuousPrivacy(epsilon, anchors), side / (n - 1)
+            problem = md.Problem.from_visits(points, answers, [requirement], weights=weights)
+            low, high, best = 0.97 * math.log1p(epsilon * step) / step, epsilon, {}
+            for _ in range(7):
+                noise = (low + high) / 2
+                channel = md.Channel.from_matrix(_noisy(anchors, points, weights, answers, noise))
+                tight = requirement.least_epsilon(channel)
+                low, high = (noise, high) if tight <= epsilon else (low, noise)
+                if tight <= epsilon:
+                    cost = float((problem.prior[:, None] * problem.cost * channel.matrix).sum())
+                    best = {"epsilon": epsilon, "anchors": n, "noise": noise, "tight": tight, "cost": cost}
+            table.append(best)
+            console.print(json.dumps(best))
+    return {"rows": table}, all(row and row["tight"] <= row["epsilon"] for row in table)
+
+
+def _noisy(anchors: md.Domain, points: Floats, weights: Floats, answers: md.Domain, noise: float) -> Floats:
+    """Return the probabilities of answers at each anchor, for noise of this parameter on outputs a quarter apart."""
+    reach = 8 + 8 / noise
+    # Beside the anchors, so that none is an output.
+    line = np.arange(4 - reach, 4 + reach, 0.25) + 0.013
+    outputs = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    error = md.distances.euclidean(answers.points, points)
+    found = np.zeros((anchors.size, answers.size))
+    for start in range(0, len(outputs), 1024):
+        part = outputs[start : start + 1024]
+        apart = np.sqrt(((part[:, None] - points[None]) ** 2).sum(axis=2))
+        best = (error @ (weights * np.exp(-noise * apart)).T).argmin(axis=0)
+        from_anchors = np.sqrt(((anchors.points[:, None] - part[None]) ** 2).sum(axis=2))
+        np.add.at(found.T, best, np.exp(-noise * from_anchors).T)
+    return found / found.sum(axis=1, keepdims=True)
+
+
 def main() -> int:
     """Run one of the two, write its results and say whether all is well."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("pairs", "costs"))
+    parser.add_argument("what", choices=("pairs", "costs", "laplace"))
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    found, good = {"pairs": pairs, "costs": costs}[given.what](Console(highlight=False))
+    found, good = {"pairs": pairs, "costs": costs, "laplace": laplace}[given.what](Console(highlight=False))
     given.output.write_text(json.dumps(found, indent=1) + "\n")
     return 0 if good else 1
 
