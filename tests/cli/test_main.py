@@ -106,3 +106,16 @@ def test_progress_is_a_line_every_few_seconds_elsewhere(monkeypatch, capsys):
 )
 def test_exit_codes(error, code):
     assert exit_code(error) == code
+
+
+def test_what_fails_since_ctrl_c_came_is_a_stop():
+    from mechdesign.cli import _after_interrupt
+
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("no compiled object yet")
+    except RuntimeError as error:
+        assert _after_interrupt(error)
+    assert not _after_interrupt(RuntimeError("another"))
