@@ -111,11 +111,10 @@ def test_exit_codes(error, code):
 def test_what_fails_since_ctrl_c_came_is_a_stop():
     from mechdesign.cli import _after_interrupt
 
-    try:
+    with pytest.raises(RuntimeError) as caught:
         try:
             raise KeyboardInterrupt
         finally:
             raise RuntimeError("no compiled object yet")
-    except RuntimeError as error:
-        assert _after_interrupt(error)
+    assert _after_interrupt(caught.value)
     assert not _after_interrupt(RuntimeError("another"))
