@@ -111,10 +111,7 @@ def test_exit_codes(error, code):
 def test_what_fails_since_ctrl_c_came_is_a_stop():
     from mechdesign.cli import _after_interrupt
 
-    with pytest.raises(RuntimeError) as caught:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise RuntimeError("no compiled object yet")
-    assert _after_interrupt(caught.value)
+    error = RuntimeError("no compiled object yet")
+    error.__context__ = KeyboardInterrupt()
+    assert _after_interrupt(error)
     assert not _after_interrupt(RuntimeError("another"))
