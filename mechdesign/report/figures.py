@@ -90,8 +90,8 @@ def errors(design: Designed) -> Figure:
 
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
+    from mechdesign.report.baselines import baselines, reference_costs
     from mechdesign.report.dots import cost_picture
-    from mechdesign.report.references import reference_costs
     from mechdesign.report.words import cost_measure
 
     problem, proved = design.problem, design.certificate
@@ -99,7 +99,7 @@ def costs(design: Designed) -> Figure:
         proved.cost,
         proved.lower_bound,
         proved.relative_gap,
-        reference_costs(problem),
+        reference_costs(problem, baselines(problem)),
         proved.objective,
         cost_measure(problem).unit,
     )
