@@ -18,6 +18,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 import argparse
 import contextlib
 import hashlib
+import io
 import itertools
 import json
 import random
@@ -355,7 +356,11 @@ def warm(victim: Victim) -> None:
         victim.done += 1
         raise EnoughError
 
-    with contextlib.suppress(EnoughError), contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
+    with (
+        contextlib.suppress(EnoughError),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         victim.work(stop)
     if len(os.listdir("/proc/self/task")) > 1:
         raise SystemExit(f"{type(victim).__name__.lower()}: a job left threads behind, which forks do not survive")

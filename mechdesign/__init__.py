@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
     from .spec.specification import read_spec as read_spec
+    from .synthesis.anchors import plan_anchors as plan_anchors
     from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
     from .synthesis.settings import SolveSettings as SolveSettings
@@ -83,6 +84,7 @@ _VALUES = {
     "ThresholdPrivacy": ".requirements.kinds",
     "audit": ".auditing.audit",
     "design": ".synthesis.design",
+    "plan_anchors": ".synthesis.anchors",
     "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }

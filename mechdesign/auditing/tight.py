@@ -102,7 +102,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) ->
     above, below = rows.floats[sources], rows.floats[targets]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         ratios = above / below
-        gains = np.log(ratios * (sums[targets] / sums[sources])[:, None])
+        gains: Floats = np.log(ratios * (sums[targets] / sums[sources])[:, None])
         # Ratios that overflow, or are too small to be precise: such logarithms are not.
         extreme = (below > 0) & (above > 0) & ~((ratios > 1e-290) & (ratios < 1e290))
         if extreme.any():

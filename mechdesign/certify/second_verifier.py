@@ -32,7 +32,7 @@ from typing import Any
 
 DECIMAL = re.compile(r"-?[0-9.]{1,4000}([eE][+-]?[0-9]{1,4})?|[0-9]{1,4000}/[0-9]{1,4000}")
 # What each kind of requirement calls its number; those in NAMED bear a name of their own.
-NAMED = {"pairs": "epsilon", "ratios": "factor", "floor": "minimum"}
+NAMED = {"pairs": "epsilon", "ratios": "factor", "floor": "minimum", "dithered": "epsilon"}
 NUMBERS = {"metric": "epsilon", "threshold": "epsilon", "graph": "epsilon", "distortion": "minimum", **NAMED}
 
 
@@ -63,7 +63,8 @@ def prove(folder: Path) -> list[str]:
         name, symbol = entry["name"] if kind in NAMED else kind, NUMBERS[kind]
         number = exact(entry[symbol])
         what = f"{name} privacy, {symbol} {entry[symbol]}" + (f", radius {radius}" if radius else "")
-        need(kind not in NAMED or name not in NUMBERS, f"{name} is not the name of another kind")
+        own = kind not in NAMED or name not in NUMBERS or (kind, name) == ("floor", "distortion")
+        need(own, f"{name} is not the name of another kind")
         claimed = found["kind"], found["nominal"], found["radius"], found.get("number", symbol), found["holds"]
         need(claimed == (name, entry[symbol], radius, symbol, True), f"{what}, is certified")
         prefix = f"requirement_{index}_"
@@ -76,6 +77,12 @@ def prove(folder: Path) -> list[str]:
             error = sum(min(sum(map(mul, column, row)) for row in errors) for column in joint) / Fraction(one)
             need(error >= number and is_least(-realised, -error), f"{what}, is kept: the error is {float(error)}")
             claims.append((symbol, number, belief, errors))
+        elif kind == "dithered":
+            slope, power = steepest(entry, rows), 2 if exact(entry["norm"]) == 2 else 1
+            less = realised * (1 - Fraction(1, 10**12))
+            need(number > 0 and slope <= number**power, f"{what}, is kept between all points")
+            need(slope <= realised**power and (less == 0 or slope > less**power), f"{what}, has its least ε")
+            claims.append((symbol, number, None, []))
         else:
             pairs = bounds(kind, entry, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
@@ -118,6 +125,28 @@ def bounds(kind: str, entry: dict[str, Any], arrays: dict[str, Any], n: int) -> 
         need(kind == "pairs" or all(exact(entry["factor"]) * w >= 1 for _, _, w in pairs), "factors are at least 1")
     need(all(s < n and t < n for s, t, _ in pairs), f"pairs are among {n} secrets")
     return pairs
+
+
+def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
+    """Return the largest norm of the slope of ln p(o|x) between anchors, its square for the Euclidean one.
+
+    It is found at an anchor, from the neighbours along x and along y; docs/theory/continuous.md says why.
+    """
+    columns, lines, norm, hx, hy = (exact(entry[key]) for key in ("columns", "rows", "norm", "step_x", "step_y"))
+    need(columns * lines == len(rows) and min(columns, lines) >= 2 and min(hx, hy) > 0, "anchors are the secrets")
+    need({columns.denominator, lines.denominator} == {1} and norm in (0, 1, 2), "anchors and norm are whole numbers")
+    slopes, across = [Fraction(0)], int(columns)
+    for here in range(len(rows)):
+        i, j = here % across, here // across
+        beside = [here + step for step in (-1, 1) if 0 <= i + step < columns]
+        above = [here + step * across for step in (-1, 1) if 0 <= j + step < lines]
+        for f, *others in zip(rows[here], *(rows[place] for place in (*beside, *above)), strict=True):
+            need(f or not any(others), "no 0 beside a number")
+            along_x = max(abs(other - f) for other in others[: len(beside)]) / (hx * f) if f else 0
+            along_y = max(abs(other - f) for other in others[len(beside) :]) / (hy * f) if f else 0
+            norms = along_x + along_y, max(along_x, along_y), along_x**2 + along_y**2
+            slopes.append(max(slopes.pop(), Fraction(norms[int(norm)])))
+    return slopes[0]
 
 
 def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -> Fraction:

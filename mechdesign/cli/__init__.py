@@ -1,6 +1,7 @@
 """The command line: thin commands around the functions of the package.
 
-Exit codes: 0 done; 1 verification failed; 2 wrong input or usage; 3 a solver failed; 130 stopped by the user.
+Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed; 70 a fault of
+this program; 130 stopped by the user; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import io
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +36,8 @@ from mechdesign.errors import (
 from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
+
+CLOSED, FAULT = 141, 70
 
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -107,8 +111,9 @@ class _Commands(click.Group):
                 sys.stdout.flush()
                 return result
             except BrokenPipeError:
-                # The reader has seen enough, as `head` has; click knows what to do.
-                raise
+                # The reader has seen enough, as `head` has; click would exit with 1.
+                _give_up_output()
+                ctx.exit(CLOSED)
             except MechdesignError as error:
                 say_error(str(error))
                 ctx.exit(exit_code(error))
@@ -119,6 +124,16 @@ class _Commands(click.Group):
                 say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
                 _give_up_output()
                 ctx.exit(2)
+            except MemoryError:
+                say_error("there is not enough memory for this")
+                ctx.exit(2)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except Exception:
+                # Python would exit with 1, and that says that a verification failed.
+                traceback.print_exc()
+                say_error("this should not happen: please report it, with the lines above and what you ran")
+                ctx.exit(FAULT)
 
 
 def _give_up_output() -> None:

@@ -64,9 +64,9 @@ def budget(
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
-    Without --cost they are those of Algorithms 7 and 8 (Cao et al. 2019). With it they cost least: a release that is
-    worth little gets little, or nothing, and others get what it leaves. A lower bound says how far from the least cost
-    they may be.
+    Without --cost they are one ε for all releases, or, with --steps, more for the first and the last one (Algorithms 7
+    and 8 of Cao et al. 2019). With it they cost least: a release that is worth little gets little, or nothing, and
+    others get what it leaves. A lower bound says how far from the least cost they may be.
 
     Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. A matrix left
     out means that the adversary knows nothing of that direction. Releases are counted from 0.
@@ -211,8 +211,8 @@ def _show_best(best: BestBudgets) -> None:
     for name, value in (
         ("these budgets", best.cost),
         ("no budgets cost less than", best.lower_bound),
-        ("Algorithm 8", best.allocated),
-        ("Algorithm 7", best.constant),
+        ("more at both ends (Algorithm 8)", best.allocated),
+        ("the same for all (Algorithm 7)", best.constant),
     ):
         if value is not None:
             costs.add_row(name, f"{value:.6g}")

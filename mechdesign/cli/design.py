@@ -131,7 +131,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
-    from mechdesign.report.names import claimants, requirement_name
+    from mechdesign.report.names import claim_names
     from mechdesign.report.words import cost_measure
 
     problem, certificate = made.problem, made.certificate
@@ -140,7 +140,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
-    names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
+    names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance):
         console.print(shown)
         console.print()

@@ -122,7 +122,7 @@ def _index(channel: Channel, secret: str) -> int:
     if secret in channel.secrets:
         return channel.secrets.index(secret)
     n = channel.numerators.shape[0]
-    if secret.isascii() and secret.isdecimal() and int(secret) < n:
+    if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
         return int(secret)
     some = ", ".join(channel.secrets[:3])
     bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")

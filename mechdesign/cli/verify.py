@@ -91,13 +91,13 @@ def _verify_schedule(directory: Path, as_json: bool) -> None:
 def _show(directory: Path, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.export.sets import load_stated
-    from mechdesign.report.names import claimants, requirement_name
+    from mechdesign.report.names import claim_names
     from mechdesign.report.proved import proved, stated
     from mechdesign.report.words import cost_measure
 
     console, certificate = output(), verified.certificate
     problem, origin = load_stated(directory)
-    names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
+    names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(shown)
         console.print()

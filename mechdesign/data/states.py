@@ -168,7 +168,7 @@ def index_of(name: int | str, places: Mapping[str, int], path: str) -> int:
     """Return the index of a member given by its label or its index; `places` holds the index of every label."""
     if isinstance(name, str) and name in places:
         return places[name]
-    index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal()) else -1
+    index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) < 20) else -1
     if not 0 <= index < len(places):
         raise InputError(path, "is not a secret", value=name, bound=f"a label, or an index from 0 to {len(places) - 1}")
     return index

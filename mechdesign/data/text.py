@@ -81,7 +81,8 @@ def read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 if row:
                     yield reader.line_num, row
         except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})") from error
+            bound = "a line of CSV, its quotes closed"
+            raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})", bound=bound) from error
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

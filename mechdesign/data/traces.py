@@ -282,7 +282,7 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
     """Return an error that says where the points are, and whether latitude and longitude are swapped."""
     points = sum(map(len, traces))
     if not points:
-        return InputError("traces", "hold no points", bound="at least one trace")
+        return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
     latitude = np.concatenate([trace.latitude for trace in traces])
     longitude = np.concatenate([trace.longitude for trace in traces])
     extent = BoundingBox.text(latitude.min(), latitude.max(), longitude.min(), longitude.max())
@@ -345,7 +345,7 @@ class _Rows:
                 next(self._reader, None)
             yield from filter(None, self._reader)
         except csv.Error as error:
-            raise self.error(f"cannot be read ({error})", None, "") from error
+            raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
     def error(self, problem: str, value: object, bound: str) -> InputError:
         """Return an error about the row just read."""

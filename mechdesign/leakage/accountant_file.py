@@ -58,7 +58,7 @@ def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Los
             [_number(epsilon) for epsilon in state["epsilons"]],
             ([_loss(entry) for entry in state["backward"]], [_loss(entry) for entry in state["forward"]]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, StateError):
             raise
         raise StateError(f"{source} is incomplete ({error!r})") from error

@@ -33,6 +33,13 @@ class CostCurve:
         """Return the cost at one ε or at an array of them."""
         return np.asarray(np.interp(np.asarray(epsilon, dtype=np.float64), self.epsilons, self.costs))
 
+    def least(self, epsilon: float) -> float:
+        """Return the least budget that costs no more than `epsilon` does; it differs where the curve is flat."""
+        place = int(np.argmax(self.costs <= self.at(epsilon)))
+        if place == 0 and self.costs[0] <= self.at(epsilon):
+            return 0.0
+        return min(float(self.epsilons[place]), epsilon) if self.costs[place] == self.at(epsilon) else epsilon
+
 
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:
     """Return a checked curve for each release.

@@ -78,6 +78,8 @@ class LossFunction:
     pieces: Pieces
     identity: bool
     matrix: Floats | sparse.csr_array | None
+    # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage.pairing`.
+    misfits: dict[str, str]
     _gains: Floats
     _rests: Floats
     _starts: tuple[float, ...]
@@ -114,6 +116,7 @@ class LossFunction:
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
             "matrix": matrix,
+            "misfits": {},
             "_gains": G,
             "_rests": rest,
             "_starts": tuple(start.tolist()),

@@ -46,7 +46,8 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
         raise InputError("sites", "are not all different", bound="distinct places")
     starts, ends, owners = _edges(rate, np.vstack((true, released)), released)
     masses = np.array([_masses(rate, starts - place, ends - place, owners, len(released)) for place in true])
-    return masses / masses.sum(axis=1, keepdims=True)
+    normalised: Floats = masses / masses.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def _edges(rate: float, everything: Floats, sites: Floats) -> tuple[Floats, Floats, Integers]:

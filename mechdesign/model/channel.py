@@ -189,7 +189,7 @@ class Channel:
         """
         if exponent != EXPONENT:
             raise CertificateError(f"the channel's rows sum to 2**{exponent}, and not to 2**{EXPONENT}")
-        labels = {name: tuple(arrays[name].tolist()) for name in ("secrets", "observables") if name in arrays}
+        labels = {name: tuple(arrays[name].ravel().tolist()) for name in ("secrets", "observables") if name in arrays}
         try:
             return cls(numerators, **labels)
         except InputError as error:

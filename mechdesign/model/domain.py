@@ -14,7 +14,17 @@ from mechdesign.errors import InputError
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_number, read_only, require
+from mechdesign.validation import (
+    LARGEST_GRID,
+    Floats,
+    Integers,
+    as_floats,
+    as_indices,
+    as_integer,
+    as_number,
+    read_only,
+    require,
+)
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
 
@@ -39,6 +49,8 @@ class Grid:
         """Check the counts and the sizes."""
         for name in ("columns", "rows"):
             object.__setattr__(self, name, as_integer(getattr(self, name), name, 1))
+        if self.size > LARGEST_GRID:
+            raise InputError("columns", "make too many cells", value=self.size, bound=f"{LARGEST_GRID} at most")
         for name in ("width", "height"):
             object.__setattr__(self, name, _positive(getattr(self, name), name))
 

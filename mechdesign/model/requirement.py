@@ -97,6 +97,10 @@ class Requirement(ABC):
     def title(self, words: Words) -> str:
         """Name the requirement and what its number means, such as "metric privacy, ε per km (Euclidean distance)"."""
 
+    def titles(self, words: Words) -> tuple[str, ...]:
+        """Name each of the statements: they share the title, unless they are about different things."""
+        return (self.title(words),) * len(self.stated())
+
     @abstractmethod
     def promise(self, words: Words) -> str:
         """Say what whoever sees an answer can do at most, after "Whoever sees an answer can"."""

@@ -162,7 +162,8 @@ def _remapped(problem: Problem, numerators: Integers) -> Integers:
 def _whole(masses: Floats, filled: NDArray[np.bool_]) -> Integers:
     """Round the masses of each row to whole numbers that sum to 2**62; those that are `filled` are not 0."""
     extra = _UNITS * filled
-    numerators = np.floor(masses * (2.0**EXPONENT - extra.sum(axis=1, keepdims=True))).astype(np.int64) + extra
+    scale = 2.0**EXPONENT - extra.sum(axis=1, keepdims=True)
+    numerators: Integers = np.floor(masses * scale).astype(np.int64) + extra
     # In Python's integers: 2**62 and a little more is too much for sums of others.
     rest = [2**EXPONENT - sum(row) for row in numerators.tolist()]
     numerators[np.arange(len(numerators)), masses.argmax(axis=1)] += np.array(rest, dtype=np.int64)

@@ -21,10 +21,12 @@ from mechdesign.model.problem import Problem
 from mechdesign.report import bars, pictures, plot, policy
 from mechdesign.report.adversaries import adversaries_section
 from mechdesign.report.baselines import Baseline, baselines, reference_costs
+from mechdesign.report.coordinates import coordinates_section
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.evidence import evidence_section
+from mechdesign.report.names import claim_names
 from mechdesign.report.numbers import bounded, power, short
-from mechdesign.report.sentences import claimants, met, requirement_name, summary
+from mechdesign.report.sentences import met, summary
 from mechdesign.report.side_by_side import side_by_side
 from mechdesign.report.words import Measure, attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
@@ -51,6 +53,7 @@ def html(
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
         _costs(problem, channel, certificate),
@@ -94,11 +97,11 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
         return section("Requirements", "<p>Nothing was required.</p>")
     rows = []
-    for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
+    for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
         least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
-                text(requirement_name(problem, requirement)),
+                text(name),
                 f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
                 f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",

@@ -9,7 +9,7 @@ import numpy as np
 from mechdesign.certify.certificate import Certificate
 from mechdesign.model.problem import Problem
 from mechdesign.report.dots import Met
-from mechdesign.report.names import InWords, claimants, requirement_name
+from mechdesign.report.names import InWords, claim_names, claimants, requirement_name
 from mechdesign.report.numbers import relative, short
 from mechdesign.report.words import cost_measure
 
@@ -20,13 +20,13 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
     """Pair the requirements of a problem with what was found about them."""
     return tuple(
         Met(
-            requirement_name(problem, requirement).partition(" (")[0],
+            name.partition(" (")[0],
             float(Fraction(checked.nominal)),
             checked.realised,
             checked.at_least,
             checked.holds,
         )
-        for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True)
+        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
     )
 
 

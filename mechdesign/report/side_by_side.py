@@ -23,7 +23,9 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     """Return the table, cheapest first, under a line about what is compared: HTML."""
     error = attack_measure(problem)
     cost = cost_measure(problem)
-    tight = tuple(checked.realised for checked in certificate.requirements if not checked.at_least)
+    tight: tuple[float, ...] | None = tuple(
+        checked.realised for checked in certificate.requirements if not checked.at_least
+    )
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
     rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
     rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]

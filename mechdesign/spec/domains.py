@@ -58,11 +58,50 @@ class GeographicGrid(Table, frozen=True):
     east: float
 
 
+class PlaneAnchors(Table, frozen=True):
+    """The corners of a grid over a rectangle, numbered from the south-west, row by row; the first stands at (0, 0).
+
+    Attributes:
+        columns: how many anchors from west to east, at least 2.
+        rows: how many anchors from south to north, at least 2.
+        width: the width of the rectangle.
+        height: the height of the rectangle.
+        unit: the unit of width and height.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+    unit: str = "km"
+
+
+class GeographicAnchors(Table, frozen=True):
+    """The corners of a grid over a box on the Earth, in kilometres of a plane that never exceed the great circle.
+
+    Attributes:
+        columns: how many anchors from west to east, at least 2.
+        rows: how many anchors from south to north, at least 2.
+        south: the southern border in degrees.
+        north: the northern border in degrees.
+        west: the western border in degrees.
+        east: the eastern border in degrees.
+    """
+
+    columns: int
+    rows: int
+    south: float
+    north: float
+    west: float
+    east: float
+
+
 class DomainTable(Table, frozen=True):
     """The secrets, or the answers.
 
     Attributes:
         grid: a grid of cells.
+        anchors: the corners of a grid, for ``kind = "continuous"``: real coordinates between them are secrets, too.
         points: the coordinates of each place.
         csv: a file of places.
         labels: the names of members without places, or of the `points`.
@@ -70,10 +109,11 @@ class DomainTable(Table, frozen=True):
         unit: the unit of coordinates; a grid has its own.
     """
 
-    alternatives: ClassVar[tuple[str, ...]] = ("grid", "points", "csv", "line", "labels")
+    alternatives: ClassVar[tuple[str, ...]] = ("grid", "anchors", "points", "csv", "line", "labels")
     beside: ClassVar = MappingProxyType({"labels": "points"})
 
     grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
+    anchors: Annotated[Raw, holds(PlaneAnchors, GeographicAnchors)] | None = None
     points: list[list[float]] | None = None
     csv: Annotated[Raw, holds(PlacesFile)] | None = None
     labels: list[str] | None = None
@@ -88,6 +128,7 @@ class ObservablesTable(DomainTable, frozen=True):
         subset: some of the secrets, by index or label.
         blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
         grid: a grid of cells.
+        anchors: the corners of a grid.
         points: the coordinates of each place.
         csv: a file of places.
         labels: the names of members without places, or of the `points`.
@@ -151,12 +192,14 @@ def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
     """Return the domain that the table at `path` describes; file names are relative to `folder`."""
     table = convert(raw, DomainTable, path)
     form = one_of(table, path)
-    if table.unit is not None and form in ("grid", "labels"):
-        remedy = "write the unit into the grid" if form == "grid" else "leave it out"
+    if table.unit is not None and form in ("grid", "anchors", "labels"):
+        remedy = "leave it out" if form == "labels" else f"write the unit into the {form}"
         raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy=remedy)
     unit = table.unit or ""
     if table.grid is not None:
         return _grid(table.grid, f"{path}.grid")
+    if table.anchors is not None:
+        return _grid(table.anchors, f"{path}.anchors", anchors=True)
     if table.csv is not None:
         return _places(convert(table.csv, PlacesFile, f"{path}.csv"), f"{path}.csv", unit, folder)
     if table.line is not None:
@@ -180,22 +223,27 @@ def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
         return Domain.from_labels(table.labels or ())
 
 
-def _grid(raw: Raw, path: str) -> Domain:
+def _grid(raw: Raw, path: str, anchors: bool = False) -> Domain:
     if not {"width", "height", "unit"} & set(raw) and {"south", "north", "west", "east"} & set(raw):
-        box = convert(raw, GeographicGrid, path)
+        box: GeographicGrid | GeographicAnchors
+        box = convert(raw, GeographicAnchors, path) if anchors else convert(raw, GeographicGrid, path)
         _check_size(max(0, box.columns) * max(0, box.rows), path)
         with at(path):
-            return Domain.geographic_grid(box.columns, box.rows, box.south, box.north, box.west, box.east)
+            made = Domain.geographic_anchors if anchors else Domain.geographic_grid
+            return made(box.columns, box.rows, box.south, box.north, box.west, box.east)
     if {"width", "height"} & set(raw) and (mixed := {"south", "north", "west", "east"} & set(raw)):
         raise SpecificationError(
             path,
             f"has both a size and {min(mixed)}",
             bound="either width and height, or south, north, west and east",
         )
-    plane = convert(raw, PlaneGrid, path)
+    plane: PlaneGrid | PlaneAnchors
+    plane = convert(raw, PlaneAnchors, path) if anchors else convert(raw, PlaneGrid, path)
     _check_size(max(0, plane.columns) * max(0, plane.rows), path)
     with at(path):
-        return Domain.grid(plane.columns, plane.rows, plane.width, plane.height, plane.unit)
+        return (Domain.anchors if anchors else Domain.grid)(
+            plane.columns, plane.rows, plane.width, plane.height, plane.unit
+        )
 
 
 def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:

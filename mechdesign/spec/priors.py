@@ -13,11 +13,12 @@ from mechdesign.data import traces
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
-from mechdesign.errors import Shown, SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.report.numbers import percent
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import renamed
 
 _MOST_PEOPLE = 10**12
 
@@ -52,6 +53,18 @@ class Simulated(Table, frozen=True):
     background: float = 0.0
 
 
+class VisitsFile(Table, frozen=True):
+    """A file with a header and a visit a line, in columns x and y, or latitude and longitude.
+
+    Attributes:
+        path: the file.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    delimiter: str = ","
+
+
 class PriorTable(Table, frozen=True):
     """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added.
 
@@ -60,18 +73,21 @@ class PriorTable(Table, frozen=True):
         probabilities: a probability for each secret; they sum to 1.
         counts: a count for each secret.
         csv: a file of counts.
-        checkins: a file of check-ins, counted in the cells of a geographic grid.
-        plt: a folder of trajectories, counted likewise.
+        visits: a file of raw coordinates, for a domain of anchors; costs are then those of the visits themselves.
+        checkins: a file of check-ins, counted in the cells of a geographic grid; for geographic anchors taken as they
+            are.
+        plt: a folder of trajectories, likewise.
         simulated: simulated people.
         smoothing: what is added to each count; needed where cells are never visited, and 0 accepts probability zero.
     """
 
-    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
+    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "visits", "checkins", "plt", "simulated")
 
     uniform: bool | None = None
     probabilities: list[float] | None = None
     counts: list[float] | None = None
     csv: Annotated[Raw, holds(CountsFile)] | None = None
+    visits: Annotated[Raw, holds(VisitsFile)] | None = None
     checkins: Annotated[Raw, holds(Checkins)] | None = None
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     simulated: Annotated[Raw, holds(Simulated)] | None = None
@@ -84,6 +100,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
     form = one_of(table, path)
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
+    if form == "visits":
+        raise SpecificationError(f"{path}.visits", "needs a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
         if not table.uniform:
             raise SpecificationError(f"{path}.uniform", "cannot be false", value=False, bound="true")
@@ -155,6 +173,28 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
             bound="a domain with grid = { columns, rows, south, north, west, east }",
             remedy=f"let `mechdesign init {folder / table.path}` propose a box",
         )
+    found = read_traces(raw, form, path, folder, sampling)
+    with in_file(path):
+        try:
+            visits = traces.to_grid(found.found, domain)
+        except InputError as error:
+            raise renamed(error, str(folder / table.path), "traces") from error
+    return Read(visits, found.sampling, found.median, found.notes)
+
+
+class Traces(NamedTuple):
+    """Traces `found`, after even steps were made, if they were, what became of their points, and how to say it."""
+
+    found: tuple[traces.Trace, ...]
+    sampling: Sampling
+    median: float | None
+    notes: tuple[str, ...]
+
+
+def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling | None = None) -> Traces:
+    """Return the traces that the table ``checkins`` or ``plt`` (the `form`) at `path` names; see `read_visits`."""
+    table: Checkins | Trajectories
+    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     with in_file(path):
         found = _checkins(table, path, folder) if isinstance(table, Checkins) else traces.read_plt(folder / table.path)
     if table.only is not None:
@@ -168,8 +208,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
         if sampling != Sampling():
             found, facts = resample(found, sampling)
             notes = (f"{path}: {facts}",)
-    with in_file(path):
-        return Read(traces.to_grid(found, domain), sampling, median, notes)
+    return Traces(found, sampling, median, notes)
 
 
 def _checkins(table: Checkins, path: str, folder: Path) -> tuple[traces.Trace, ...]:
@@ -199,7 +238,7 @@ def _user(users: list[str], only: int | str, path: str) -> str:
     names = [user for user in users if user == str(only)]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
-        names = [user for user in users if user.isdecimal() and int(user) == only]
+        names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
     if len(names) != 1:
         some = ", ".join(users[:5])
         raise SpecificationError(

@@ -162,7 +162,8 @@ def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
     rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
     if (left := ledger.remaining_rho) is not None and rho > left:
         raise BudgetExceededError(
-            f"{what} would spend ρ = {exact_text(rho)}, but {exact_text(left)} of {exact_text(ledger.rho or 0)} is left"
+            f"{what} would spend ρ = {exact_text(rho)}, but {exact_text(left)} is left; spend less, or give the ledger "
+            "that the data deserve a larger budget"
         )
     if ledger.epsilon is not None and ledger.rho is None:
         ledger.check(what, whom, epsilon=sum(epsilons, Fraction(0)))

@@ -60,6 +60,7 @@ from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
 from mechdesign.spec.sizes import specified_size
 from mechdesign.spec.tables import at, convert
+from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
 
@@ -73,6 +74,9 @@ __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
 
 
 class _Data(NamedTuple):
@@ -165,6 +169,7 @@ class Specification:
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)
@@ -356,6 +361,11 @@ class Specification:
     def _data(self) -> _Data:
         document = self.document
         secrets, (observables, subset) = self._domains[0], self._observables
+        visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
+        if visits is not None:
+            mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
+            measures = Measures(secrets, observables, self.folder, document.prior, subset, visits.points)
+            return _Data(mean_prior, means, "expected", measures, visits.notes)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
         measures = Measures(secrets, observables, self.folder, document.prior, subset)
         cost, objective = measures.cost(document.cost, "cost")
@@ -441,7 +451,7 @@ def tables_of(text: str, source: str = "specification") -> Raw:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError(source, f"is not valid TOML: {error}") from error
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=_TOML) from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError(source, f"cannot be read: {error}") from error
 

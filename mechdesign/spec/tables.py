@@ -150,7 +150,12 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
     if found := _EXPECTED.fullmatch(what):
         kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
         bound = " or ".join(kinds) + (found["length"] or "")
-        return SpecificationError(place or "specification", "has the wrong type", value=value, bound=bound)
+        remedy = ""
+        if found["kinds"] == "array" and isinstance(value, Mapping):
+            remedy = f"write [[{place}]] in place of [{place}]: there may be several"
+        return SpecificationError(
+            place or "specification", "has the wrong type", value=value, bound=bound, remedy=remedy
+        )
     return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.errors import InputError
 from mechdesign.model.forbidden import sharing, tied
 from mechdesign.model.problem import Problem
@@ -113,6 +114,8 @@ def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
         if isinstance(claim, PairBound):
             arrays = (claim.sources, claim.targets, *claim.terms)
             bounds += [claim.number, claim.nominal, *(array.tobytes() for array in arrays)]
+        elif isinstance(claim, Dithered):
+            bounds += [claim]
         else:
             bounds += [claim.minimum > 0, claim.error.shape, claim.prior is None]
             numbers += [claim.error.ravel(), claim.prior_or(problem.prior)]

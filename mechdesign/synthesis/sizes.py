@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def largest(size: Size, settings: SolveSettings, most: int = 10_000) -> int:
 def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
     """Yield what else could be done: fewer secrets, fewer observables, a policy, symmetry, another solver."""
 
-    def fits(**changed: int) -> bool:
+    def fits(**changed: Any) -> bool:
         return _fits(replace(size, **changed), settings)
 
     least = min(size.secrets, size.observables)

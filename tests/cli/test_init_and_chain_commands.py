@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "data.csv", "User ID,Lat,Lng,UTC time", [f"{u},{a:.6f},{o:.6f},{t}" for u, a, o, t in rows])
     write(tmp_path / "data.tsv.gz", "uid\tlongitude\tlatitude", [f"{u}\t{o}\t{a}" for u, a, o, _ in rows], True)
     write(tmp_path / "nobody.csv", "lat;lon", [f"{a};{o}" for _, a, o, _ in rows])
-    write(tmp_path / "swapped.csv", "user,latitude,longitude", [f"{u},{o + 80},{a}" for u, a, o, _ in rows])
+    write(tmp_path / "swapped.csv", "user,latitude,longitude", [f"{u},{min(o + 80, 170)},{a}" for u, a, o, _ in rows])
     write(tmp_path / "bare.csv", "u1,48.1,16.2", ["u2,48.2,16.3"])
     write(tmp_path / "other.csv", "name,value", ["a,1"])
     (tmp_path / "latin.csv").write_bytes("user,latitude,longitude\nJörg,48,16\n".encode("latin-1"))

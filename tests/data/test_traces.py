@@ -389,7 +389,13 @@ def test_to_grid_against_a_plain_loop(raw):
     [
         (lambda: to_grid([], Domain.grid(2, 2, 1, 1)), "domain", "geographic_grid"),
         (lambda: to_grid([], UNIT), "traces", "none of the 0 points"),
-        (lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT), "traces", "swapped"),
+        (lambda: to_grid([Trace("u", [3.5], [1.0])], UNIT), "traces", "latitude and longitude are swapped"),
+        (
+            lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT),
+            "traces",
+            "none of the 1 points is inside the box; found latitude 40 to 40, longitude -74 to -74; must be within "
+            "latitude 0 to 2, longitude 0 to 4. Check the box",
+        ),
         (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),
         (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "differs in length"),
     ],

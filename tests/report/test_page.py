@@ -246,7 +246,7 @@ def test_a_channel_or_certificate_of_another_problem_is_refused():
 def test_distances_are_recognised_by_their_values():
     grid = Domain.geographic_grid(3, 2, 40.7, 40.8, -74.0, -73.9)
     for name, function in (
-        ("plane distance, nowhere above the great circle", distances.euclidean),
+        ("plane distance ≤ great circle", distances.euclidean),
         ("Manhattan distance", distances.manhattan),
         ("Chebyshev distance", distances.chebyshev),
         ("great-circle distance", distances.haversine),

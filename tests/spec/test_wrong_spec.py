@@ -199,6 +199,7 @@ def second(table):
         (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
         (document(cost="cost.graph = { neighbours = 4, edges = [] }"), "cost.graph", "edges and neighbours"),
         # The requirements.
+        (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] in place of [privacy]"),
         (privacy("{}"), "privacy[0].kind", "is missing"),
         (privacy("{ kind = 3 }"), "privacy[0].kind", "found 3"),
         (second("{ kind = 'metrik' }"), "privacy[1].kind", "Did you mean metric?"),
