@@ -118,7 +118,7 @@ def second(table):
             "prior.csv.delimiter",
             "",
         ),
-        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "latitudes and longitudes"),
+        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "box in latitude and longitude"),
         (document(BOX, "prior.checkins = { path = 'none.csv' }"), "prior.checkins.path", "cannot be opened"),
         (document(BOX, "prior.checkins = { path = 'c.csv' }"), "prior.checkins", "no column 'user'"),
         (
