@@ -16,6 +16,11 @@ from mechdesign.validation import Floats, read_only, require
 
 __all__ = ["Rows", "exact_rows"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Every float64 is a multiple of 2**-1074.
 _SMALLEST = 1074
 
