@@ -154,7 +154,8 @@ def test_parts_with_answers_of_their_own_share_a_floor_with_its_own_prior(prior:
 def test_a_belief_in_a_part_that_can_never_be_is_refused() -> None:
     never = np.array([0.6, 0.4, 0.0, 0.0])
     near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
-    problem = md.Problem(never, FORBIDDEN, [near, doubt("0.3")])
+    with pytest.warns(md.errors.PriorWarning, match="that have none under the prior"):
+        problem = md.Problem(never, FORBIDDEN, [near, doubt("0.3")])
     with pytest.raises(InputError, match=r"requirements\[1\]\.prior: is positive on secrets .* such as 2"):
         md.design(problem)
 
