@@ -35,6 +35,11 @@ __all__ = [
     "size_of",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Seconds for each of the B·n² ratio rows of the block method, with all its iterations: 30 s for 300 secrets.
 _BLOCK_SECONDS = 1.2e-6
 # Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
