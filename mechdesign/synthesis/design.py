@@ -14,7 +14,8 @@ from mechdesign.model.problem import Problem
 from mechdesign.solvers import ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.certified import Design, certified
-from mechdesign.synthesis.dantzig_wolfe import couple
+from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis.interior import interior
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
@@ -67,6 +68,8 @@ def design(
         The channel with its certificate; `summary` says how it was found.
 
     Raises:
+        InfeasibleError: No channel meets the bounds and floors with the permitted answers; what constant channels show
+            to be too much is refused by `Problem`.
         InputError: An argument is of the wrong kind or out of range.
         MissingDependencyError: The solver is not installed.
         TooLargeError: The problem does not fit into memory; nothing was built.
@@ -82,9 +85,13 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
     check_choice(settings.solver, settings.rows)
     parts = split(problem)
+    together = has_floors(problem) and not decomposes(problem, parts)
+    if together:
+        n, m = problem.cost.shape
+        parts = (Part(np.arange(n), np.arange(m), 1.0, bool(np.isfinite(problem.cost).all())),)
     largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
     check_size(size_of(problem, largest), settings)
-    if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
+    if together or (len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]):
         return _whole(problem, settings)
     return _in_parts(problem, parts, settings)
 
@@ -96,6 +103,7 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
     chosen = plan(form, settings.solver, settings.rows)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
+    inside = interior(form) if form.forbidden.any() else None
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
@@ -111,13 +119,13 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
             candidate = candidate.noted(plan=planned, seconds=round(solved, 3), tried=tried)
             try:
                 settings.tell("certifying", solved)
-                made = recovered(found.form, candidate, tolerance)
+                made = recovered(found.form, candidate, tolerance, inside)
             except KeyboardInterrupt:
                 # The only answer is certified all the same; a second Ctrl-C ends that, too.
                 if best is not None or candidate.status is Status.INTERRUPTED:
                     raise
                 candidate = candidate.noted(status=Status.INTERRUPTED)
-                made = recovered(found.form, candidate, tolerance)
+                made = recovered(found.form, candidate, tolerance, inside)
             if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                 best = made
             if candidate.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):

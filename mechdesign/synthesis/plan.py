@@ -48,15 +48,23 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     """Choose rows and solver by size; a choice of the caller's is kept.
 
     Raises:
-        InputError: The solver is not known, or takes no choice of rows.
+        InputError: The solver is not known, takes no choice of rows, or no forbidden answers.
         MissingDependencyError: The solver is not installed.
     """
     check_choice(solver, rows)
     size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
+    forbidden = bool(form.forbidden.any())
     if solver == "auto":
-        solver = EXACT if size + floors <= SMALL else LAZY if rows != "auto" else LARGE
+        solver = EXACT if size + floors <= SMALL else LAZY if rows != "auto" or forbidden else LARGE
+    if forbidden and takes_blocks(solver):
+        raise InputError(
+            "solver",
+            "takes no secrets that are permitted different answers",
+            value=solver,
+            bound="auto, or a solver that takes programs of rows",
+        )
     if takes_blocks(solver):
         taken: Rows = "all"
         size = int(np.isfinite(form.exponents).sum()) * form.observables

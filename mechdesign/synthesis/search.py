@@ -90,7 +90,9 @@ def _name(chosen: Plan) -> str:
 
 def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[NormalForm, Plan]]:
     """Yield the ways that are left after the first, each a form and how to solve it."""
-    near_alike = bool((form.exponents < _ALIKE).any())
+    forbidden = bool(form.forbidden.any())
+    # Secrets with different permitted answers cannot be made alike.
+    near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden
     blocks = takes_blocks(chosen.solver)
     if solvers.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
         yield form, replace(chosen, magnification=_MAGNIFICATION)
@@ -103,6 +105,10 @@ def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[
     if alike:
         yield merged, _merging(plan(merged, "auto" if chosen.chosen else chosen.solver))
     if not chosen.chosen:
+        return
+    if forbidden:
+        if chosen.solver != LAZY:
+            yield form, plan(form, LAZY)
         return
     if not blocks:
         yield form, plan(form, LARGE)
@@ -123,7 +129,8 @@ def _separate(form: NormalForm) -> Candidate:
     """Give every group its cheapest answer, which is optimal where nothing ties groups together."""
     problem = form.problem
     worst = problem.objective == "worst"
-    cost = problem.cost if worst else form.gather(problem.prior[:, None] * problem.cost)
+    cost = problem.cost if worst else form.gather(problem.prior[:, None] * form.finite_cost)
+    cost = np.where(form.forbidden, np.inf, cost)
     matrix = np.zeros((form.groups, form.observables))
     matrix[np.arange(form.groups), cost.argmin(axis=1)] = 1.0
     weights = (np.arange(form.groups) == cost.min(axis=1).argmax()).astype(np.float64) if worst else None

@@ -61,6 +61,7 @@ class Size:
         floors: How many floors on the adversary's error.
         symmetries: The most symmetries that it may have, as far as is known without looking for them.
         cells: Whether the secrets are cells of a grid.
+        alike: Whether all secrets are permitted the same answers.
     """
 
     secrets: int
@@ -68,6 +69,7 @@ class Size:
     floors: int = 0
     symmetries: int = 1
     cells: bool = False
+    alike: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def size_of(problem: Problem, part: Part) -> Size:
     cells = problem.secrets is not None and problem.secrets.cells is not None
     floors = sum(claim.number == "minimum" for claim in problem.claims)
     most = min(alike, most_symmetries(problem.secrets))
-    return Size(len(part.secrets), len(part.observables), floors, most, cells)
+    return Size(len(part.secrets), len(part.observables), floors, most, cells, part.alike)
 
 
 def most_symmetries(domain: Domain | None) -> int:
@@ -125,7 +127,7 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
     every = n * (n - 1) * m
     solver = settings.solver
     if solver == "auto":
-        solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" else LARGE
+        solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
         seconds = _BLOCK_SECONDS * blocks * n**2
@@ -187,7 +189,7 @@ def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
         if needed is not None:
             yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
         yield f"other solvers take more: {estimate(size, _with(settings, LAZY))}"
-    elif (other := estimate(size, _with(settings, LARGE))).fits:
+    elif size.alike and (other := estimate(size, _with(settings, LARGE))).fits:
         yield f"or leave out solver and rows: {other}"
 
 

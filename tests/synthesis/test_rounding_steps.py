@@ -106,7 +106,8 @@ def test_the_least_weight_pays_for_violation_and_rounding(seed: int) -> None:
     np.fill_diagonal(exponents, math.inf)
     exponents[3] = exponents[:, 3] = math.inf
     labels = np.array([0, 0, 0, 1])
-    common[0, 1] = 0
+    common[:3] = common[0]
+    common[:3, 1] = 0
     found = _least_weights(exponents, rows, common, labels)
     expected = max(
         least_weight(rows[s, o], rows[t, o], common[s, o], exponents[s, t])
@@ -140,7 +141,8 @@ def form_of(objective: str = "expected", **fields: Any) -> Any:
     problem = SimpleNamespace(
         cost=np.array([[0.0, 4.0, 2.0], [8.0, 0.0, 3.0]]), prior=np.array([0.75, 0.25]), objective=objective
     )
-    return SimpleNamespace(problem=problem, observables=3, group=np.array([0, 1]), floors=(), **fields)
+    known = {"finite_cost": problem.cost, "group": np.array([0, 1]), "floors": ()}
+    return SimpleNamespace(problem=problem, observables=3, **known, **fields)
 
 
 def test_costs_and_the_cheapest_constant() -> None:
@@ -334,3 +336,13 @@ def test_matrices_of_no_numbers_have_no_rounding() -> None:
         matrix = np.eye(3)
         matrix[0, 1] = wrong
         assert round_channel(line(3), matrix, lambda _: True, lambda _: ()) is None
+
+
+def test_rows_may_be_mixed_with_rows_of_their_own() -> None:
+    """Of what the second row gets, the first one takes its own share: 2 · 0.6 − 0.4 = 0.8 is left."""
+    exponents = np.array([[math.inf, math.log(2)], [math.inf, math.inf]])
+    rows, common = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([[0.4, 0.6], [0.6, 0.4]])
+    found = _least_weights(exponents, rows, common, np.zeros(2, dtype=int))
+    assert found[0] == pytest.approx(0.1 / (0.1 + 0.8))
+    mixed = _mix(rows, common, found)
+    assert mixed[0, 0] == pytest.approx(2 * mixed[1, 0])
