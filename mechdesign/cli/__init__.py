@@ -21,6 +21,7 @@ import click
 
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
+from mechdesign.cli.stopping import watched
 from mechdesign.errors import (
     CertificateError,
     ClusterError,
@@ -101,7 +102,7 @@ class _Commands(click.Group):
             # ε and labels need more than the code pages of some systems.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        with warnings.catch_warnings():
+        with watched(), warnings.catch_warnings():
             for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
