@@ -211,7 +211,7 @@ def targets() -> dict[str, Target]:
         folder = Path(name)
         made.save(folder, report=False)
         exported = {path.name: path.read_bytes() for path in folder.iterdir()}
-        account = Accountant(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.7, 0.3], [0.2, 0.8]])
+        account = Accountant(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.8, 0.2], [0.1, 0.9]])
         account.release(0.1)
         account.release(0.05)
         account.save(folder / "account.json")

@@ -34,6 +34,11 @@ from mechdesign.validation import Floats, as_floats, as_nonnegative, require
 
 __all__ = ["Audit", "PairLoss", "audit"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Up to this ε times the largest distance the best constant answer is as good as the optimum, to within this share.
 _NEGLIGIBLE = 1e-9
 

@@ -19,6 +19,11 @@ from mechdesign.report.words import decimal
 
 __all__ = ["page", "pairs_picture", "sentences"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # The colour of alarm of the other pictures.
 _ALARM = "#D55E00"
 _PAIRS, _LINES = 12, 40

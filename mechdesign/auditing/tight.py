@@ -23,6 +23,11 @@ from mechdesign.validation import Floats
 
 __all__ = ["Tight", "Witness", "rates", "tight"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
 _BLUR = 2.0**-46
 # Ratios worked on at a time.

@@ -30,6 +30,11 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The distances between points by the order of their norm; 0 stands for the infinite one."""
 

@@ -21,6 +21,7 @@ import click
 
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
+from mechdesign.cli.stopping import watched
 from mechdesign.errors import (
     CertificateError,
     ClusterError,
@@ -101,7 +102,7 @@ class _Commands(click.Group):
             # ε and labels need more than the code pages of some systems.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        with warnings.catch_warnings():
+        with watched(), warnings.catch_warnings():
             for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
@@ -120,6 +121,12 @@ class _Commands(click.Group):
             except KeyboardInterrupt:
                 say_error("stopped")
                 ctx.exit(STOPPED)
+            except RuntimeError as error:
+                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
+                if isinstance(error, click.exceptions.Exit) or not _after_interrupt(error):
+                    raise
+                say_error("stopped")
+                ctx.exit(STOPPED)
             except OSError as error:
                 say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
                 _give_up_output()
@@ -134,6 +141,15 @@ class _Commands(click.Group):
                 traceback.print_exc()
                 say_error("this should not happen: please report it, with the lines above and what you ran")
                 ctx.exit(FAULT)
+
+
+def _after_interrupt(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C came before an error, which is then no news."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _give_up_output() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified
@@ -118,7 +119,8 @@ def release(
             ledger = None
             if not seeded:
                 ledger = given.ledger() if ledger_file is None else Ledger(path=ledger_file)
-            found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live)
+            with interrupts.promised("keeping the steps released so far"):
+                found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live)
             live(Progress("adding up and drawing", time.perf_counter() - started))
             if not found.finished and (directory / MANIFEST).exists():
                 # What was finished is not replaced by what was not.

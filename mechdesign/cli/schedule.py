@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import number, output, progress, say_gap, say_note, table
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
@@ -44,7 +45,7 @@ def design_schedule(
     for note in given.notes:
         say_note(note)
     certificates: dict[Fraction, Certificate] = {}
-    with progress() as live:
+    with progress() as live, interrupts.promised("keeping the designs that are finished"):
         for epsilon, made in given.save_designs(directory, report=report, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate

@@ -86,7 +86,9 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None) -> Found:
     left_out: tuple[str, ...] = ()
     if "time" in columns and "time" not in known and not _are_times(columns["time"], header, body):
         left_out = (columns.pop("time"),)
-    ordered = {name: columns[name] for name in ("user", "latitude", "longitude", "time", "trace") if name in columns}
+    ordered: dict[str, str] = {
+        name: columns[name] for name in ("user", "latitude", "longitude", "time", "trace") if name in columns
+    }
     traces = read_checkins(
         path,
         ordered.get("user"),

@@ -387,12 +387,14 @@ def _latitude(text: str, longitude: str, name: str, error: _Error) -> float:
     try:
         return _degrees(text, 90, name, error)
     except InputError:
+        swapped = False
         with suppress(ValueError):
-            if abs(float(text)) <= 180 and abs(float(longitude)) <= 90:
-                problem = f"{name} is out of range, as if latitude and longitude were swapped"
-                bound = "between -90 and 90 degrees: exchange the names of the two columns"
-                raise error(problem, text, bound) from None
-        raise
+            swapped = "_" not in text and 90 < abs(float(text)) <= 180 and abs(float(longitude)) <= 90
+        if not swapped:
+            raise
+        problem = f"{name} is out of range, as if latitude and longitude were swapped"
+        bound = "between -90 and 90 degrees: exchange the names of the two columns"
+        raise error(problem, text, bound) from None
 
 
 def _degrees(text: str, limit: int, name: str, error: _Error) -> float:

@@ -52,6 +52,8 @@ def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Los
     try:
         if claimed != _digest(state):
             raise StateError(f"{source} was damaged or changed: its digest does not match. Restore a copy")
+        if not state["backward"] or not state["forward"]:
+            raise StateError(f"{source} is incomplete: it names no correlations, not even none")
         return (
             _number(state["alpha"]),
             str(state["on_excess"]),

@@ -14,6 +14,11 @@ from mechdesign.validation import as_nonnegative, require
 
 __all__ = ["CostCurve", "as_curves"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _POINTS = "a pair of arrays (epsilons, costs), each of shape (k,), k >= 1"
 
 

@@ -26,6 +26,11 @@ from mechdesign.validation import as_integer, as_number, read_only
 
 __all__ = ["BestBudgets", "best_budgets"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
 

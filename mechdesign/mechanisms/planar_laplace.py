@@ -15,6 +15,11 @@ from mechdesign.validation import Floats, Integers, as_floats, as_number
 
 __all__ = ["planar_laplace"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Gauss–Legendre nodes for each half of an edge.
 _NODES = 40
 # At this many multiples of 1/ε nothing is left of the noise, in floating point.

@@ -17,6 +17,10 @@ from mechdesign.validation import Floats, as_floats, require
 __all__ = ["MEASURES", "anchor_means", "between"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def _euclidean(apart: Floats) -> Floats:
     return np.asarray(np.sqrt((apart**2).sum(axis=2)))
 

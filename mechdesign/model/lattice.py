@@ -13,6 +13,11 @@ from mechdesign.validation import Floats, Integers, as_integer, as_number
 
 __all__ = ["Between", "Corners", "Lattice"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Between = tuple[int, Fraction]
 """Where a coordinate lies: the index of a column or row, and the share of the way to the next."""
 

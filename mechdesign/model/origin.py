@@ -12,6 +12,10 @@ from mechdesign.errors import InputError
 __all__ = ["Origin"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a problem comes from, as its author says: it is kept with a design, and nothing in it is proved.

@@ -69,8 +69,9 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
             axis.set_major_locator(round_ticks(6))
             axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
         return
-    for axis, found in zip((axes.xaxis, axes.yaxis), degrees, strict=True):
-        axis.set_ticks([place for place, _ in found], labels=[name for _, name in found])
+    across, up = degrees
+    axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
+    axes.set_yticks([place for place, _ in up], labels=[name for _, name in up])
     if to_scale:
         _ruler(axes, domain.unit, east - west)
 

@@ -52,5 +52,5 @@ def _thinned(line: Floats, apart: float) -> Floats:
 def _path(line: Floats) -> str:
     # Far corners need not be exact: they are outside the box.
     points = np.rint(np.clip(line, -20 * WIDTH, 20 * WIDTH)).astype(np.int64)
-    (x, y), *steps = [points[0].tolist(), *np.diff(points, axis=0).tolist()]
-    return f"M{x} {y}l" + " ".join(f"{dx} {dy}" for dx, dy in steps)
+    x, y = points[0].tolist()
+    return f"M{x} {y}l" + " ".join(f"{dx} {dy}" for dx, dy in np.diff(points, axis=0).tolist())

@@ -114,7 +114,9 @@ def pictures(
     first = int(most_likely(problem.prior, 1)[0])
     explored = explore(secrets, observables, channel.matrix, problem.prior, first, same)
     paths = {"outline-secrets": outline_path(outline, secrets), "outline-answers": outline_path(outline, observables)}
-    drawn = "".join(f'<path id="{name}" d="{path}"/>' for name, path in paths.items() if path)
+    drawn = "".join(
+        f'<path id="{name}" vector-effect="non-scaling-stroke" d="{path}"/>' for name, path in paths.items() if path
+    )
     names = tuple(name if path else "" for name, path in paths.items())
     data = (f'<svg class="defs" aria-hidden="true"><defs>{drawn}</defs></svg>\n' if drawn else "") + data_block(
         explored, {"prior": (problem.prior, "%"), "error": (errors, plain(unit))}

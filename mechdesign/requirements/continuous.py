@@ -26,6 +26,11 @@ from mechdesign.validation import Integers
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}

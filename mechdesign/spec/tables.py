@@ -9,6 +9,7 @@ JSON schema takes its descriptions from them.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -204,7 +205,7 @@ def _shown(value: object) -> object:
         if value.denominator == 1:
             return int(value)
         near = nearest(value)
-        return near if Fraction(repr(near)) == value else exact_text(value)
+        return near if math.isfinite(near) and Fraction(repr(near)) == value else exact_text(value)
     if isinstance(value, Decimal):
         return float(value)
     return value

@@ -20,6 +20,11 @@ from mechdesign.validation import as_integer, as_number
 
 __all__ = ["AnchorPlan", "CoarseRun", "plan_anchors"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # ε times the spacings that are tried: coarse enough to be quick, fine enough for the cost to follow a line.
 _TRIED = (1.0, 0.7)
 # Fewer anchors along a side say little, and more take long.

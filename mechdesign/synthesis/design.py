@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError, SolverError
 from mechdesign.model.problem import Problem
@@ -29,6 +30,9 @@ __all__ = ["Design", "design", "synthesise"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_KEEPING = "certifying the best channel found so far"
 
 
 def design(
@@ -97,7 +101,15 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
 
 
 def _whole(problem: Problem, settings: SolveSettings) -> Design:
-    """Design a channel by one program for all secrets."""
+    """Design a channel by one program for all secrets.
+
+    From when a solver begins to when its answer is certified, a first Ctrl-C only stops the solver.
+    """
+    with interrupts.scope(_KEEPING):
+        return _searched(problem, settings)
+
+
+def _searched(problem: Problem, settings: SolveSettings) -> Design:
     clock = time.perf_counter()
     form = normalise(problem)
     chosen = plan(form, settings.solver, settings.rows)
@@ -117,6 +129,7 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
             solved = time.perf_counter() - clock
             planned = candidate.summary.plan or chosen.reason
             candidate = candidate.noted(plan=planned, seconds=round(solved, 3), tried=tried)
+            interrupts.defer()
             try:
                 settings.tell("certifying", solved)
                 made = recovered(found.form, candidate, tolerance, inside)
@@ -128,6 +141,9 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
                 made = recovered(found.form, candidate, tolerance, inside)
             if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                 best = made
+            if interrupts.take():
+                best = best.noted(status=Status.INTERRUPTED)
+                break
             if candidate.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):
                 break
     except KeyboardInterrupt:
@@ -165,8 +181,16 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
         stopped = stopped or made.status is Status.INTERRUPTED
         return made
 
-    found = couple(problem, parts, settings) if has_floors(problem) else assemble(problem, parts, solve)
-    seconds = time.perf_counter() - clock
-    settings.tell("certifying", seconds)
-    summary = replace(found.summary, seconds=round(seconds, 3))
-    return certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+    with interrupts.scope(_KEEPING):
+        if has_floors(problem):
+            found = couple(problem, parts, settings)
+        else:
+            # Every part has a channel that comes at once.
+            interrupts.defer()
+            found = assemble(problem, parts, solve)
+        interrupts.defer()
+        seconds = time.perf_counter() - clock
+        settings.tell("certifying", seconds)
+        summary = replace(found.summary, seconds=round(seconds, 3))
+        made = certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+        return made.noted(status=Status.INTERRUPTED) if interrupts.take() else made

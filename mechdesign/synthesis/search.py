@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign import interrupts, solvers
 from mechdesign.solvers import Status
 from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm, normalise
@@ -74,6 +74,7 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
         if found.status in _STOPPED or (settings.time_limit is not None and settings.time_limit <= elapsed):
             return
         settings.tell(f"{tried[-1]}; {_name(second)} takes over", elapsed)
+        interrupts.check()
         again = other is form and (second.solver, second.rows) == (chosen.solver, chosen.rows)
         found = _solve(other, second, settings.after(elapsed), start if again else None)
         reason = f"{second.reason}, after {'; '.join(tried)}"

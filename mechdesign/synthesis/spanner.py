@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
+from mechdesign import interrupts
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
@@ -39,6 +40,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
         first, second = exponents[:, r, None], exponents[None, r, :]
         detour = (first + second <= limit) & (first < exponents) & (second < exponents)
         kept &= ~detour
+        interrupts.check()
     return kept
 
 

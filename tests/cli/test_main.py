@@ -125,6 +125,16 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
 
     monkeypatch.setattr("mechdesign.cli.verify.examine", fail)
     monkeypatch.setattr("mechdesign.cli._give_up_output", lambda: None)
+    monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
     assert said in result.stderr
+
+
+def test_what_fails_since_ctrl_c_came_is_a_stop():
+    from mechdesign.cli import _after_interrupt
+
+    error = RuntimeError("no compiled object yet")
+    error.__context__ = KeyboardInterrupt()
+    assert _after_interrupt(error)
+    assert not _after_interrupt(RuntimeError("another"))

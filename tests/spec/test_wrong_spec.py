@@ -118,7 +118,7 @@ def second(table):
             "prior.csv.delimiter",
             "",
         ),
-        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "latitudes and longitudes"),
+        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "box in latitude and longitude"),
         (document(BOX, "prior.checkins = { path = 'none.csv' }"), "prior.checkins.path", "cannot be opened"),
         (document(BOX, "prior.checkins = { path = 'c.csv' }"), "prior.checkins", "no column 'user'"),
         (
@@ -207,6 +207,7 @@ def second(table):
         (second("{ kind = 'metric', epsilon = 0, distance = 'hamming' }"), "privacy[1].epsilon", "greater than 0"),
         (second("{ kind = 'metric', epsilon = -0.5, distance = 'hamming' }"), "privacy[1].epsilon", "found -0.5;"),
         (second("{ kind = 'metric', epsilon = nan, distance = 'hamming' }"), "privacy[1].epsilon", "finite number"),
+        (second("{ kind = 'metric', epsilon = -1e350, distance = 'hamming' }"), "privacy[1].epsilon", "must be"),
         (second("{ kind = 'metric', epsilon = 'x', distance = 'hamming' }"), "privacy[1].epsilon", "found 'x'"),
         (second("{ kind = 'metric', epsilon = true, distance = 'hamming' }"), "privacy[1].epsilon", "found True"),
         (second("{ kind = 'metric', epsilon = 1e-999999999, distance = 'hamming' }"), "privacy[1].epsilon", "range"),
