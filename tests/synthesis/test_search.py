@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers import Status
 from mechdesign.model.problem import largest_distortion
+from mechdesign.solvers import Status
 from mechdesign.synthesis import plan, search
 
 
