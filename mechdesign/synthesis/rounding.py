@@ -13,7 +13,7 @@ from mechdesign.model.channel import EXPONENT
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
-__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel"]
+__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel", "tight"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -85,7 +85,7 @@ def round_channel(
     if interior is not None:
         return _met(form, chosen, interior, holds, distortions)
     found = _met(form, chosen, cheapest_constant(form), holds, distortions)
-    if found is not None and (found.floor_weight <= _CHEAP or not _tight(form)):
+    if found is not None and (found.floor_weight <= _CHEAP or not tight(form)):
         return found
     largest = rows.max(axis=0)
     other = _met(form, chosen, largest / largest.sum(), holds, distortions)
@@ -132,7 +132,7 @@ def _met(
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 
 
-def _tight(form: NormalForm) -> bool:
+def tight(form: NormalForm) -> bool:
     """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
     return any(floor.minimum >= (1 - _ROOM) * float(floor.error.sum(axis=1).min()) for floor in form.floors)
 

@@ -14,13 +14,15 @@ from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.plan import LARGE, LAZY, Plan, plan, takes_blocks
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.rounding import tight
 from mechdesign.synthesis.row_generation import solve_rows
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Found", "search"]
 
-# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes.
+# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes;
+# floors alone, with estimates for one end of the pairs, are as quick as bounds alone.
 _SECONDS = 1_100_000
 _FLOORS_COST = 9
 _MINUTES = 2_200_000
@@ -54,7 +56,8 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
     they are few, a program with the rows of all pairs. Where secrets are nearly
     alike, by bounds with exponents below 1e-6, making them alike comes next. Where we chose the solver, the block
     method follows the simplex method, and lazy rows on HiGHS follow the block method where they take seconds, or where
-    it stalled far from the optimum and they take minutes; the summary says so.
+    they take minutes and it stalled far from the optimum, as it does at floors near the largest possible; the summary
+    says so.
     """
     bounded = bool(form.floors) or bool(np.isfinite(form.exponents).any())
     # The worst cost over a group is no cost of the group's: it takes a program.
@@ -116,9 +119,10 @@ def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[
         if alike:
             yield merged, _merging(plan(merged, LARGE))
         return
-    size = form.exponents.size * form.observables
-    seconds = size * (_FLOORS_COST if form.floors else 1) <= _SECONDS
-    if seconds or (first.status is Status.STALLED and size <= _MINUTES):
+    bounds = int(np.isfinite(form.exponents).sum())
+    size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
+    seconds = size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS
+    if seconds or ((first.status is Status.STALLED or tight(form)) and size <= _MINUTES):
         yield form, plan(form, LAZY)
 
 

@@ -24,10 +24,10 @@ from mechdesign.synthesis.rounding import (
     _mix,
     _raise,
     _shortage,
-    _tight,
     channel_cost,
     cheapest_constant,
     round_channel,
+    tight,
 )
 
 ONE = 2**62
@@ -186,10 +186,10 @@ def test_the_shortage_of_floors() -> None:
 
 
 def test_floors_close_to_the_largest_are_tight() -> None:
-    for minimum, tight in ((1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
-        assert _tight(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is tight
-    assert not _tight(with_floors())
-    assert _tight(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
+    for minimum, close in ((1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
+        assert tight(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is close
+    assert not tight(with_floors())
+    assert tight(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
 
 
 ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
