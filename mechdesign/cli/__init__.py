@@ -15,7 +15,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -97,6 +97,13 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **keywords)
+        except KeyboardInterrupt:
+            # click would exit with 1.
+            _stop()
+
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
             # ε and labels need more than the code pages of some systems.
@@ -119,14 +126,12 @@ class _Commands(click.Group):
                 say_error(str(error))
                 ctx.exit(exit_code(error))
             except KeyboardInterrupt:
-                say_error("stopped")
-                ctx.exit(STOPPED)
+                _stop()
             except RuntimeError as error:
                 # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
                 if isinstance(error, click.exceptions.Exit) or not _after_interrupt(error):
                     raise
-                say_error("stopped")
-                ctx.exit(STOPPED)
+                _stop()
             except OSError as error:
                 say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
                 _give_up_output()
@@ -141,6 +146,14 @@ class _Commands(click.Group):
                 traceback.print_exc()
                 say_error("this should not happen: please report it, with the lines above and what you ran")
                 ctx.exit(FAULT)
+
+
+def _stop() -> NoReturn:
+    """Exit as after Ctrl-C."""
+    say_error("stopped")
+    # CPython would end by the signal, had it come while a string was executed, unless it executes another one.
+    exec("")
+    raise click.exceptions.Exit(STOPPED)
 
 
 def _after_interrupt(error: BaseException | None) -> bool:
