@@ -52,6 +52,9 @@ _SMALLEST, _LARGEST = 1e-100, 1e100
 # Pairs worked on at a time: their temporary arrays then stay in the processor's cache.
 _PAIRS_PER_BLOCK = 2**14
 
+# Sources of shortest paths at a time.
+_SOURCES = 64
+
 # Relative excess over an equation or inequality that rounding alone may cause.
 _METRIC_TOLERANCE = 1e-12
 
@@ -187,7 +190,13 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         return result
     rows, columns = np.array(list(shortest)).T
     lengths = np.array(list(shortest.values()))
-    result = dijkstra(csr_array((lengths, (rows, columns)), shape=(n, n)), directed=True)
+    edges = csr_array((lengths, (rows, columns)), shape=(n, n))
+    # A few sources at a time: SciPy hears no Ctrl-C.
+    parts = [
+        dijkstra(edges, directed=True, indices=np.arange(start, min(start + _SOURCES, n)))
+        for start in range(0, n, _SOURCES)
+    ]
+    result = np.vstack(parts)
     if not _sums_are_exact(lengths, n):
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
