@@ -54,7 +54,7 @@ def init(
     columns = {"latitude": latitude, "longitude": longitude, "user": user, "time": time_, "trace": trace}
     found = look_at(data, columns)
     proposal = propose(found, cells)
-    text = text_of(found, proposal, Path() if target is None else target.parent)
+    text = text_of(found, proposal, None if target is None else target.parent)
     if target is None:
         click.echo(text, nl=False)
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +30,6 @@ _SMALLEST = 0.002  # degrees, about 200 m
 
 _SMOOTHING = 0.01
 _FACTOR = 4
-_USERS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,25 +66,26 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     return Proposal(domain, epsilon, radius, _rounded(largest / 4, down=True), largest, visits.inside, visits.outside)
 
 
-def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
-    """Return the specification, with comments; names of files are relative to `folder`."""
+def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
+    """Return the specification, with comments; the data are named relative to `folder`, or as they were named.
+
+    No user is named: a specification is handed on with what is made of it.
+    """
     domain = proposal.domain
     cells, box = domain.cells, domain.geographic
     assert cells is not None
     assert box is not None
-    path = os.path.relpath(found.path, folder) if not found.path.is_absolute() else str(found.path)
+    path = str(found.path) if folder is None else _relative(found.path, folder)
     points = proposal.inside + proposal.outside
-    users = Counter[str]()
-    for trace in found.traces:
-        users[trace.user] += len(trace)
+    users = {trace.user for trace in found.traces}
     form = "plt" if found.is_folder else "checkins"
-    some = [name for name, _ in users.most_common(_USERS)]
     interval = median_interval(found.traces)
+    whose = "one user, by the name of a folder," if found.is_folder else "one user of the column"
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
         "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
         "",
-        f"title = {_quoted(found.path.name)}",
+        f"title = {_quoted(_title(found))}",
         "",
         f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box is "
         "about the place where most points are,",
@@ -112,7 +111,7 @@ def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
         lines += [f"# The column {column} looks like a time, and cannot be read as one." for column in found.left_out]
     if len(users) > 1:
-        lines.append(f"# only = {_quoted(some[0])}  # one user instead of all")
+        lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
         lines.append(f"# Points are {seconds_text(interval)} apart in the median; steps of a chain should be even:")
         lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
@@ -144,11 +143,27 @@ def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
     if len(users) > 1:
         lines += [
             "",
-            "# A mechanism for each of some users, by `mechdesign sweep`:",
+            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
+            "# what it writes:",
             "# [sweep]",
-            f'# "prior.{form}.only" = [{", ".join(map(_quoted, some))}]',
+            f'# "prior.{form}.only" = ["…", "…"]',
         ]
     return "\n".join(lines) + "\n"
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Return the path from a folder; links on the way are followed, as ".." follows them."""
+    try:
+        return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
+    except ValueError:  # On another drive.
+        return str(path)
+
+
+def _title(found: Found) -> str:
+    path = found.path.resolve() if found.path.name in ("", "..") else found.path
+    if found.is_folder:
+        return f"Points of {path.name}"
+    return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
 def _box(found: Found) -> BoundingBox:

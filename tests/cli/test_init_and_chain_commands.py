@@ -12,6 +12,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.data.traces import read_checkins
+from mechdesign.spec.origin import without_comments
 
 
 def checkins(seed: int = 2, count: int = 400) -> list[tuple[str, float, float, str]]:
@@ -172,3 +173,50 @@ def test_the_chain_of_a_release(folder: Path) -> None:
     refused = run("chain", "walk.toml")
     assert refused.exit_code == 2
     assert "prior: comes from no data in order of time" in refused.stderr
+
+
+def test_a_proposal_names_no_user_and_no_folder_above(folder: Path) -> None:
+    (folder / "specs").mkdir()
+    assert run("init", folder / "data.csv", "--cells", 9, "-o", folder / "specs" / "made.toml").exit_code == 0
+    text = (folder / "specs" / "made.toml").read_text(encoding="utf-8")
+    assert 'path = "../data.csv"' in text.splitlines()
+    assert '# only = "…"' in text
+    assert 'title = "Points of data"' in text.splitlines()
+    for secret in ("u0", "u1", "u2", str(folder)):
+        assert secret not in text
+    assert md.read_spec(folder / "specs" / "made.toml").problem().secrets.size >= 6
+
+
+def test_comments_stay_out_of_what_is_exported(folder: Path) -> None:
+    text = '# for ann\ntitle = "No. #1"  # and bob\ndomain.grid = { columns = 2, rows = 1, width = 2, height = 1 }\n'
+    text += '\n# of ann\n\nprior.uniform = true\ncost.distance = "euclidean"\n'
+    text += "privacy = [ # carl\n{ kind = 'metric', epsilon = 1, distance = \"euclidean\" }]"
+    (folder / "made.toml").write_text(text)
+    assert run("design", "made.toml", "-o", "out").exit_code == 0
+    for name in ("certificate.json", "report.html"):
+        kept = (folder / "out" / name).read_text(encoding="utf-8")
+        assert "No. #1" in kept
+        assert not any(person in kept for person in ("for ann", "of ann", "bob", "carl"))
+    # The same specification again replaces it, and so does one that differs in comments.
+    (folder / "other.toml").write_text(text.replace("ann", "dora"))
+    assert run("design", "other.toml", "-o", "out").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a = 1", "a = 1"),
+        ("a = 1\n\n\nb = 2\n", "a = 1\n\n\nb = 2\n"),
+        ("a = 1 # x", "a = 1"),
+        ("# x", ""),
+        ("a = 1\n\n# x\n# y\n\nb = 2\n", "a = 1\n\nb = 2\n"),
+        ('a = "\\"# no" # x', 'a = "\\"# no"'),
+        ("a = '# no \\' # x", "a = '# no \\'"),
+        ('a = """\n# no\n"" # no\n""""" # x', 'a = """\n# no\n"" # no\n"""""'),
+        ("a = '''\n# no\n\n'# no''''' # x", "a = '''\n# no\n\n'# no'''''"),
+        ('"a#" = [ # x\n  1, # y\n  nan ]', '"a#" = [\n  1,\n  nan ]'),
+        ('a = "" # "x"\nb = """""" # \'\nc = 3', 'a = ""\nb = """"""\nc = 3'),
+    ],
+)
+def test_comments_are_left_out_and_strings_are_not(text: str, kept: str) -> None:
+    assert without_comments(text) == kept
