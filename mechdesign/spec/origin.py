@@ -52,10 +52,10 @@ def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, 
 
 
 def without_comments(text: str) -> str:
-    """Return a specification without its comments: what counts, and all that is kept with a design.
+    r"""Return a specification without its comments: what counts, and all that is kept with a design.
 
-    >>> without_comments('# for ann\\ntitle = "No. #1"  # and bob\\n')
-    'title = "No. #1"\\n'
+    >>> without_comments('# for ann\ntitle = "No. #1"  # and bob\n')
+    'title = "No. #1"\n'
     """
     stripped = _TOML.sub(_kept, text)
     if _values(stripped) != _values(text):

@@ -28,6 +28,8 @@ _QUANTILE = 0.02
 _AREA = 0.3  # degrees
 _SMALLEST = 0.002  # degrees, about 200 m
 
+_FEWEST = 20  # points
+
 _SMOOTHING = 0.01
 _FACTOR = 4
 
@@ -43,13 +45,19 @@ class Proposal:
     largest_floor: float
     inside: int
     outside: int
+    notes: tuple[str, ...] = ()
 
 
 def propose(found: Found, cells: int = 64) -> Proposal:
     """Return a proposal for data, with about so many cells."""
     if not 4 <= cells <= 2500:
         raise InputError("cells", "is out of range", value=cells, bound="between 4 and 2500")
-    box = _box(found)
+    points = sum(map(len, found.traces))
+    if points < _FEWEST:
+        raise InputError(
+            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
+        )
+    box, beyond = _box(found)
     degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
     assert degree is not None
     columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
@@ -63,7 +71,16 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     radius = max(2 * max(degree.width / columns, degree.height / rows), min(degree.width, degree.height) / 8)
     radius = float(_rounded(radius))
     epsilon = _rounded(math.log(_FACTOR) / radius)
-    return Proposal(domain, epsilon, radius, _rounded(largest / 4, down=True), largest, visits.inside, visits.outside)
+    return Proposal(
+        domain,
+        epsilon,
+        radius,
+        _rounded(largest / 4, down=True),
+        largest,
+        visits.inside,
+        visits.outside,
+        _notes(found, beyond),
+    )
 
 
 def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
@@ -84,6 +101,7 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
         "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
+        *(f"# Note: {note}." for note in proposal.notes),
         "",
         f"title = {_quoted(_title(found))}",
         "",
@@ -109,7 +127,6 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
             lines.append('user = ""  # no column says who it was: all lines are counted together')
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
-        lines += [f"# The column {column} looks like a time, and cannot be read as one." for column in found.left_out]
     if len(users) > 1:
         lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
@@ -166,7 +183,19 @@ def _title(found: Found) -> str:
     return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
-def _box(found: Found) -> BoundingBox:
+def _notes(found: Found, beyond: int) -> tuple[str, ...]:
+    """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
+    notes = [f"the column {column} is not read: it holds no times" for column in found.left_out]
+    for name in ("latitude", "longitude"):
+        if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
+            notes.append(f"every point has the same {name}, as if it were not the right column")
+    if beyond:
+        notes.append(f"{beyond} points are left out, close by on the other side of ±180°, which a box cannot cross")
+    return tuple(notes)
+
+
+def _box(found: Found) -> tuple[BoundingBox, int]:
+    """Return a box, and how many points are close to its middle across the meridian of 180°."""
     latitude = np.concatenate([trace.latitude for trace in found.traces])
     longitude = np.concatenate([trace.longitude for trace in found.traces])
     near = np.ones(len(latitude), dtype=np.bool_)
@@ -176,7 +205,10 @@ def _box(found: Found) -> BoundingBox:
         near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
     south, north = _sides(latitude[near], 90)
     west, east = _sides(longitude[near], 180)
-    return BoundingBox(south, north, west, east)
+    parallel, meridian = (south + north) / 2, (west + east) / 2
+    across = np.abs(longitude - meridian) >= 360 - 2 * _AREA
+    beyond = int((across & (np.abs(latitude - parallel) <= 2 * _AREA)).sum())
+    return BoundingBox(south, north, west, east), beyond
 
 
 def _extent(values: Floats) -> float:

@@ -41,6 +41,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "nobody.csv", "lat;lon", [f"{a};{o}" for _, a, o, _ in rows])
     write(tmp_path / "swapped.csv", "user,latitude,longitude", [f"{u},{min(o + 80, 170)},{a}" for u, a, o, _ in rows])
     write(tmp_path / "bare.csv", "u1,48.1,16.2", ["u2,48.2,16.3"])
+    write(tmp_path / "whole.csv", "latitude,longitude", [f"{round(a)},{o}" for _, a, o, _ in rows])
+    write(tmp_path / "few.csv", "latitude,longitude", [f"{a},{o}" for _, a, o, _ in rows[:19]])
+    hours = [f"{a},{o},{index % 24}" for index, (_, a, o, _) in enumerate(rows)]
+    write(tmp_path / "hours.csv", "latitude,longitude,time", hours)
+    for name in ("one", "two"):
+        (tmp_path / "sets" / name / "000" / "Trajectory").mkdir(parents=True)
+        (tmp_path / "sets" / name / "000" / "Trajectory" / "a.plt").write_text("")
     write(tmp_path / "other.csv", "name,value", ["a,1"])
     (tmp_path / "latin.csv").write_bytes("user,latitude,longitude\nJörg,48,16\n".encode("latin-1"))
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "data.tsv.gz").read_bytes()[:200])
@@ -94,7 +101,13 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["cut.csv.gz"], "is compressed by gzip and damaged"),
         (["archive.csv"], "is a ZIP archive"),
         (["none.csv"], "cannot be opened"),
-        (["data.csv", "--cells", "3"], "between 4 and 2500"),
+        (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
+        (["data.csv", "--cells", "0"], "--cells: is out of range"),
+        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is the same column; found 'Lat'"),
+        (["whole.csv"], "column latitude: holds whole numbers only"),
+        (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
+        (["sets"], "one of the folders in it that do: one, two"),
+        (["hours.csv", "--time", "time"], "--time: is within a day of 1970-01-01"),
     ],
 )
 def test_wrong_data(folder: Path, arguments: list[str], words: str) -> None:
@@ -220,3 +233,53 @@ def test_comments_stay_out_of_what_is_exported(folder: Path) -> None:
 )
 def test_comments_are_left_out_and_strings_are_not(text: str, kept: str) -> None:
     assert without_comments(text) == kept
+
+
+def test_hours_are_no_times(folder: Path) -> None:
+    found = run("init", "hours.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    assert "the column time is not read: it holds no times" in " ".join(found.stderr.split())
+    assert "time =" not in found.stdout
+    assert "# every" not in found.stdout
+
+
+def test_nineteen_points_are_too_few_and_twenty_are_not(folder: Path) -> None:
+    write(folder / "enough.csv", "latitude,longitude", [f"{a},{o}" for _, a, o, _ in checkins()[:20]])
+    assert run("init", "enough.csv", "--cells", 9).exit_code == 0
+
+
+def test_points_across_the_meridian_of_180_degrees_are_told(folder: Path) -> None:
+    places = [(-16.8 + index / 1000, 179.99 if index % 3 else -179.99) for index in range(60)]
+    write(folder / "fiji.csv", "latitude,longitude", [f"{a},{o}" for a, o in places])
+    found = run("init", "fiji.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    words = "20 points are left out, close by on the other side of ±180°"
+    assert words in " ".join(found.stderr.split())
+    assert words in found.stdout
+    assert "±180°" not in run("init", "data.csv", "--cells", 9).stdout
+
+
+def test_a_column_that_is_constant_is_told(folder: Path) -> None:
+    write(folder / "line.csv", "latitude,longitude", [f"48.25,{o}" for _, _, o, _ in checkins()])
+    found = run("init", "line.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    assert "every point has the same latitude" in found.stdout
+
+
+def test_smoothing_above_what_was_counted_is_told(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
+    text = (folder / "made.toml").read_text(encoding="utf-8")
+    given = md.read_spec(folder / "made.toml")
+    assert "says little of the data" not in " ".join(given.notes)
+    (folder / "made.toml").write_text(text.replace("smoothing = 0.01", "smoothing = 1000"), encoding="utf-8")
+    assert "prior.smoothing: 1000, added to each" in " ".join(md.read_spec(folder / "made.toml").notes)
+
+
+def test_a_wrong_user_is_refused_without_naming_others(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
+    text = (folder / "made.toml").read_text(encoding="utf-8").replace('# only = "…"', 'only = "zoe"')
+    (folder / "made.toml").write_text(text, encoding="utf-8")
+    found = run("design", "made.toml", "-o", "out")
+    assert found.exit_code == 2
+    assert "prior.checkins.only: is not a user; found 'zoe'" in found.stderr
+    assert not any(name in found.stderr for name in ("u0", "u1", "u2"))
