@@ -85,7 +85,7 @@ def design(
     if given.schedule is not None:
         design_schedule(given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite)
         return
-    check_target(directory, force, overwrite, Origin(given.text, name=given.name))
+    check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
     given.check_size(settings)
     for note in given.notes:
         say_note(note)

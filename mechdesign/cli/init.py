@@ -8,7 +8,7 @@ import click
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import say_note
-from mechdesign.errors import ExportError
+from mechdesign.errors import ExportError, InputError
 from mechdesign.export.files import check_writable
 
 __all__ = ["init"]
@@ -46,6 +46,7 @@ def init(
     # Imported late: wrong usage is refused at once.
     from mechdesign.data.inspection import look_at
     from mechdesign.spec.proposal import propose, text_of
+    from mechdesign.validation import renamed
 
     if target is not None:
         if target.exists() and not overwrite:
@@ -53,8 +54,15 @@ def init(
         check_writable(target.parent)
     columns = {"latitude": latitude, "longitude": longitude, "user": user, "time": time_, "trace": trace}
     found = look_at(data, columns)
-    proposal = propose(found, cells)
-    text = text_of(found, proposal, Path() if target is None else target.parent)
+    try:
+        proposal = propose(found, cells)
+    except InputError as error:
+        if error.path != "cells":
+            raise
+        raise renamed(error, "--cells", "cells") from error
+    for note in proposal.notes:
+        say_note(note)
+    text = text_of(found, proposal, None if target is None else target.parent)
     if target is None:
         click.echo(text, nl=False)
         return

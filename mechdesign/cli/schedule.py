@@ -41,7 +41,7 @@ def design_schedule(
     Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
-    check_schedule_target(directory, schedule, force, overwrite, Origin(given.text, name=given.name))
+    check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     for note in given.notes:
         say_note(note)
     certificates: dict[Fraction, Certificate] = {}

@@ -129,10 +129,8 @@ class Visits:
     def of(self, user: str) -> tuple[Integers, ...]:
         """Return the stretches of one user, in order; raise `InputError` for a user without any."""
         if user not in self._stretches:
-            some = ", ".join(list(self._stretches)[:5])
-            raise InputError(
-                "user", "has no visits", value=user, bound=f"one of the {len(self._stretches)} users, such as {some}"
-            )
+            bound = f"one of the {len(self._stretches)} users with visits"
+            raise InputError("user", "has no visits", value=user, bound=bound)
         return tuple(self.cells[index] for index in self._stretches[user])
 
     def counts(self, user: str | None = None) -> Integers:

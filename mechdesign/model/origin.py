@@ -21,7 +21,7 @@ class Origin:
     """Where a problem comes from, as its author says: it is kept with a design, and nothing in it is proved.
 
     Attributes:
-        specification: The text of the specification.
+        specification: The text of the specification, without comments.
         prior: Where the prior comes from, in words, with the user and the smoothing where there are any.
         files: The SHA-256 of each file or folder of data, by the name that the specification gives it.
         notes: What was noticed about the data, such as how many points were left out.

@@ -130,6 +130,12 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
             f"{int(np.argmax(counts == 0))}), so that their probability would be zero",
             remedy="add smoothing = 0.01, say, or smoothing = 0 to accept probability zero",
         )
+    smoothing = table.smoothing or 0.0
+    if smoothing > counts.sum() > 0:
+        notes += (
+            f"{path}.smoothing: {smoothing:g}, added to each of {domain.size} counts, is more than all that was "
+            f"counted ({counts.sum():g}): the prior says little of the data",
+        )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
     with at(path, {"counts": form}):
@@ -240,12 +246,11 @@ def _user(users: list[str], only: int | str, path: str) -> str:
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
         names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
     if len(names) != 1:
-        some = ", ".join(users[:5])
         raise SpecificationError(
             f"{path}.only",
             "is not a user" if not names else f"means several users: {', '.join(names)}",
             value=only,
-            bound=f"one of the {len(users)} users, such as {some}",
+            bound=f"one of the {len(users)} users in the data",
         )
     return names[0]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,9 +28,10 @@ _QUANTILE = 0.02
 _AREA = 0.3  # degrees
 _SMALLEST = 0.002  # degrees, about 200 m
 
+_FEWEST = 20  # points
+
 _SMOOTHING = 0.01
 _FACTOR = 4
-_USERS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +45,19 @@ class Proposal:
     largest_floor: float
     inside: int
     outside: int
+    notes: tuple[str, ...] = ()
 
 
 def propose(found: Found, cells: int = 64) -> Proposal:
     """Return a proposal for data, with about so many cells."""
     if not 4 <= cells <= 2500:
         raise InputError("cells", "is out of range", value=cells, bound="between 4 and 2500")
-    box = _box(found)
+    points = sum(map(len, found.traces))
+    if points < _FEWEST:
+        raise InputError(
+            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
+        )
+    box, beyond = _box(found)
     degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
     assert degree is not None
     columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
@@ -65,28 +71,39 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     radius = max(2 * max(degree.width / columns, degree.height / rows), min(degree.width, degree.height) / 8)
     radius = float(_rounded(radius))
     epsilon = _rounded(math.log(_FACTOR) / radius)
-    return Proposal(domain, epsilon, radius, _rounded(largest / 4, down=True), largest, visits.inside, visits.outside)
+    return Proposal(
+        domain,
+        epsilon,
+        radius,
+        _rounded(largest / 4, down=True),
+        largest,
+        visits.inside,
+        visits.outside,
+        _notes(found, beyond),
+    )
 
 
-def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
-    """Return the specification, with comments; names of files are relative to `folder`."""
+def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
+    """Return the specification, with comments; the data are named relative to `folder`, or as they were named.
+
+    No user is named: a specification is handed on with what is made of it.
+    """
     domain = proposal.domain
     cells, box = domain.cells, domain.geographic
     assert cells is not None
     assert box is not None
-    path = os.path.relpath(found.path, folder) if not found.path.is_absolute() else str(found.path)
+    path = str(found.path) if folder is None else _relative(found.path, folder)
     points = proposal.inside + proposal.outside
-    users = Counter[str]()
-    for trace in found.traces:
-        users[trace.user] += len(trace)
+    users = {trace.user for trace in found.traces}
     form = "plt" if found.is_folder else "checkins"
-    some = [name for name, _ in users.most_common(_USERS)]
     interval = median_interval(found.traces)
+    whose = "one user, by the name of a folder," if found.is_folder else "one user of the column"
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
         "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
+        *(f"# Note: {note}." for note in proposal.notes),
         "",
-        f"title = {_quoted(found.path.name)}",
+        f"title = {_quoted(_title(found))}",
         "",
         f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box is "
         "about the place where most points are,",
@@ -110,9 +127,8 @@ def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
             lines.append('user = ""  # no column says who it was: all lines are counted together')
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
-        lines += [f"# The column {column} looks like a time, and cannot be read as one." for column in found.left_out]
     if len(users) > 1:
-        lines.append(f"# only = {_quoted(some[0])}  # one user instead of all")
+        lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
         lines.append(f"# Points are {seconds_text(interval)} apart in the median; steps of a chain should be even:")
         lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
@@ -144,14 +160,42 @@ def text_of(found: Found, proposal: Proposal, folder: Path) -> str:
     if len(users) > 1:
         lines += [
             "",
-            "# A mechanism for each of some users, by `mechdesign sweep`:",
+            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
+            "# what it writes:",
             "# [sweep]",
-            f'# "prior.{form}.only" = [{", ".join(map(_quoted, some))}]',
+            f'# "prior.{form}.only" = ["…", "…"]',
         ]
     return "\n".join(lines) + "\n"
 
 
-def _box(found: Found) -> BoundingBox:
+def _relative(path: Path, folder: Path) -> str:
+    """Return the path from a folder; links on the way are followed, as ".." follows them."""
+    try:
+        return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
+    except ValueError:  # On another drive.
+        return str(path)
+
+
+def _title(found: Found) -> str:
+    path = found.path.resolve() if found.path.name in ("", "..") else found.path
+    if found.is_folder:
+        return f"Points of {path.name}"
+    return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
+
+
+def _notes(found: Found, beyond: int) -> tuple[str, ...]:
+    """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
+    notes = [f"the column {column} is not read: it holds no times" for column in found.left_out]
+    for name in ("latitude", "longitude"):
+        if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
+            notes.append(f"every point has the same {name}, as if it were not the right column")
+    if beyond:
+        notes.append(f"{beyond} points are left out, close by on the other side of ±180°, which a box cannot cross")
+    return tuple(notes)
+
+
+def _box(found: Found) -> tuple[BoundingBox, int]:
+    """Return a box, and how many points are close to its middle across the meridian of 180°."""
     latitude = np.concatenate([trace.latitude for trace in found.traces])
     longitude = np.concatenate([trace.longitude for trace in found.traces])
     near = np.ones(len(latitude), dtype=np.bool_)
@@ -161,7 +205,10 @@ def _box(found: Found) -> BoundingBox:
         near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
     south, north = _sides(latitude[near], 90)
     west, east = _sides(longitude[near], 180)
-    return BoundingBox(south, north, west, east)
+    parallel, meridian = (south + north) / 2, (west + east) / 2
+    across = np.abs(longitude - meridian) >= 360 - 2 * _AREA
+    beyond = int((across & (np.abs(latitude - parallel) <= 2 * _AREA)).sum())
+    return BoundingBox(south, north, west, east), beyond
 
 
 def _extent(values: Floats) -> float:

@@ -44,7 +44,7 @@ from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain, build_observables
 from mechdesign.spec.measures import Measures
-from mechdesign.spec.origin import build_origin
+from mechdesign.spec.origin import build_origin, without_comments
 from mechdesign.spec.policy import (
     LedgerTable,
     Policy,
@@ -227,7 +227,7 @@ class Specification:
         """
         from mechdesign.export.schedule import check_schedule_target, save_designs
 
-        schedule, asked = self._scheduled(), Origin(self.text, name=self.name)
+        schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)
         check_schedule_target(directory, schedule, force, overwrite, asked)
         yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
@@ -314,9 +314,14 @@ class Specification:
             notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
 
+    @property
+    def kept_text(self) -> str:
+        """The text as it is kept with designs: without comments, which may name people."""
+        return without_comments(self.text)
+
     @functools.cached_property
     def origin(self) -> Origin:
-        """Where the problem comes from, as it is kept with designs: this text, the prior, digests of the data."""
+        """Where the problem comes from, as it is kept with designs: `kept_text`, the prior, digests of the data."""
         return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
 
     @functools.cached_property

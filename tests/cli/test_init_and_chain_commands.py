@@ -12,6 +12,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.data.traces import read_checkins
+from mechdesign.spec.origin import without_comments
 
 
 def checkins(seed: int = 2, count: int = 400) -> list[tuple[str, float, float, str]]:
@@ -40,6 +41,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "nobody.csv", "lat;lon", [f"{a};{o}" for _, a, o, _ in rows])
     write(tmp_path / "swapped.csv", "user,latitude,longitude", [f"{u},{min(o + 80, 170)},{a}" for u, a, o, _ in rows])
     write(tmp_path / "bare.csv", "u1,48.1,16.2", ["u2,48.2,16.3"])
+    write(tmp_path / "whole.csv", "latitude,longitude", [f"{round(a)},{o}" for _, a, o, _ in rows])
+    write(tmp_path / "few.csv", "latitude,longitude", [f"{a},{o}" for _, a, o, _ in rows[:19]])
+    hours = [f"{a},{o},{index % 24}" for index, (_, a, o, _) in enumerate(rows)]
+    write(tmp_path / "hours.csv", "latitude,longitude,time", hours)
+    for name in ("one", "two"):
+        (tmp_path / "sets" / name / "000" / "Trajectory").mkdir(parents=True)
+        (tmp_path / "sets" / name / "000" / "Trajectory" / "a.plt").write_text("")
     write(tmp_path / "other.csv", "name,value", ["a,1"])
     (tmp_path / "latin.csv").write_bytes("user,latitude,longitude\nJörg,48,16\n".encode("latin-1"))
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "data.tsv.gz").read_bytes()[:200])
@@ -93,7 +101,13 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["cut.csv.gz"], "is compressed by gzip and damaged"),
         (["archive.csv"], "is a ZIP archive"),
         (["none.csv"], "cannot be opened"),
-        (["data.csv", "--cells", "3"], "between 4 and 2500"),
+        (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
+        (["data.csv", "--cells", "0"], "--cells: is out of range"),
+        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is the same column; found 'Lat'"),
+        (["whole.csv"], "column latitude: holds whole numbers only"),
+        (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
+        (["sets"], "one of the folders in it that do: one, two"),
+        (["hours.csv", "--time", "time"], "--time: is within a day of 1970-01-01"),
     ],
 )
 def test_wrong_data(folder: Path, arguments: list[str], words: str) -> None:
@@ -172,3 +186,100 @@ def test_the_chain_of_a_release(folder: Path) -> None:
     refused = run("chain", "walk.toml")
     assert refused.exit_code == 2
     assert "prior: comes from no data in order of time" in refused.stderr
+
+
+def test_a_proposal_names_no_user_and_no_folder_above(folder: Path) -> None:
+    (folder / "specs").mkdir()
+    assert run("init", folder / "data.csv", "--cells", 9, "-o", folder / "specs" / "made.toml").exit_code == 0
+    text = (folder / "specs" / "made.toml").read_text(encoding="utf-8")
+    assert 'path = "../data.csv"' in text.splitlines()
+    assert '# only = "…"' in text
+    assert 'title = "Points of data"' in text.splitlines()
+    for secret in ("u0", "u1", "u2", str(folder)):
+        assert secret not in text
+    assert md.read_spec(folder / "specs" / "made.toml").problem().secrets.size >= 6
+
+
+def test_comments_stay_out_of_what_is_exported(folder: Path) -> None:
+    text = '# for ann\ntitle = "No. #1"  # and bob\ndomain.grid = { columns = 2, rows = 1, width = 2, height = 1 }\n'
+    text += '\n# of ann\n\nprior.uniform = true\ncost.distance = "euclidean"\n'
+    text += "privacy = [ # carl\n{ kind = 'metric', epsilon = 1, distance = \"euclidean\" }]"
+    (folder / "made.toml").write_text(text)
+    assert run("design", "made.toml", "-o", "out").exit_code == 0
+    for name in ("certificate.json", "report.html"):
+        kept = (folder / "out" / name).read_text(encoding="utf-8")
+        assert "No. #1" in kept
+        assert not any(person in kept for person in ("for ann", "of ann", "bob", "carl"))
+    # The same specification again replaces it, and so does one that differs in comments.
+    (folder / "other.toml").write_text(text.replace("ann", "dora"))
+    assert run("design", "other.toml", "-o", "out").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a = 1", "a = 1"),
+        ("a = 1\n\n\nb = 2\n", "a = 1\n\n\nb = 2\n"),
+        ("a = 1 # x", "a = 1"),
+        ("# x", ""),
+        ("a = 1\n\n# x\n# y\n\nb = 2\n", "a = 1\n\nb = 2\n"),
+        ('a = "\\"# no" # x', 'a = "\\"# no"'),
+        ("a = '# no \\' # x", "a = '# no \\'"),
+        ('a = """\n# no\n"" # no\n""""" # x', 'a = """\n# no\n"" # no\n"""""'),
+        ("a = '''\n# no\n\n'# no''''' # x", "a = '''\n# no\n\n'# no'''''"),
+        ('"a#" = [ # x\n  1, # y\n  nan ]', '"a#" = [\n  1,\n  nan ]'),
+        ('a = "" # "x"\nb = """""" # \'\nc = 3', 'a = ""\nb = """"""\nc = 3'),
+    ],
+)
+def test_comments_are_left_out_and_strings_are_not(text: str, kept: str) -> None:
+    assert without_comments(text) == kept
+
+
+def test_hours_are_no_times(folder: Path) -> None:
+    found = run("init", "hours.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    assert "the column time is not read: it holds no times" in " ".join(found.stderr.split())
+    assert "time =" not in found.stdout
+    assert "# every" not in found.stdout
+
+
+def test_nineteen_points_are_too_few_and_twenty_are_not(folder: Path) -> None:
+    write(folder / "enough.csv", "latitude,longitude", [f"{a},{o}" for _, a, o, _ in checkins()[:20]])
+    assert run("init", "enough.csv", "--cells", 9).exit_code == 0
+
+
+def test_points_across_the_meridian_of_180_degrees_are_told(folder: Path) -> None:
+    places = [(-16.8 + index / 1000, 179.99 if index % 3 else -179.99) for index in range(60)]
+    write(folder / "fiji.csv", "latitude,longitude", [f"{a},{o}" for a, o in places])
+    found = run("init", "fiji.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    words = "20 points are left out, close by on the other side of ±180°"
+    assert words in " ".join(found.stderr.split())
+    assert words in found.stdout
+    assert "±180°" not in run("init", "data.csv", "--cells", 9).stdout
+
+
+def test_a_column_that_is_constant_is_told(folder: Path) -> None:
+    write(folder / "line.csv", "latitude,longitude", [f"48.25,{o}" for _, _, o, _ in checkins()])
+    found = run("init", "line.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    assert "every point has the same latitude" in found.stdout
+
+
+def test_smoothing_above_what_was_counted_is_told(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
+    text = (folder / "made.toml").read_text(encoding="utf-8")
+    given = md.read_spec(folder / "made.toml")
+    assert "says little of the data" not in " ".join(given.notes)
+    (folder / "made.toml").write_text(text.replace("smoothing = 0.01", "smoothing = 1000"), encoding="utf-8")
+    assert "prior.smoothing: 1000, added to each" in " ".join(md.read_spec(folder / "made.toml").notes)
+
+
+def test_a_wrong_user_is_refused_without_naming_others(folder: Path) -> None:
+    assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
+    text = (folder / "made.toml").read_text(encoding="utf-8").replace('# only = "…"', 'only = "zoe"')
+    (folder / "made.toml").write_text(text, encoding="utf-8")
+    found = run("design", "made.toml", "-o", "out")
+    assert found.exit_code == 2
+    assert "prior.checkins.only: is not a user; found 'zoe'" in found.stderr
+    assert not any(name in found.stderr for name in ("u0", "u1", "u2"))

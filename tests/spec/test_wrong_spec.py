@@ -132,7 +132,7 @@ def second(table):
                 BOX, "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lat', longitude = 'lon', only = 7 }"
             ),
             "prior.checkins.only",
-            "one of the 2 users, such as 6, bo",
+            "one of the 2 users in the data",
         ),
         (
             document(BOX, "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'at', longitude = 'lon' }"),
