@@ -95,6 +95,6 @@ def test_the_former_name_of_progress_still_works_with_a_warning():
 
 @pytest.mark.parametrize("tolerance", [1, 1.0, 5])
 def test_a_gap_that_asks_for_nothing_is_refused(tolerance):
-    with pytest.raises(InputError, match="tolerance: must be below 1.*between 0 and 1"):
+    with pytest.raises(InputError, match=r"tolerance: must be below 1.*between 0 and 1"):
         SolveSettings(tolerance=tolerance)
     assert SolveSettings(tolerance=0.999).tolerance == 0.999
