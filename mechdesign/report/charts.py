@@ -33,7 +33,7 @@ _MOST_NUMBERED, _MOST_COLUMNS = 64, 10
 # Largest height of a picture among many, in rem.
 _SMALL = 18.0
 # The part of the bar of colours that its lower end takes where that stands for everything below, too.
-_LOWER_END = 0.2
+_LOWER_END = 0.27
 
 
 @dataclass(frozen=True, eq=False)
