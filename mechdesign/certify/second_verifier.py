@@ -306,6 +306,10 @@ def need(condition: object, what: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        wrong = f"{sys.argv[1]} is no folder" if len(sys.argv) == 2 else "usage: python second_verifier.py DIR"
+        print(wrong, file=sys.stderr)
+        sys.exit(2)
     try:
         print("\n".join([*prove(Path(sys.argv[1])), f"{sys.argv[1]} is proved."]))
     except Exception as error:

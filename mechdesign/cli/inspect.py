@@ -69,8 +69,9 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     for each in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(each)
         console.print()
-    for name, value in certificate.provenance.items():
-        console.print(f"{name.replace('_', ' ')}: {value}", soft_wrap=True)
+    for name, value in sorted(certificate.provenance.items()):
+        if value:
+            console.print(f"{name.replace('seconds', 'time').replace('_', ' ')}: {_fact(name, value)}", soft_wrap=True)
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
         f"mechdesign verify {directory}": "prove it, from the files alone",
@@ -87,7 +88,7 @@ def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
     spread = np.exp(-(rows * np.log(rows, out=np.zeros_like(rows), where=rows > 0)).sum(axis=1))
     possible = int((prior > 0).sum())
     return {
-        "secrets": (repr(domain) if domain is not None else str(n)),
+        "secrets": str(domain) if domain is not None else str(n),
         "observables": "the secrets" if problem.observables is domain and domain is not None else str(m),
         "prior": f"{possible} of {n} secrets can occur; most likely {', '.join(named)}",
         "answers": f"spread over {short(float(spread.min()), 3)} to {short(float(spread.max()), 3)} observables",
@@ -95,5 +96,15 @@ def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
     }
 
 
+def _fact(name: str, value: str | int | float) -> str:
+    if name == "memory_estimate" and not isinstance(value, str):
+        return _size(round(value))
+    if name.endswith("seconds") and not isinstance(value, str):
+        return f"{short(value)} s"
+    return short(value) if isinstance(value, float) else str(value)
+
+
 def _size(count: int) -> str:
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(1, round(count / 1e3))} kB"

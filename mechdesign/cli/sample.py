@@ -77,6 +77,8 @@ def sample(
         check_writable(target.parent)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
+    if source is None and size is not None and size > 1:
+        say_note(f"{size} draws for one {'place' if at is not None else 'secret'} spend {size} times the ε")
     rows = None
     require_design(directory)
     if secret is not None:

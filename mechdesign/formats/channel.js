@@ -1,6 +1,6 @@
 // A certified privacy mechanism, self-contained: exact sampling, and a proof of every pair bound.
 //
-//   import { sample, verify } from "./channel.js";
+//   import { sample, verify } from "./channel.mjs";
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //

@@ -69,7 +69,7 @@ class ClaimedPrivacy(Requirement):
 
     def promise(self, words: Words) -> str:
         """Say what the claims come to."""
-        return "; can ".join(_limit(claim, words) for claim in self.claims())
+        return "; they can ".join(_limit(claim, words) for claim in self.claims())
 
 
 def _limit(claim: Claim, words: Words) -> str:

@@ -195,7 +195,7 @@ class DistortionPrivacy(RequirementKind):
         """Say how far off the best guess is, and who guesses."""
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
         if not self.priors:
-            return f"guess the secret, even knowing the prior, but is then off by at least {least} on average"
+            return f"guess the secret, even knowing the prior, but will then be off by at least {least} on average"
         return (
             f"guess the secret, believing {self._beliefs()}, but then expects to be off by at least {least} on average"
         )

@@ -49,6 +49,10 @@ class MetricTable(Table, frozen=True):
     graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
+# Beyond this exponent a factor says no more than its exponent.
+_LARGEST_FACTOR = 13.0
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class MetricPrivacy(RequirementKind):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
@@ -119,7 +123,10 @@ class MetricPrivacy(RequirementKind):
         """Say how much the odds of the two secrets that are farthest apart change, where that is more."""
         lengths = self.distance[np.isfinite(self.distance)]
         most = float(self.epsilon) * float(lengths.max(initial=0.0))
-        return f", farther ones by more: up to e^{words.number(most)} across this map" if most > exponent else ""
+        if most <= exponent:
+            return ""
+        factor = f", a factor of about {float(f'{math.exp(most):.2g}'):,g}," if most < _LARGEST_FACTOR else ""
+        return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
         """Return a distance to give as an example, 1 where the secrets are at such distances, and ε times it."""

@@ -158,10 +158,15 @@ def test_it_is_one_short_file_of_plain_python(tmp_path: Path) -> None:
     done = subprocess.run([*command, str(WRITTEN[0])], capture_output=True, text=True, encoding="utf-8", timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"{WRITTEN[0]} is proved.\n")
-    for arguments in ([], [str(tmp_path)], [str(tmp_path / "missing")]):
+    missing = str(tmp_path / "missing")
+    for arguments, code, said in (
+        ([], 2, "usage: python second_verifier.py DIR"),
+        ([missing], 2, f"{missing} is no folder"),
+        ([str(tmp_path)], 1, "not proved: "),
+    ):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, encoding="utf-8", timeout=60)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("not proved: ")
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr.startswith(said)
 
 
 @pytest.mark.parametrize("repaired", [False, True])

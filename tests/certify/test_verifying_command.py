@@ -45,7 +45,7 @@ def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[st
     ]
     assert lines[5].startswith("expected cost 0.")
     assert "; no channel costs less than 0." in lines[5]
-    assert all(each.startswith("not proved: ") for each in lines[6:])
+    assert all(each.startswith("stated, not proved: ") for each in lines[6:])
 
 
 def test_the_reason_and_the_pair_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_wrong_arguments_are_refused(folders, monkeypatch, arguments, said):
 
 def test_inspect_says_what_is_there(folders):
     text = run("inspect", folders / "low")
-    for said in ("cells: 3 × 2", "most likely 0 (30%)", "metric privacy", "certificate.json", "solver"):
+    for said in ("3 × 2 cells", "most likely 0 (30%)", "metric privacy", "certificate.json", "solver"):
         assert said in text
     found = json.loads(run("inspect", folders / "low", "--json"))
     assert found["certificate"]["holds"]

@@ -136,4 +136,4 @@ def test_squares_are_shown_with_their_root():
     made = md.design(problem)
     page = html(problem, made.channel, made.certificate)
     assert "km² (the square of " in page
-    assert "up to e^4 across this map" in page
+    assert "up to e^4, a factor of about 55, across this map" in page
