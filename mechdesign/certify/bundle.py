@@ -419,8 +419,8 @@ def _refuse_constant(name: str) -> None:
 def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return what `files` lacks and `folder` has of an older set.
 
-    These are the files that its certificate lists, as they were written, and those that a set may do without and the
-    certificate does not list: what an interrupted export has left.
+    These are the files that its certificate lists, as they were written, and beside a channel those that a set may do
+    without and the certificate does not list: what an interrupted export has left.
     """
     recorded: Mapping[str, str] = {}
     try:
@@ -431,6 +431,8 @@ def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     except CertificateError:
         # There is no older set, or half of one.
         same = []
+    if not (folder / CHANNEL).exists():
+        return same
     return same + [name for name in OPTIONAL if name not in files and name not in recorded]
 
 

@@ -474,7 +474,7 @@ def test_left_over_files_that_were_changed_stay(tmp_path: Path) -> None:
     verify(tmp_path)
 
 
-@pytest.mark.parametrize("before", [{}, OLD])
+@pytest.mark.parametrize("before", [{CHANNEL: NEW[CHANNEL]}, OLD])
 def test_what_an_interrupted_export_left_does_not_stay_beside_another_set(
     tmp_path: Path, before: dict[str, bytes]
 ) -> None:
@@ -482,7 +482,7 @@ def test_what_an_interrupted_export_left_does_not_stay_beside_another_set(
     put(tmp_path, {name: content for name, content in before.items() if name != "report.html"})
     # A report that no certificate lists: its export was killed before the certificate came.
     (tmp_path / "report.html").write_text("of another set")
-    if before:
+    if CERTIFICATE in before:
         recorded = json.loads((tmp_path / CERTIFICATE).read_bytes())
         recorded["files"].pop("report.html", None)
         (tmp_path / CERTIFICATE).write_text(json.dumps(recorded))
