@@ -24,7 +24,8 @@ __all__ = ["read_any_matrix", "read_matrix"]
 
 Floats = NDArray[np.float64]
 
-# What readers of damaged arrays and archives raise.
+# What NumPy, zipfile and SciPy raise for damaged arrays and archives; NotImplementedError is what zipfile raises for a
+# compression method that it does not know.
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, RuntimeError),
     *(SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),

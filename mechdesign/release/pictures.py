@@ -12,32 +12,25 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.model.domain import Domain
-from mechdesign.release.adversary import Beliefs, degrees_of
+from mechdesign.release.accuracy import Measurable
+from mechdesign.release.adversary import degrees_of
 from mechdesign.release.composition import Composition
 from mechdesign.release.outcome import Release
 from mechdesign.report import maps
 from mechdesign.report.figures import figure_bytes
 from mechdesign.report.traces import over_time_picture, trace_picture
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Integers
 
 __all__ = ["over_time", "private_files", "public_pictures", "trace_map"]
 
 
-class Drawable(Protocol):
+class Drawable(Measurable, Protocol):
     """What the pictures show of a released trace; see `mechdesign.release.released.ReleasedTrace`."""
 
     @property
     def releases(self) -> tuple[Release, ...]: ...
     @property
-    def domain(self) -> Domain: ...
-    @property
     def outputs(self) -> Integers | None: ...
-    @property
-    def places(self) -> Floats: ...
-    @property
-    def lengths(self) -> Floats: ...
-    @property
-    def beliefs(self) -> Beliefs: ...
     @property
     def composition(self) -> Composition: ...
 
