@@ -22,7 +22,7 @@ from mechdesign.report.words import plain
 __all__ = ["document", "figure", "section", "table", "text"]
 
 # Columns that a phone has room for.
-_FEW = 4
+_FEW = 3
 _TAG = re.compile("<[^>]*>")
 # Nothing is fetched, and no script runs but the page's own, whatever a label may hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
