@@ -1,12 +1,13 @@
-"""Put a thousand small faults into the trusted kernel and the rounding, one at a time: do the tests notice?
+"""Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
 
-    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--root DIR] [-o FOLDER]
+    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick] [--root DIR] [-o FOLDER]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
-integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected all tests; those that
-execute its line run, the fastest first, until one fails. Mutants that pass all tests are printed with the reason why
-that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 % are noticed, or when a survivor is
-not explained. `--root` names another checkout, whose code is mutated and whose tests run.
+integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests; those that execute
+its line run, those of its file before all others and the fastest first, until one fails. Mutants that pass all tests
+are printed with the reason why that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 %
+are noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
+run.
 """
 
 from __future__ import annotations
@@ -41,9 +42,31 @@ import mutants
 from mutants import Mutant
 
 HERE = Path(__file__).resolve().parent
-TESTS = ("tests/certify", "tests/synthesis/test_rounding.py")
+# All tests that count, and for each file those that are most likely to notice a fault in it, which run first.
+TESTS = ("tests/certify", "tests/synthesis/test_rounding.py", "tests/synthesis/test_rounding_steps.py")
+OWN_TESTS = {
+    "__main__": ("certify/test_verifying_command",),
+    "_archive": ("certify/test_bundle",),
+    "bracket": ("certify/test_enclosures", "certify/test_bracket"),
+    "bundle": ("certify/test_bundle", "certify/test_verify", "certify/test_open_claims"),
+    "certificate": ("certify/test_certificate",),
+    "claims": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),
+    "costs": ("certify/test_costs",),
+    "dithering": ("certify/test_dithering",),
+    "evidence": ("certify/test_claims", "certify/test_kernel_arrays"),
+    "exact": ("certify/test_exact",),
+    "exponential": ("certify/test_exponential", "certify/test_open_claims"),
+    "privacy": ("certify/test_privacy", "certify/test_open_claims"),
+    "rounding": ("synthesis/test_rounding_steps", "synthesis/test_rounding"),
+    "stated": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),
+    "table": ("certify/test_table",),
+    "validation": ("certify/test_kernel_arrays", "certify/test_claims"),
+    "verify": ("certify/test_verify",),
+}
 ROUNDING = "mechdesign/synthesis/rounding.py"
 VALIDATION = "mechdesign/validation.py"
+# Another opinion of the kernel's, which is not part of it.
+SECOND = "mechdesign/certify/second_verifier.py"
 CHECKS = frozenset(
     ("read_only", "require", "as_nonnegative", "as_whole_numbers", "as_distribution", "require_below", "_frozen")
 )
@@ -71,7 +94,7 @@ class Baseline:
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can notice a mutant, the fastest first: for what importing executes, all of its file."""
+        """Return the tests that can notice a mutant, the fastest first; all of its file for what importing executes."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
@@ -194,7 +217,7 @@ def run_tests(names: Iterable[str], plugin: object) -> int:
     return int(pytest.main([*options, *names], plugins=[plugin]))
 
 
-def in_session(root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: int) -> Session:
+def in_session(root: Path, todo: Sequence[Mutant], files: Sequence[str], tests: Sequence[str], jobs: int) -> Session:
     """Run a session in a fork, so that this process stays without any module of the package."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result"
@@ -202,7 +225,7 @@ def in_session(root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: i
         if not child:
             with contextlib.suppress(BaseException):
                 session = Session(root, files, todo, jobs)
-                run_tests(TESTS, session)
+                run_tests(tests, session)
                 result.write_bytes(pickle.dumps(session))
             os._exit(0)
         os.waitpid(child, 0)
@@ -267,6 +290,15 @@ def outcomes(
                 yield mutant, what
 
 
+def attempt(root: Path, todo: Sequence[Mutant], tests: Sequence[str], jobs: int) -> list[tuple[Mutant, str]]:
+    """Return what tests make of mutants."""
+    files = sorted({mutant.file for mutant in todo})
+    # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
+    outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
+    session = in_session(root, [mutant for mutant in todo if mutant not in outside], files, tests, jobs)
+    return [*session.found, *outcomes(outside, session.known, jobs, functools.partial(imported, root))]
+
+
 def explanations() -> dict[tuple[str, str, str, str], str]:
     """Return why a survivor does no harm, by file, function, and what stands before and after the change."""
     with (HERE / "mutation_survivors.toml").open("rb") as file:
@@ -301,6 +333,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="a part of the names of the files to mutate")
+    parser.add_argument("--quick", action="store_true", help="run only the tests that each file has for itself")
     parser.add_argument("--root", type=Path, default=HERE.parent)
     parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
     given = parser.parse_args()
@@ -309,14 +342,20 @@ def main() -> None:
     sys.path.insert(0, str(root))
     os.environ["PYTHONPATH"] = str(root)
     files = [str(path.relative_to(root)) for path in sorted((root / "mechdesign/certify").glob("*.py"))]
-    files = [file for file in [*files, ROUNDING, VALIDATION] if given.only in file]
-    mutants_of = functools.partial(mutants.mutants, root)
-    todo = [mutant for file in files for mutant in mutants_of(file, CHECKS if file == VALIDATION else None)]
-    # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
-    outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
-    session = in_session(root, files, [mutant for mutant in todo if mutant not in outside], given.jobs)
-    found = [*session.found, *outcomes(outside, session.known, given.jobs, functools.partial(imported, root))]
-    order = {mutant: place for place, mutant in enumerate(todo)}
+    files = [file for file in [*files, ROUNDING, VALIDATION] if given.only in file and file != SECOND]
+    todo = {file: mutants.mutants(root, file, CHECKS if file == VALIDATION else None) for file in files}
+    found, left = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        # Other sessions would clear up what is in pytest's own folder.
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
+        for file in filter(todo.get, files):
+            own = [f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())]
+            tests = [name for name in own if (root / name).exists()] or TESTS
+            for mutant, what in attempt(root, todo[file], tests, given.jobs):
+                (left if what == "survived" and not given.quick else found).append((mutant, what))
+        if left:
+            found += attempt(root, [mutant for mutant, _ in left], TESTS, given.jobs)
+    order = {mutant: place for place, mutant in enumerate(itertools.chain(*todo.values()))}
     found.sort(key=lambda pair: order[pair[0]])
     given.output.mkdir(parents=True, exist_ok=True)
     with (given.output / "mutation.csv").open("w", newline="", encoding="utf-8") as file:

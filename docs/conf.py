@@ -21,6 +21,7 @@ extensions = [
     "results",
     "generated",
     "docstrings",
+    "peers",
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
@@ -35,11 +36,11 @@ nitpick_ignore_regex = [
     ("py:.*", r"mechdesign\..*\._\w+"),
     (
         "py:.*",
-        r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str)",
+        r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str|tuple\[str)",
     ),
     # Aliases, and what only the mechanisms of releases from tables know of.
     ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges)"),
-    ("py:class", r"(.*\.)?(SecretGraph|Constraint)"),
+    ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part)"),
     ("py:obj", r".*"),
 ]
 

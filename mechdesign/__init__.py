@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from .model.markov import MarkovChain as MarkovChain
     from .model.prior import Prior as Prior
     from .model.problem import Problem as Problem
+    from .report import figures as figures
     from .requirements.kinds import ContinuousPrivacy as ContinuousPrivacy
     from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
     from .requirements.kinds import GraphPrivacy as GraphPrivacy
     from .requirements.kinds import MetricPrivacy as MetricPrivacy
     from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
     from .spec.specification import read_spec as read_spec
+    from .synthesis.anchors import plan_anchors as plan_anchors
     from .synthesis.certified import Design as Design
     from .synthesis.design import design as design
     from .synthesis.settings import SolveSettings as SolveSettings
@@ -52,6 +54,7 @@ _MODULES = {
     "blowfish": ".blowfish",
     "distances": ".model.distances",
     "errors": ".errors",
+    "figures": ".report.figures",
     "graphs": ".graphs",
     "leakage": ".leakage",
     "mechanisms": ".mechanisms",
@@ -81,6 +84,7 @@ _VALUES = {
     "ThresholdPrivacy": ".requirements.kinds",
     "audit": ".auditing.audit",
     "design": ".synthesis.design",
+    "plan_anchors": ".synthesis.anchors",
     "read_spec": ".spec.specification",
     "verify": ".certify.verify",
 }

@@ -13,12 +13,16 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
 
-__all__ = ["replace_files", "write_file"]
+__all__ = ["WRITING", "replace_files", "write_file"]
+
+WRITING = threading.RLock()
+"""Held while files are written: whoever would end the process takes it first."""
 
 
 def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
@@ -29,19 +33,18 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
     target = Path(path)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
-        with temporary.open("xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            # The name must not reach the disk before the content.
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-        # Nor is the content of use while its name is still to be written.
-        _synchronise(target.parent)
+        with _writing([temporary]):
+            with temporary.open("xb") as file:
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                # The name must not reach the disk before the content.
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+            # Nor is the content of use while its name is still to be written.
+            _synchronise(target.parent)
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
-    finally:
-        _discard(temporary)
 
 
 def replace_files(directory: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = ()) -> None:
@@ -57,17 +60,26 @@ def replace_files(directory: Path, files: Mapping[str, bytes], last: str, remove
     order = [name for name in files if name != last] + [last]
     gone = [name for name in remove if name not in files]
     try:
-        for name in order:
-            _write(directory / _partial(name), files[name])
-        _exchange(directory, order, gone)
+        with _writing([directory / _partial(name) for name in order]):
+            for name in order:
+                _write(directory / _partial(name), files[name])
+            _exchange(directory, order, gone)
     except OSError as error:
         raise ExportError(
             f"{directory}: the export could not be written: {_reason(error)}. What stood there before was left or put "
             "back as far as the file system allows; make room or choose another folder, and export again"
         ) from error
-    finally:
-        for name in order:
-            _discard(directory / _partial(name))
+
+
+@contextlib.contextmanager
+def _writing(temporary: Iterable[Path]) -> Iterator[None]:
+    """Discard temporary files in the end, however that comes."""
+    with WRITING:
+        try:
+            yield
+        finally:
+            for path in temporary:
+                _discard(path)
 
 
 def _exchange(directory: Path, order: list[str], gone: list[str]) -> None:

@@ -10,6 +10,7 @@ __all__ = [
     "BudgetWarning",
     "CertificateError",
     "ClusterError",
+    "CorrelationWarning",
     "ExportError",
     "InfeasibleError",
     "InputError",
@@ -21,15 +22,23 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "Shown",
+    "SizeWarning",
     "SolverError",
     "SolverInterruptedError",
     "SpacingWarning",
     "SpecificationError",
     "StateError",
+    "StepWarning",
     "TimeLimitError",
+    "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class MechdesignError(Exception):
@@ -80,6 +89,10 @@ class UnboundedError(MechdesignError):
 
 class SolverError(MechdesignError):
     """A solver failed, or returned numbers that cannot be made into a certified channel."""
+
+
+class TooLargeError(SolverError):
+    """A problem does not fit into memory; nothing was built. The message says what would fit."""
 
 
 class TimeLimitError(SolverError):
@@ -159,10 +172,26 @@ class OutsideWarning(UserWarning):
     """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
 
 
+class CorrelationWarning(UserWarning):
+    """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
+
+
+class SizeWarning(UserWarning):
+    """A design is likely to take longer than an hour."""
+
+
 class MetricWarning(UserWarning):
     """A distance matrix is not a metric; the result is still correct for the matrix as given."""
 
 
+class StepWarning(UserWarning):
+    """The steps of a Markov chain and those of a trace are of different lengths."""
+
+
+class Shown(str):
+    """A text that an error shows as it is, without quotes."""
+
+
 def _short(value: object, limit: int = 120) -> str:
-    text = repr(value)
+    text = str(value) if isinstance(value, Shown) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -14,6 +14,11 @@ from mechdesign.errors import InputError, UnknownNameError
 
 __all__ = ["Registry"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 T = TypeVar("T")
 
 

@@ -18,8 +18,19 @@ Integers = NDArray[np.int64]
 # How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
 SUM_TOLERANCE = 1e-9
 
+# What users state (ε, factors, floors, radii, counts, coordinates) is 0 or between these, far from where floats end.
+# The verifier itself reads numbers between 1e-400 and 1e400. docs/limits.md lists all limits.
+LEAST_NUMBER = 1e-100
+LARGEST_NUMBER = 1e100
+
 # Sums of counts up to this size cannot overflow.
-LARGEST_COUNT = 1e100
+LARGEST_COUNT = LARGEST_NUMBER
+
+# Entries of a matrix that is stored sparsely and needed in full: 1 GiB of float64.
+LARGEST_MATRIX = 2**27
+
+# More cells than any computation has room for; their centres take 16 bytes each.
+LARGEST_GRID = 10**7
 
 
 def read_only(array: NDArray[Any]) -> None:

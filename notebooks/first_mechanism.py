@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.report import dots, plot
-from mechdesign.report.references import reference_costs
+from mechdesign.report import plot
 
 # %matplotlib inline
 
@@ -109,13 +108,11 @@ print(f"best attack errs:  {certificate.distortion[0]:.6f} km on average")
 # %% [markdown]
 # ## 6. Is that good?
 #
-# Compare with mechanisms that you may know: answering the same cell always, and the exponential mechanism, with probabilities
-# in proportion to exp(−ε·d/2).
+# Compare with mechanisms that you may know, on the same answers: planar Laplace noise, the exponential mechanism at the ε
+# that it really has, both also remapped to the answers that are then best, and the same answer always.
 
 # %%
-dots.cost_picture(
-    certificate.expected_cost, certificate.lower_bound, certificate.relative_gap, reference_costs(problem), unit="km"
-)
+md.figures.costs(design)
 
 # %% [markdown]
 # ## 7. Look at the answers
@@ -124,7 +121,7 @@ dots.cost_picture(
 # to keep to few answers in well chosen places.
 
 # %%
-plot.outputs_picture(design.channel.matrix, prior, domain, domain)
+md.figures.answers(design)
 
 # %% [markdown]
 # ## 8. Attack it
@@ -134,7 +131,7 @@ plot.outputs_picture(design.channel.matrix, prior, domain, domain)
 # %%
 best = md.attack.optimal(design.channel, prior, distance)
 print(f"the best attack errs by {best.distortion:.3f} km on average")
-plot.error_picture(best.per_secret, prior, domain, unit="km")
+md.figures.errors(design)
 
 # %% [markdown]
 # ## 9. Export, verify, sample

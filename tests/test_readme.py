@@ -43,7 +43,7 @@ def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
     # The README's map has 120 cells; a coarser one says the same in a tenth of the time.
     (tmp_path / "city.toml").write_text(specification.replace("columns = 12, rows = 10", "columns = 5, rows = 4"))
     commands = re.findall(r"^mechdesign (.*?) *(?:#.*)?$", README, flags=re.M)
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         result = CliRunner().invoke(main, command.split())
         assert result.exit_code == 0, result.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from matplotlib.figure import Figure as Picture
 
 from figures.blowfish_runs import EXPERIMENTS, KINDS, KMEANS, LEMMA, PRIVATE, RANGES
@@ -62,18 +64,30 @@ def judge_kmeans(rows: Rows) -> Verdict:
 
 def size_picture(rows: Rows) -> Picture:
     """Draw the objective under differential privacy as a multiple of that under the policy, for sizes of the data."""
-    picture, axes = panels(2, width=4.3, height=3.1)
     sizes = [name for name in _values(rows, "data") if name.startswith("skin")] or _values(rows, "data")
+    shown = {name: _largest_theta([row for row in rows if row["data"] == name]) for name in sizes}
+    return _gains_picture(rows, shown, "What the policy gains, by the size of the data")
+
+
+def attribute_picture(rows: Rows) -> Picture:
+    """Draw what protecting one attribute at a time gains, a line for each data set."""
+    shown = dict.fromkeys(_values(rows, "data"), "attribute")
+    return _gains_picture(rows, shown, "What protecting one attribute at a time gains")
+
+
+def _gains_picture(rows: Rows, shown: Mapping[str, str], title: str) -> Picture:
+    """Draw the gain of a policy against ε, a line for each data set, whose policy `shown` names."""
+    picture, axes = panels(2, width=4.3, height=3.1)
     for axis, way in zip(axes, (PRIVATE, LEMMA), strict=True):
-        for number, name in enumerate(sizes):
-            own = [row for row in rows if row["data"] == name and row["way"] == way]
-            points = [row for row in own if row["policy"] == _largest_theta(own)]
-            ratios = [_without_policy(rows, row)["mean"] / row["mean"] for row in points]
-            axis.plot([row["epsilon"] for row in points], ratios, **line(number), label=name)
+        for number, (name, policy) in enumerate(shown.items()):
+            points = [row for row in rows if (row["data"], row["way"], row["policy"]) == (name, way, policy)]
+            axis.plot(
+                [row["epsilon"] for row in points], [_gain(rows, row) for row in points], **line(number), label=name
+            )
         axis.axhline(1, color="#59636e", linewidth=0.8)
         axis.set_ylim(0, 1.1 * axis.get_ylim()[1])
         label(axis, "ε", "objective without / with the policy", way + (": not private" if way == LEMMA else ""))
-    return finish(picture, "What the policy gains, by the size of the data", legend=axes[0])
+    return finish(picture, title, legend=axes[0])
 
 
 def judge_sizes(rows: Rows) -> Verdict:
@@ -87,27 +101,13 @@ def judge_sizes(rows: Rows) -> Verdict:
         and row["way"] == PRIVATE
         and row["policy"] == _largest_theta([other for other in rows if other["data"] == name])
     ]
-    gains = [_without_policy(rows, row)["mean"] / row["mean"] for row in cases]
+    gains = [_gain(rows, row) for row in cases]
     held = sum(gain > 1 for gain in gains)
     found = (
         f"with the sensitivity that holds the policy improves the objective in {held} of {len(cases)} cases, between "
         f"{min(gains):.2f} and {max(gains):.2f} times."
     )
     return Verdict(held, len(cases), found)
-
-
-def attribute_picture(rows: Rows) -> Picture:
-    """Draw what protecting one attribute at a time gains, a line for each data set."""
-    picture, axes = panels(2, width=4.3, height=3.1)
-    for axis, way in zip(axes, (PRIVATE, LEMMA), strict=True):
-        for number, name in enumerate(_values(rows, "data")):
-            points = [row for row in rows if (row["data"], row["way"], row["policy"]) == (name, way, "attribute")]
-            ratios = [_without_policy(rows, row)["mean"] / row["mean"] for row in points]
-            axis.plot([row["epsilon"] for row in points], ratios, **line(number), label=name)
-        axis.axhline(1, color="#59636e", linewidth=0.8)
-        axis.set_ylim(0, 1.1 * axis.get_ylim()[1])
-        label(axis, "ε", "objective without / with the policy", way + (": not private" if way == LEMMA else ""))
-    return finish(picture, "What protecting one attribute at a time gains", legend=axes[0])
 
 
 def judge_attribute(rows: Rows) -> Verdict:

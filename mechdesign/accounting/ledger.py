@@ -20,6 +20,11 @@ from mechdesign.errors import BudgetExceededError, InputError, LedgerError
 
 __all__ = ["Entry", "Ledger", "Totals"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Number = float | int | str | Fraction
 
 

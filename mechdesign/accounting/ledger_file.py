@@ -71,7 +71,7 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
             _number(document["rho"], "rho"),
             tuple(_read_entry(entry, index) for index, entry in enumerate(document["entries"])),
         )
-    except (KeyError, TypeError, InputError) as error:
+    except (AttributeError, LookupError, TypeError, InputError) as error:
         raise LedgerError(f"{path} is incomplete ({error!r}). Restore a copy") from error
 
 

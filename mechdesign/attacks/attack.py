@@ -30,6 +30,11 @@ from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
 
 __all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Belief = Prior | ArrayLike | None
 
@@ -41,7 +46,7 @@ _ABSOLUTE_GAP = 1e-8
 _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack:
     """A strategy against a channel, and how well it does.
 
@@ -53,6 +58,9 @@ class Attack:
     distortion: float
     strategy: Floats
     per_secret: Floats
+
+    def __repr__(self) -> str:
+        return f"Attack({self.name}, distortion: {self.distortion:.6g}, {len(self.per_secret)} secrets)"
 
 
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:

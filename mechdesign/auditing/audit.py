@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from mechdesign.auditing.rows import Rows, exact_rows
 from mechdesign.auditing.tight import Tight, Witness, rates, tight
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact, float_down, float_up
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, MetricWarning
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
@@ -32,6 +33,11 @@ from mechdesign.synthesis.design import design
 from mechdesign.validation import Floats, as_floats, as_nonnegative, require
 
 __all__ = ["Audit", "PairLoss", "audit"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Up to this ε times the largest distance the best constant answer is as good as the optimum, to within this share.
 _NEGLIGIBLE = 1e-9
@@ -101,25 +107,34 @@ class Audit:
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
         """Return the pairs of secrets that need the largest ε, worst first; of pairs alike the likeliest, then nearest.
 
-        Pairs at distance 0 are left out: they need no ε, or none is enough.
+        Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
+        ε is enough, or none.
         """
         best, places = self._rates
         likely = self.matrix[self.bound.sources, places]
-        order = np.lexsort((self.bound.weights, -likely, -best))[:count]
-        found = []
-        for pair in order[best[order] > 0].tolist():
+        found: dict[frozenset[int], PairLoss] = {}
+        for pair in np.lexsort((self.bound.weights, -likely, -best)).tolist():
+            if len(found) >= count or best[pair] == 0:
+                break
             s, t, o = int(self.bound.sources[pair]), int(self.bound.targets[pair]), int(places[pair])
-            found.append(PairLoss((s, t), o, float(best[pair]), float(self.matrix[s, o]), float(self.matrix[t, o])))
-        return tuple(found)
+            loss = PairLoss((s, t), o, float(best[pair]), float(self.matrix[s, o]), float(self.matrix[t, o]))
+            found.setdefault(frozenset((s, t)), loss)
+        return tuple(found.values())
 
     @functools.cached_property
     def exposure(self) -> Floats:
         """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest."""
-        most = np.zeros(len(self.matrix))
         best, _ = self._rates
+        most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
         return most
+
+    @functools.cached_property
+    def ruled_out(self) -> NDArray[np.int64]:
+        """For each secret how many others some answer to it rules out, shape (n,)."""
+        best, _ = self._rates
+        return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @functools.cached_property
     def design(self) -> Design | None:
@@ -134,7 +149,10 @@ class Audit:
         if isinstance(self._requirement, GraphPrivacy):
             requirement = GraphPrivacy(self.epsilon, self._requirement.graph)
             return design(Problem(self.prior, self.costs, [requirement], self.objective))
-        metric = MetricPrivacy(self.epsilon, self._requirement)
+        with warnings.catch_warnings():
+            # Distances are taken as given, whether they are a metric or not.
+            warnings.simplefilter("ignore", MetricWarning)
+            metric = MetricPrivacy(self.epsilon, self._requirement)
         return design(Problem(self.prior, self.costs, [metric], self.objective))
 
     @functools.cached_property
@@ -198,7 +216,8 @@ def audit(
 
     Args:
         matrix: The channel (n, m), a row for each secret: a `Channel`, or floats, integers, or `fractions.Fraction`.
-        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'), infinite where nothing is asked.
+        distance: d (n, n) for p(o|s) ≤ exp(ε d(s, s')) p(o|s'), infinite where nothing is asked; taken as given,
+            whether or not it is a metric.
         graph: A policy graph instead: p(o|s) ≤ e^ε p(o|s') for the ends of every edge.
         prior: How likely each secret is, shape (n,); uniform unless given.
         cost: What answer o costs for secret s, shape (n, m); finite.
@@ -257,7 +276,6 @@ def _asked(n: int, distance: ArrayLike | None, graph: nx.Graph | None) -> tuple[
     matrix = as_nonnegative(distance, "distance", 2, infinite=True)
     if matrix.shape != (n, n):
         raise InputError("distance", "does not fit the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
-    distances.check_metric(matrix, "distance")
     return PairBound.metric(Fraction(1), matrix), matrix
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from mechdesign.auditing.audit import Audit, PairLoss
+from mechdesign.auditing.audit import Audit
 from mechdesign.certify.exact import exact
-from mechdesign.model.domain import Domain
+from mechdesign.errors import InputError
 from mechdesign.report import maps
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import error_scale, short
@@ -19,6 +18,11 @@ from mechdesign.report.style import drawn, headline, new_figure
 from mechdesign.report.words import decimal
 
 __all__ = ["page", "pairs_picture", "sentences"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # The colour of alarm of the other pictures.
 _ALARM = "#D55E00"
@@ -71,25 +75,32 @@ def sentences(found: Audit) -> tuple[str, ...]:
 
 
 @drawn
-def pairs_picture(secrets: Domain, pairs: Sequence[PairLoss], exposure: Sequence[float], unit: str = "") -> Figure:
-    """Show the worst pairs of secrets as lines on the map, above the ε that each secret needs; infinite ones apart."""
-    values = np.asarray(exposure, dtype=np.float64)
-    finite = np.isfinite(values)
-    shown = np.where(finite, values, values[finite].max(initial=0.0))
-    scale = error_scale(shown, f"largest ε of a pair with the secret{unit}")
+def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
+    """Show the worst pairs of secrets as lines on the map, above the ε that each secret needs.
+
+    Where no ε holds, the map shows how many others an answer to each secret rules out. Raises `InputError` for an audit
+    without secrets in the plane, or without a pair that differs.
+    """
+    secrets, pairs = found.secrets, found.worst_pairs(count)
+    if secrets is None or maps.kind(secrets) not in ("grid", "points") or not pairs:
+        raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane, of which some differ")
+    broken = pairs[0].epsilon == math.inf
+    values = found.ruled_out.astype(np.float64) if broken else found.exposure
+    scale = error_scale(values, "others that an answer may rule out" if broken else "largest ε of its pairs")
     width, height = maps.panel_size(secrets, 6.6, 4.6)
     wider, higher = maps.bar_room(secrets, height)
     made = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
     axes = made.subplots()
-    maps.draw(axes, secrets, shown, scale)
+    maps.draw(axes, secrets, values, scale)
     maps.scale_bar(made, [axes], scale, height)
     lines = [secrets.points[list(pair.pair)] for pair in pairs]
-    axes.add_collection(LineCollection(lines, color=_ALARM, linewidth=2.0, zorder=6))
+    axes.add_collection(LineCollection(lines, color=_ALARM, linewidth=1.6, zorder=6))
     ends = np.concatenate(lines)
-    axes.scatter(ends[:, 0], ends[:, 1], s=14, color=_ALARM, zorder=7, linewidth=0)
-    count, worst = len(pairs), max(pair.epsilon for pair in pairs)
-    what = "tell a secret from another for certain" if worst == math.inf else f"need ε up to {short(worst, 4)}"
-    headline(made, f"The {count} worst pair{'s' * (count > 1)} (lines) {what}")
+    axes.scatter(ends[:, 0], ends[:, 1], s=12, color=_ALARM, zorder=7, linewidth=0)
+    if broken:
+        headline(made, "An answer can tell the secrets at the ends of these lines apart for certain")
+    else:
+        headline(made, f"The worst of these pairs (lines) needs ε = {short(pairs[0].epsilon, 4)}")
     return made
 
 
@@ -140,11 +151,12 @@ def _worst(found: Audit) -> str:
     if found.secrets is not None and maps.kind(found.secrets) in ("grid", "points"):
         parts.append(
             figure(
-                pairs_picture(found.secrets, pairs, found.exposure.tolist()),
+                pairs_picture(found),
                 "pairs",
                 "The worst pairs on the map",
-                "Lines join the pairs of secrets that need the largest ε. Colours show, for each secret, the largest ε "
-                "that a pair with it needs; where that is infinite, the colour of the largest finite one is shown.",
+                f"Lines join the {len(pairs)} pairs of secrets that need the largest ε. Colours show, for each secret, "
+                "the largest ε that a pair with it needs, or, where no ε is enough, how many others an answer rules "
+                "out.",
             )
         )
     return section("Worst pairs", *parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,11 @@ from mechdesign.model.channel import Channel
 from mechdesign.validation import Floats, read_only, require
 
 __all__ = ["Rows", "exact_rows"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Every float64 is a multiple of 2**-1074.
 _SMALLEST = 1074
@@ -32,7 +38,7 @@ class Rows:
     """
 
     floats: Floats
-    entries: NDArray[np.object_] | Floats | NDArray[np.int64]
+    entries: NDArray[Any]
     scale: Fraction
     sums: tuple[Fraction, ...]
     negative: int
@@ -41,7 +47,8 @@ class Rows:
         """Return an entry exactly, before its row is divided by its sum."""
         if self.floats[secret, observable] == 0:
             return Fraction(0)
-        return Fraction(self.entries[secret, observable].item()) * self.scale
+        value = self.entries[secret, observable]
+        return Fraction(value.item() if isinstance(value, np.generic) else value) * self.scale
 
     def probability(self, secret: int, observable: int) -> Fraction:
         """Return p(o|s) exactly."""
@@ -89,7 +96,7 @@ def exact_rows(matrix: Channel | ArrayLike) -> Rows:
     return Rows(floats, floats if given.dtype.kind == "f" else given, Fraction(1), sums, negative)
 
 
-def _given(matrix: ArrayLike) -> NDArray[np.object_] | Floats | NDArray[np.int64]:
+def _given(matrix: ArrayLike) -> NDArray[Any]:
     bound = "a matrix (n, m) of probabilities, a row for each secret"
     try:
         raw = np.asarray(matrix)

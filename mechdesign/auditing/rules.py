@@ -19,6 +19,10 @@ from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number
 __all__ = ["additive", "exponential", "geometric", "planar_laplace", "snapping"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def snapping(secrets: Domain, spacing: float) -> Floats:
     """Return the rule "round every coordinate to a multiple of `spacing`": shape (n, places that occur).
 

@@ -23,6 +23,11 @@ from mechdesign.validation import Floats
 
 __all__ = ["Tight", "Witness", "rates", "tight"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
 _BLUR = 2.0**-46
 # Ratios worked on at a time.
@@ -102,7 +107,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) ->
     above, below = rows.floats[sources], rows.floats[targets]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         ratios = above / below
-        gains = np.log(ratios * (sums[targets] / sums[sources])[:, None])
+        gains: Floats = np.log(ratios * (sums[targets] / sums[sources])[:, None])
         # Ratios that overflow, or are too small to be precise: such logarithms are not.
         extreme = (below > 0) & (above > 0) & ~((ratios > 1e-290) & (ratios < 1e290))
         if extreme.any():

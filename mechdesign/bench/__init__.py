@@ -26,3 +26,7 @@ __all__ = [
     "export_mps",
     "run",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

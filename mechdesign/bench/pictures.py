@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from mechdesign.bench.statistics import contestant, performance_profile, seconds, solved
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure, put_legend
 
 __all__ = ["growing", "growth_picture", "profile_picture", "runs_picture"]
 
@@ -46,7 +46,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.set_xlabel("time, as a multiple of the fastest on the same problem")
     axes.set_ylabel("problems solved, in percent")
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, handlelength=3)
+    put_legend(axes, fontsize=8, handlelength=3)
     headline(figure, _best(profile))
     return figure
 
@@ -56,7 +56,7 @@ def runs_picture(rows: Results) -> Figure:
     """Show every run: its time, whether it ended in a proved optimum, and whether the solver's own numbers hold."""
     names = list(dict.fromkeys(contestant(row) for row in rows))
     families = list(dict.fromkeys(row["family"] for row in rows))
-    columns = min(len(families), 4)
+    columns = abreast(min(len(families), 4))
     lines = math.ceil(len(families) / columns)
     figure = new_figure(_WIDTH, lines * (0.6 + 0.19 * len(names)) + 1.3)
     panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
@@ -76,7 +76,7 @@ def runs_picture(rows: Results) -> Figure:
         axes.set_xlabel("seconds")
     said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
     bad = sum(_said_and_is_not_private(row) for row in rows)
-    figure.legend(handles=_key(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles=_key(), loc="outside lower center", ncols=abreast(4), fontsize=8)
     headline(figure, f"{bad} of {said} matrices that solvers call optimal are not private as returned")
     return figure
 
@@ -93,8 +93,9 @@ def growing(rows: Results) -> tuple[str, ...]:
 def growth_picture(rows: Results) -> Figure:
     """Show how times grow with size, family by family, as far as each contestant came."""
     families = growing(rows)
-    figure = new_figure(_WIDTH, 4.6)
-    panels = figure.subplots(1, len(families), sharey=True, squeeze=False)[0]
+    figure = new_figure(_WIDTH, 4.6 if abreast(2) == 2 else 2.6 * len(families) + 1.5)
+    columns = abreast(len(families))
+    panels = figure.subplots(len(families) // columns, columns, sharey=True, squeeze=False).ravel()
     names = _by_ours(rows, dict.fromkeys(contestant(row) for row in rows))
     for axes, family in zip(panels, families, strict=True):
         mine = [row for row in rows if row["family"] == family]
@@ -117,7 +118,7 @@ def growth_picture(rows: Results) -> Figure:
         axes.set_title(family, loc="left")
         axes.set_xlabel("secrets")
     panels[0].set_ylabel("seconds to a proved optimum")
-    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8, handlelength=3)
+    put_legend(panels[-1], fontsize=8, handlelength=3)
     headline(figure, "Time to a proved optimum, by the number of secrets; a line ends where a limit was met")
     return figure
 

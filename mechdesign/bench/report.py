@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,14 +111,14 @@ def _scores(rows: Results, about: Mapping[str, Any]) -> str:
 def _pictures(rows: Results) -> str:
     parts = [
         figure(
-            profile_picture(rows),
+            functools.partial(profile_picture, rows),
             "profile",
             "Performance profile",
             "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. "
             "Thick lines are this package's own.",
         ),
         figure(
-            runs_picture(rows),
+            functools.partial(runs_picture, rows),
             "runs",
             "Time of every run",
             "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
@@ -126,7 +127,7 @@ def _pictures(rows: Results) -> str:
     if growing(rows):
         parts.append(
             figure(
-                growth_picture(rows),
+                functools.partial(growth_picture, rows),
                 "growth",
                 "Time by number of secrets",
                 "Geometric means over seeds, for the families that the suite has in several sizes.",

@@ -172,7 +172,7 @@ def _description(
 
 
 def _row(key: str, description: Mapping[str, Any]) -> Row:
-    task = {name: description[name] for name in ("family", "n", "seed", "contestant", "threads")}
+    task = {name: description[name] for name in ("family", "n", "seed", "contestant", "threads", "time_limit")}
     outcome = run_apart(task, description["time_limit"], description["memory"], description["threads"])
     state = {"done": State.DONE, "time": State.CENSORED, "memory": State.CENSORED}.get(outcome.ended, State.FAILED)
     found = dict(outcome.found)

@@ -43,7 +43,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
         for suite in (
             Suite("small", _all(16, rows=(20,)), (0,), 10.0, 4.0),
             Suite("medium", _all(49, rows=(100,), grid=(36, 64, 100), roads=(49, 100)), (0,), 20.0, 8.0),
-            Suite("large", _all(100, rows=(200, 400), grid=(144, 225), roads=(225,), blocks=(225,)), (0,), 60.0, 8.0),
+            Suite("large", _all(100, rows=(200, 400), grid=(144,), roads=(144,), blocks=(144,)), (0,), 60.0, 8.0),
         )
     }
 )

@@ -5,15 +5,14 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.rows import exact_rows
+from mechdesign.auditing.tight import tight
 from mechdesign.certify.claims import ExponentBound, Floor
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_upper
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Status
 
@@ -30,9 +29,6 @@ SLACK = 1e-6
 No matrix of floats keeps a bound exactly where it is tight; this much is forgiven, so that what is called not private
 is so by more than rounding.
 """
-
-_CHUNK = 2**22
-_MOST_CANDIDATES = 4096
 
 
 class Verdict(enum.StrEnum):
@@ -106,47 +102,15 @@ def returned(problem: Problem, matrix: Floats) -> Returned:
 def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     """Return the least ε for which a matrix of floats, rows divided by their sums, keeps a bound; rounded up.
 
-    Negative entries count as zeros, which a positive entry may not stand beside. Floats find where the largest ratio
-    is; the ratio itself is computed from the numbers as the fractions that they are.
+    Negative entries count as zeros, which a positive entry may not stand beside; secrets at distance 0 may differ by
+    what rounding makes of them. The rest is `mechdesign.auditing.tight`.
     """
     positive = np.maximum(matrix, 0.0)
     weighted = bound.weights > 0
     if not weighted.all() and _differ(positive, bound, ~weighted):
         return math.inf
-    with np.errstate(divide="ignore"):
-        logarithms = np.log(positive) - np.log(positive.sum(axis=1))[:, None]
-    pairs = np.flatnonzero(weighted)
-    best = np.full(pairs.size, -math.inf)
-    for part in _parts(pairs.size, matrix.shape[1]):
-        best[part] = _rates(logarithms, bound, pairs[part]).max(axis=1)
-    top = float(best.max(initial=-math.inf))
-    if top == math.inf or top <= 0:
-        return math.inf if top == math.inf else 0.0
-    near = pairs[best >= top - 1e-12 * (1 + top)]
-    sums: dict[int, Fraction] = {}
-
-    def entry(secret: int, observable: int) -> Fraction:
-        if secret not in sums:
-            sums[secret] = sum((Fraction(value) for value in positive[secret].tolist()), Fraction(0))
-        return Fraction(float(positive[secret, observable])) / sums[secret]
-
-    largest: dict[float, Fraction] = {}
-    for pair in near[np.argsort(-best[best >= top - 1e-12 * (1 + top)], kind="stable")][:_MOST_CANDIDATES].tolist():
-        s, t, weight = int(bound.sources[pair]), int(bound.targets[pair]), float(bound.weights[pair])
-        rates = _rates(logarithms, bound, np.array([pair]))[0]
-        for observable in np.flatnonzero(rates >= top - 1e-12 * (1 + top)).tolist():
-            ratio = entry(s, observable) / entry(t, observable)
-            largest[weight] = max(ratio, largest.get(weight, Fraction(1)))
-    found = (ln_upper(ratio.numerator, ratio.denominator) / Fraction(weight) for weight, ratio in largest.items())
-    return float_up(max(found))
-
-
-def _rates(logarithms: Floats, bound: ExponentBound, pairs: NDArray[np.int64]) -> Floats:
-    """Return (ln p(o|s) − ln p(o|t)) / w, shape (pairs, m): −∞ where p(o|s) is 0."""
-    first, second = logarithms[bound.sources[pairs]], logarithms[bound.targets[pairs]]
-    with np.errstate(invalid="ignore"):
-        rates: Floats = np.where(np.isneginf(first), -math.inf, first - second) / bound.weights[pairs, None]
-    return rates
+    arrays = {name: getattr(bound, name)[weighted] for name in ("sources", "targets", "weights")}
+    return tight(exact_rows(matrix), replace(bound, **arrays)).epsilon
 
 
 def _differ(positive: Floats, bound: ExponentBound, pairs: NDArray[np.bool_]) -> bool:
@@ -165,8 +129,3 @@ def _met(rows: Floats, problem: Problem) -> Iterator[bool]:
         if isinstance(claim, Floor):
             error = float(((claim.error * problem.prior) @ rows).min(axis=0).sum())
             yield error >= float(claim.minimum) * (1 - SLACK)
-
-
-def _parts(pairs: int, observables: int) -> Iterator[slice]:
-    size = max(1, _CHUNK // observables)
-    return (slice(start, min(start + size, pairs)) for start in range(0, pairs, size))

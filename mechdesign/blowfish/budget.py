@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Budget", "LedgerLike"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class LedgerLike(Protocol):
     """What a release needs of a `mechdesign.Ledger`, or of a part of one."""
 

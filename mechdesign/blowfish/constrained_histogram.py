@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ConstraintSensitivity", "constraint_sensitivity"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # How many partial assignments of values to moves a search for a witness may try.
 _TRIALS = 20_000
 # In graphs of at most this many edges all dependent moves are tried where the bound is not attained.

@@ -16,6 +16,10 @@ from mechdesign.validation import read_only
 __all__ = ["Constraint", "as_constraints", "marginal_constraints"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """A count query whose answer is publicly known.

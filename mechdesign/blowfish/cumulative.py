@@ -26,6 +26,11 @@ from mechdesign.validation import as_generator, as_integer
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | int | None

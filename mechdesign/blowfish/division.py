@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["LedgerPart", "part_of"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class LedgerPart:
     """A ledger for releases about one of several disjoint groups; make one with `part_of`.

@@ -20,6 +20,11 @@ from mechdesign.validation import Integers, as_floats, as_indices, read_only
 
 __all__ = ["Attribute", "Domain"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Exact distances are sums of positions; up to here they cannot overflow an int64.
 _LARGEST_POSITION = 2**60
 # A histogram of more values than this would fill the memory.

@@ -12,6 +12,11 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 
 __all__ = ["EdgeSpace", "edge_space"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 

@@ -22,6 +22,11 @@ from mechdesign.validation import as_floats, as_generator, as_integer, read_only
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_policy", "release_histogram", "release_linear", "release_sum"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Rng = np.random.Generator | int | None
 Integers = NDArray[np.int64]
 

@@ -31,6 +31,11 @@ from .workload import Workload
 
 __all__ = ["Strategy"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 

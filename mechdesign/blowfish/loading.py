@@ -22,6 +22,11 @@ from mechdesign.validation import Floats
 
 __all__ = ["load"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 R = TypeVar("R", bound=Release)
 
 _KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}

@@ -27,6 +27,11 @@ from mechdesign.validation import as_floats, as_integer
 
 __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 
 _COSTS = ("absolute", "squared", "hamming")

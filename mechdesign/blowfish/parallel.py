@@ -15,6 +15,10 @@ from mechdesign.blowfish.secret_graphs import Edge
 __all__ = ["ParallelComposition", "parallel_composition"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class ParallelComposition:
     """Whether ε-private releases on disjoint parts of a table are ε-private together.

@@ -19,7 +19,7 @@ from mechdesign.blowfish.published import NamedQuantile, NamedRange
 from mechdesign.blowfish.release import Release
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.report.words import clip
 
 __all__ = ["answers_picture", "cdf_picture", "clusters_picture", "comparison_picture", "ranges_picture"]
@@ -127,7 +127,7 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
         axes.set_xlabel(clip(names[0], 40))
         _plain_numbers(axes)
     elif len(pairs) <= _PAIRS:
-        columns = min(len(pairs), 3)
+        columns = abreast(min(len(pairs), 3))
         rows = -(-len(pairs) // columns)
         figure = new_figure(min(_WIDTH, 1.2 + 3.4 * columns), 0.8 + 2.7 * rows)
         panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
@@ -172,7 +172,7 @@ def comparison_picture(found: Sequence[CountCosts], records: int, measure: str =
     axes.set_ylabel(f"expected {measure}")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
     headline(figure, f"One count of at most {records} records: remapping the geometric mechanism is optimal")
     return figure
 

@@ -35,6 +35,11 @@ __all__ = [
     "plan_workload",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Ranges = Sequence[tuple[int, int]]
 

@@ -24,6 +24,11 @@ from mechdesign.validation import Integers, read_only
 
 __all__ = ["Policy", "as_policy", "block_numbers"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 ConstraintsLike = Iterable[object]
 
 # Exact distances are sums over the attributes; up to here they cannot overflow an int64.

@@ -15,6 +15,7 @@ from mechdesign.atomic import write_file
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
 from mechdesign.blowfish.ranges import quantile, range_query
+from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
 from mechdesign.export.files import check_folder
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
 __all__ = ["Publication", "named_quantiles", "named_ranges"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
 _FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
@@ -61,8 +67,8 @@ class Publication(Published):
             texts[_QUANTILES] = _csv(("probability", "value", "low", "high"), rows)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # What an older release has left must not stand beside this one.
-            for name in (_REPORT, _RANGES, _QUANTILES):
+            # What an older release has left must not stand beside this one: release.json vouches for all others.
+            for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
                 (folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise ExportError(f"{folder} cannot be written: {error.strerror or error}") from error

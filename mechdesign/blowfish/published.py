@@ -11,6 +11,10 @@ from mechdesign.blowfish.release import Release
 __all__ = ["NamedQuantile", "NamedRange", "Published"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class NamedRange:
     """How many records have a value from `first` to `last`, both included, which are written as in the table."""

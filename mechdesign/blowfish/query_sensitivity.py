@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Sensitivity", "sensitivity"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _OPTIONS = {
     "histogram": ("partition",),
     "cumulative": (),

@@ -16,6 +16,11 @@ from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 __all__ = ["RangeNoise", "interval_about"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 
 # See `RangeNoise.half_widths`.

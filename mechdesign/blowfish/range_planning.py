@@ -16,6 +16,11 @@ from mechdesign.validation import as_integer
 
 __all__ = ["RangePlan", "budget_split", "ordered_error", "plan_ranges"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # The error that this many blocks have on average is that of any larger number of them, nearly.
 _BLOCKS = 64
 # Shares of the budget are multiples of 2**-20 of it.

@@ -27,6 +27,11 @@ from scipy.linalg import solveh_banded
 
 __all__ = ["Block", "RangeTree", "height"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -17,6 +17,11 @@ from mechdesign.errors import InputError
 
 __all__ = ["Distribution", "Estimate", "Quantile", "cdf", "quantile", "range_query"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 
 

@@ -21,6 +21,11 @@ from mechdesign.validation import read_only
 
 __all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Column = NDArray[Any]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 
@@ -104,7 +105,7 @@ def _answers(publication: Published) -> Iterator[str]:
         yield section(
             "Distribution",
             figure(
-                pictures.cdf_picture(release, publication.quantiles),
+                functools.partial(pictures.cdf_picture, release, publication.quantiles),
                 "cdf",
                 "Released distribution function",
                 "The line is the released share of records at or below each value, the band the interval of each "
@@ -120,7 +121,12 @@ def _answers(publication: Published) -> Iterator[str]:
         if publication.ranges:
             yield section(
                 "Ranges",
-                figure(pictures.ranges_picture(publication.ranges), "ranges", "Released ranges", _BARS_SAY),
+                figure(
+                    functools.partial(pictures.ranges_picture, publication.ranges),
+                    "ranges",
+                    "Released ranges",
+                    _BARS_SAY,
+                ),
                 _range_table(publication),
             )
         return
@@ -128,7 +134,7 @@ def _answers(publication: Published) -> Iterator[str]:
         yield section(
             "Clusters",
             figure(
-                pictures.clusters_picture(release),
+                functools.partial(pictures.clusters_picture, release),
                 "clusters",
                 "Released centroids",
                 "Numbers are those of the clusters. Sizes are noisy and may be far off for small clusters.",
@@ -136,7 +142,7 @@ def _answers(publication: Published) -> Iterator[str]:
             _cluster_table(release),
         )
         return
-    parts = [figure(pictures.answers_picture(release), "answers", "Released answers", _BARS_SAY)]
+    parts = [figure(functools.partial(pictures.answers_picture, release), "answers", "Released answers", _BARS_SAY)]
     if len(release) <= _ROWS:
         parts.append(_answer_table(release))
     yield section("Answers", *parts)

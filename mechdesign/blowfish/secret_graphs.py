@@ -25,6 +25,11 @@ from mechdesign.validation import Integers, read_only
 
 __all__ = ["LARGEST_EDGE_LIST", "ExplicitGraph", "Largest", "NullGraph", "SecretGraph", "UnionGraph"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 LARGEST_EDGE_LIST = 4_000_000
 """Number of edges up to which `SecretGraph.edges` lists them."""
 

@@ -15,6 +15,11 @@ from .workload import RangeQueries, Workload
 
 __all__ = ["StrategyBound", "certified_bound"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _Floats = NDArray[np.float64]
 
 _UNIT = 2.0**-53

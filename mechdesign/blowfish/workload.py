@@ -28,6 +28,11 @@ __all__ = [
     "prefixes",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 

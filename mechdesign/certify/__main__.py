@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
     print(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
     for part in verified.unproved:
-        print(f"not proved: {part}")
+        print(f"stated, not proved: {part}")
     return 0
 
 

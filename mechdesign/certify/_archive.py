@@ -103,7 +103,9 @@ def unpack(content: bytes, file: str) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if _total(archive) > _allowed(len(content)):
                 bound = f"{_LARGEST_TOTAL} and than {_LARGEST_GROWTH} times the size of the file"
-                raise CertificateError(f"{file} is malformed: its arrays take {_total(archive)} bytes, more than {bound}")
+                raise CertificateError(
+                    f"{file} is malformed: its arrays take {_total(archive)} bytes, more than {bound}"
+                )
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if name == entry.filename or name in arrays:

@@ -36,6 +36,11 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["lower_bound"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Larger numbers prove nothing: their sums could overflow.
 _HUGE = 1e290
 

@@ -61,10 +61,18 @@ __all__ = [
     "write",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"
 TABLE = "channel.csv"
 CERTIFICATE = "certificate.json"
+
+OPTIONAL = (TABLE, "report.html")
+"""What a set may do without."""
 
 SCHEMA = "mechdesign-certificate/1"
 """The schema of sets whose requirements are all of a kind with a name of its own."""
@@ -409,14 +417,23 @@ def _refuse_constant(name: str) -> None:
 
 
 def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Return the files that an older certificate in `folder` lists, as they were written, and `files` lacks."""
+    """Return what `files` lacks and `folder` has of an older set.
+
+    These are the files that its certificate lists, as they were written, and beside a channel those that a set may do
+    without and the certificate does not list: what an interrupted export has left.
+    """
+    recorded: Mapping[str, str] = {}
     try:
         recorded = _parse(_content(folder, CERTIFICATE, _LARGEST_CERTIFICATE))["files"]
-        return [
+        same = [
             name for name, known in recorded.items() if name not in files and _sha256(_content(folder, name)) == known
         ]
     except CertificateError:
-        return []
+        # There is no older set, or half of one.
+        same = []
+    if not (folder / CHANNEL).exists():
+        return same
+    return same + [name for name in OPTIONAL if name not in files and name not in recorded]
 
 
 def _sha256(content: bytes) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,11 @@ from mechdesign.certify.stated import FORMS
 from mechdesign.errors import CertificateError
 
 __all__ = ["Certificate", "Checked", "certify"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # How the number of each form of claim is shown to people.
 _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
@@ -56,7 +62,7 @@ class Checked:
         return self.number == Floor.number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """What is proved about a channel.
 
@@ -85,6 +91,25 @@ class Certificate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+
+    def __repr__(self) -> str:
+        """Say whether it holds, what was realised, and the cost, in few digits: the fields have all of them."""
+        return f"Certificate({', '.join(f'{name}: {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><td style="text-align:left">{escape(name)}</td><td style="text-align:left">{escape(value)}</td></tr>'
+            for name, value in self._facts()
+        )
+        return f"<b>Certificate</b><table>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        found = [("holds", "yes" if self.holds else f"no, {self.reason}")]
+        for checked in self.requirements:
+            name = f"{checked.kind} privacy"
+            found.append((name, f"{checked.symbol} {checked.realised:.6g} of {checked.nominal}"))
+        gap = f"{self.relative_gap:.2g}" if self.lower_bound > 0 or self.cost == 0 else "no bound"
+        return [*found, (f"{self.objective} cost", f"{self.cost:.6g}"), ("relative gap", gap)]
 
     @property
     def cost(self) -> float:

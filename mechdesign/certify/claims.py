@@ -35,6 +35,11 @@ from mechdesign.validation import (
 
 __all__ = ["Claim", "ExponentBound", "Floor", "PairBound", "RatioBound"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Numerators and denominators of exact factors: small enough for the floats that sift rows (see `privacy`).
 _LARGEST_TERM = 2**63
 

@@ -15,6 +15,11 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["cost_per_secret", "distortion", "expected_cost", "forbidden_answer", "worst_cost"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Entries that are Python integers at a time: they take a hundred bytes each.
 _CHUNK = 2**20
 

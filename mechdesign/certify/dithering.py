@@ -30,8 +30,16 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The distances between points by the order of their norm; 0 stands for the infinite one."""
+
+# Steps whose slopes, and the squares of these, are floats.
+_SMALLEST, _LARGEST = Fraction(1, 10**100), Fraction(10**100)
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,8 @@ class Dithered:
             number = exact(getattr(self, name), name)
             if number <= 0:
                 raise InputError(name, "is not positive", value=str(number), bound="above 0")
+            if name != "epsilon" and not _SMALLEST <= number <= _LARGEST:
+                raise InputError(name, "is out of range", value=exact_text(number), bound="between 1e-100 and 1e100")
             object.__setattr__(self, name, number)
         for name, least in (("norm", 0), ("columns", 2), ("rows", 2)):
             number = exact(getattr(self, name), name)
@@ -103,52 +113,37 @@ class Dithered:
         Floats find the corners that may decide: differences of numerators are exact in int64, so that a slope in
         floats is within 2**-48 of the exact one. Those within 2**-40 of the largest are compared exactly.
         """
-        anchors = np.arange(self.columns * self.rows).reshape(self.rows, self.columns)
-        # Every anchor with its neighbour along x and along y in each of the patches that it is a corner of.
-        corners = [
-            (anchors[y, x], anchors[y, beside], anchors[above, x])
-            for x, beside in ((slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1)))
-            for y, above in ((slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1)))
-        ]
-        own, along_x, along_y = (
-            np.concatenate([part.ravel() for part in parts]) for parts in zip(*corners, strict=True)
-        )
-        at, x_difference, y_difference = (
-            numerators[own],
-            np.abs(numerators[along_x] - numerators[own]),
-            np.abs(numerators[along_y] - numerators[own]),
-        )
-        vanishing = (at == 0) & ((x_difference > 0) | (y_difference > 0))
-        if vanishing.any():
-            corner, observable = (int(place) for place in np.argwhere(vanishing)[0])
-            other = along_x if x_difference[corner, observable] else along_y
-            return Slope(None, int(own[corner]), int(other[corner]), observable)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = np.where(at > 0, 1.0 / at, 0.0)
-        slopes = self._norm(
-            x_difference * inverse / nearest(self.step_x), y_difference * inverse / nearest(self.step_y)
-        )
+        own = numerators.reshape(self.rows, self.columns, -1)
+        # An anchor is a corner of up to four patches, which pair each neighbour along x with each along y.
+        along_x, along_y = (_largest(np.abs(np.diff(own, axis=axis)), axis) for axis in (1, 0))
+        vanishing = np.argwhere((own == 0) & ((along_x > 0) | (along_y > 0)))
+        if len(vanishing):
+            return self._slope(None, own, tuple(vanishing[0].tolist()))
+        with np.errstate(divide="ignore"):
+            inverse = np.where(own > 0, 1.0 / own, 0.0)
+        slopes = self._norm(along_x * inverse / nearest(self.step_x), along_y * inverse / nearest(self.step_y))
         largest = float(slopes.max())
         if largest == 0:
             return Slope(Fraction(0))
-        best: Slope | None = None
-        seen: set[tuple[int, int, int]] = set()
-        for corner, observable in np.argwhere(slopes >= largest * (1 - 2.0**-40)).tolist():
-            key = (
-                int(at[corner, observable]),
-                int(x_difference[corner, observable]),
-                int(y_difference[corner, observable]),
-            )
-            if key in seen:
-                continue
-            seen.add(key)
-            base, dx, dy = key
-            power = self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y)
-            if best is None or best.power is None or power > best.power:
-                other = along_x if dx / nearest(self.step_x) >= dy / nearest(self.step_y) else along_y
-                best = Slope(power, int(own[corner]), int(other[corner]), observable)
-        assert best is not None
-        return best
+        candidates: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        for place in zip(*(axis.tolist() for axis in np.nonzero(slopes >= largest * (1 - 2.0**-40))), strict=True):
+            candidates.setdefault((int(own[place]), int(along_x[place]), int(along_y[place])), place)
+        power, place = max(
+            (
+                (self._power(Fraction(dx, base) / self.step_x, Fraction(dy, base) / self.step_y), place)
+                for (base, dx, dy), place in candidates.items()
+            ),
+            key=lambda found: found[0],
+        )
+        return self._slope(power, own, place)
+
+    def _slope(self, power: Fraction | None, own: Integers, place: tuple[int, ...]) -> Slope:
+        """Return a slope at `place`, row, column and observable, with the neighbour that differs most."""
+        row, column, observable = place
+        beside = [(row, column - 1), (row, column + 1), (row - 1, column), (row + 1, column)]
+        known = [(j, i) for j, i in beside if 0 <= j < self.rows and 0 <= i < self.columns]
+        other = max(known, key=lambda near: abs(int(own[(*near, observable)]) - int(own[place])))
+        return Slope(power, row * self.columns + column, other[0] * self.columns + other[1], observable)
 
     def _norm(self, x: Floats, y: Floats) -> Floats:
         """Return the norm dual to that of the distance."""
@@ -174,8 +169,15 @@ class Dithered:
         )
 
 
+def _largest(steps: Integers, axis: int) -> Integers:
+    """Return for each anchor the larger of the differences to the one before and the one after it along an axis."""
+    edge = np.zeros_like(np.take(steps, [0], axis=axis))
+    larger: Integers = np.maximum(np.concatenate([edge, steps], axis=axis), np.concatenate([steps, edge], axis=axis))
+    return larger
+
+
 def _root(value: Fraction) -> float:
-    """Return about the square root, also where the value is beyond the floats."""
+    """Return about the square root, also where that of the nearest float would be 0."""
     half = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(nearest(value / Fraction(4) ** half)), half) if value else 0.0
 

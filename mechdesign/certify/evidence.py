@@ -22,11 +22,16 @@ from mechdesign.validation import (
 
 __all__ = ["LARGEST_EXPONENT", "Evidence", "FloorMultipliers", "Multipliers", "PairMultipliers"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Numerators of at most 2**62, and so their differences, fit int64.
 LARGEST_EXPONENT = 62
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairMultipliers:
     """Multipliers y >= 0 of the rows g p(o|t) - p(o|s) >= 0 of a `PairBound` with factors g, in sparse form.
 
@@ -51,8 +56,11 @@ class PairMultipliers:
             values=self.values,
         )
 
+    def __repr__(self) -> str:
+        return f"PairMultipliers({len(self.values)} entries)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class FloorMultipliers:
     """Multipliers q >= 0 of the rows Σ_s π_s p(o|s) a(ŝ,s) - x_o >= 0 of a `Floor`, in sparse form.
 
@@ -70,8 +78,11 @@ class FloorMultipliers:
         object.__setattr__(self, "values", as_nonnegative(self.values, "values", 1))
         require_same_length("multipliers", estimates=self.estimates, observables=self.observables, values=self.values)
 
+    def __repr__(self) -> str:
+        return f"FloorMultipliers({len(self.values)} entries)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Multipliers:
     """One entry for each requirement, in order, and `weights` (n,) >= 0 of the secrets when the worst cost counts.
 
@@ -88,8 +99,11 @@ class Multipliers:
             if not self.weights.any():
                 raise InputError("weights", "are all zero", bound="above 0 for at least one secret")
 
+    def __repr__(self) -> str:
+        return f"Multipliers({len(self.requirements)} requirements{', with weights' * (self.weights is not None)})"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
     """A channel of integers, the problem that it solves, and multipliers that bound the cost from below.
 
@@ -107,6 +121,10 @@ class Evidence:
     objective: str
     requirements: tuple[Stated, ...]
     multipliers: Multipliers | None = None
+
+    def __repr__(self) -> str:
+        n, m = self.numerators.shape
+        return f"Evidence({n} secrets, {m} observables, {len(self.requirements)} requirements, {self.multipliers!r})"
 
     def __post_init__(self) -> None:
         if isinstance(self.exponent, bool) or not isinstance(self.exponent, int):

@@ -29,6 +29,11 @@ from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Entries worked on at a time: their temporary arrays then stay in the processor's cache.
 _CHUNK = 2**16
 

@@ -22,6 +22,7 @@ import re
 import struct
 import sys
 import zipfile
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -31,7 +32,7 @@ from typing import Any
 
 DECIMAL = re.compile(r"-?[0-9.]{1,4000}([eE][+-]?[0-9]{1,4})?|[0-9]{1,4000}/[0-9]{1,4000}")
 # What each kind of requirement calls its number; those in NAMED bear a name of their own.
-NAMED = {"pairs": "epsilon", "ratios": "factor", "floor": "minimum"}
+NAMED = {"pairs": "epsilon", "ratios": "factor", "floor": "minimum", "dithered": "epsilon"}
 NUMBERS = {"metric": "epsilon", "threshold": "epsilon", "graph": "epsilon", "distortion": "minimum", **NAMED}
 
 
@@ -47,8 +48,9 @@ def prove(folder: Path) -> list[str]:
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     if (folder / "channel.csv").exists():
         text = (folder / "channel.csv").read_bytes().decode()
-        (_, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
-        need([[exact(cell) * one for cell in cells] for _, *cells in table] == rows, "channel.csv holds the channel")
+        (corner, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        numbers = [[exact(cell) * one for cell in cells] for _, *cells in table]
+        need(corner == "secret" and numbers == rows, "channel.csv holds the channel")
         for name, found in (("secrets", [line[0] for line in table]), ("observables", columns)):
             labels = take(channel, name) if name in channel else range(len(found))
             need(found == list(map(str, labels)), f"channel.csv and channel.npz name the same {name}")
@@ -61,7 +63,8 @@ def prove(folder: Path) -> list[str]:
         name, symbol = entry["name"] if kind in NAMED else kind, NUMBERS[kind]
         number = exact(entry[symbol])
         what = f"{name} privacy, {symbol} {entry[symbol]}" + (f", radius {radius}" if radius else "")
-        need(kind not in NAMED or name not in NUMBERS, f"{name} is not the name of another kind")
+        own = kind not in NAMED or name not in NUMBERS or (kind, name) == ("floor", "distortion")
+        need(own, f"{name} is not the name of another kind")
         claimed = found["kind"], found["nominal"], found["radius"], found.get("number", symbol), found["holds"]
         need(claimed == (name, entry[symbol], radius, symbol, True), f"{what}, is certified")
         prefix = f"requirement_{index}_"
@@ -74,10 +77,16 @@ def prove(folder: Path) -> list[str]:
             error = sum(min(sum(map(mul, column, row)) for row in errors) for column in joint) / Fraction(one)
             need(error >= number and is_least(-realised, -error), f"{what}, is kept: the error is {float(error)}")
             claims.append((symbol, number, belief, errors))
+        elif kind == "dithered":
+            slope, power = steepest(entry, rows), 2 if exact(entry["norm"]) == 2 else 1
+            less = realised * (1 - Fraction(1, 10**12))
+            need(number > 0 and slope <= number**power, f"{what}, is kept between all points")
+            need(slope <= realised**power and (less == 0 or slope > less**power), f"{what}, has its least ε")
+            claims.append((symbol, number, None, []))
         else:
             pairs = bounds(kind, entry, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
-            less = realised * (1 - Fraction(1, 10**12))
+            less = Fraction(repr(max(0.0, math.nextafter(math.nextafter(float(realised), 0), 0))))
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
             need(less == 0 or not keeps(ratios, symbol, less), f"{what}, is kept with no less than {float(realised)}")
@@ -88,7 +97,9 @@ def prove(folder: Path) -> list[str]:
     costs = {"expected": sum(map(mul, prior, each)), "worst": max(each)}
     for name, value in costs.items():
         need(is_least(stated[f"{name}_cost"], value), f"the {name} cost is the one stated")
-        need(0 <= exact(stated[f"{name}_cost_text"]) - value <= value / 10**29, f"the {name} cost is the text stated")
+        text = stated[f"{name}_cost_text"]
+        unit = Fraction(10) ** (Decimal(text).adjusted() - 29)
+        need(0 <= exact(text) - value < unit, f"the {name} cost is {text}, to 30 digits and rounded up")
     value, lower = costs[objective], stated["lower_bound"]
     need(0 <= lower <= lower_bound(objective, prior, cost, claims, dual), f"no channel costs less than {float(lower)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
@@ -116,7 +127,29 @@ def bounds(kind: str, entry: dict[str, Any], arrays: dict[str, Any], n: int) -> 
     return pairs
 
 
-def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: dict[str, Any] | None) -> Fraction:
+def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
+    """Return the largest norm of the slope of ln p(o|x) between anchors, its square for the Euclidean one.
+
+    It is found at an anchor, from the neighbours along x and along y; docs/theory/continuous.md says why.
+    """
+    columns, lines, norm, hx, hy = (exact(entry[key]) for key in ("columns", "rows", "norm", "step_x", "step_y"))
+    need(columns * lines == len(rows) and min(columns, lines) >= 2 and min(hx, hy) > 0, "anchors are the secrets")
+    need({columns.denominator, lines.denominator} == {1} and norm in (0, 1, 2), "anchors and norm are whole numbers")
+    slopes, across = [Fraction(0)], int(columns)
+    for here in range(len(rows)):
+        i, j = here % across, here // across
+        beside = [here + step for step in (-1, 1) if 0 <= i + step < columns]
+        above = [here + step * across for step in (-1, 1) if 0 <= j + step < lines]
+        for f, *others in zip(rows[here], *(rows[place] for place in (*beside, *above)), strict=True):
+            need(f or not any(others), "no 0 beside a number")
+            along_x = max(abs(other - f) for other in others[: len(beside)]) / (hx * f) if f else 0
+            along_y = max(abs(other - f) for other in others[len(beside) :]) / (hy * f) if f else 0
+            norms = along_x + along_y, max(along_x, along_y), along_x**2 + along_y**2
+            slopes.append(max(slopes.pop(), Fraction(norms[int(norm)])))
+    return slopes[0]
+
+
+def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -> Fraction:
     """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is more; D are the floors.
 
     r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s) and T = min_o Σ_ŝ q(ŝ,o), with multipliers y
@@ -144,7 +177,7 @@ def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: dict[s
             if symbol == "factor" or x < 709.8:
                 r[s][o] += y
                 r[t][o] -= y * (x if symbol == "factor" else Fraction(exp_bounds(x, 256)[1], 1 << 256))
-    total += sum(min(row) for row in r)
+    total += Fraction(sum(min(row) for row in r))
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
 
@@ -273,6 +306,10 @@ def need(condition: object, what: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        wrong = f"{sys.argv[1]} is no folder" if len(sys.argv) == 2 else "usage: python second_verifier.py DIR"
+        print(wrong, file=sys.stderr)
+        sys.exit(2)
     try:
         print("\n".join([*prove(Path(sys.argv[1])), f"{sys.argv[1]} is proved."]))
     except Exception as error:

@@ -37,6 +37,11 @@ from mechdesign.validation import Integers, as_distribution, as_nonnegative, as_
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = NDArray[np.float64] | NDArray[np.int64]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
@@ -146,9 +151,9 @@ class Stated:
 
         `shape` is columns and rows, `steps` the distances between neighbours along x and y.
         """
-        names = ("norm", "columns", "rows", "step_x", "step_y")
-        numbers = dict(zip(names, map(Fraction, (norm, *shape, *steps)), strict=True))
-        return Stated("dithered", {"epsilon": epsilon, **numbers}, {}, name, part)
+        counts = {"norm": Fraction(norm), "columns": Fraction(shape[0]), "rows": Fraction(shape[1])}
+        numbers = {"epsilon": epsilon, **counts, "step_x": steps[0], "step_y": steps[1]}
+        return Stated("dithered", numbers, {}, name, part)
 
     def claim(self, n: int) -> Claim:
         """Return what is to be proved for `n` secrets; raise `InputError` when an array is made for another number."""
@@ -250,13 +255,16 @@ def _floor(stated: Stated, n: int) -> Claim:
 
 
 def _dithered(stated: Stated, n: int) -> Claim:
-    numbers = dict(stated.numbers)
-    anchors = numbers["columns"] * numbers["rows"]
+    numbers = stated.numbers
+    counts = [numbers[name] for name in ("norm", "columns", "rows")]
+    for name, count in zip(("norm", "columns", "rows"), counts, strict=True):
+        if count.denominator != 1:
+            raise InputError(name, "is not a whole number", value=str(count), bound="a whole number")
+    norm, columns, rows = map(int, counts)
     # Without secrets only the numbers themselves are checked.
-    if n and anchors != n:
-        raise InputError("columns", f"and rows make {anchors} anchors", bound=f"{n}")
-    whole = {name: int(numbers.pop(name)) for name in ("norm", "columns", "rows") if numbers[name].denominator == 1}
-    return Dithered(stated.name, **numbers, **whole)
+    if n and columns * rows != n:
+        raise InputError("columns", f"and rows make {columns * rows} anchors", bound=f"{n}")
+    return Dithered(stated.name, numbers["epsilon"], norm, columns, rows, numbers["step_x"], numbers["step_y"])
 
 
 def _ends(stated: Stated) -> tuple[Integers, Integers]:

@@ -22,6 +22,10 @@ from mechdesign.errors import CertificateError
 __all__ = ["Verified", "examine", "verify"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Verified:
     """A set that was proved: its `certificate`, recomputed, and in words the parts of it that are `unproved`."""

@@ -1,6 +1,7 @@
 """The command line: thin commands around the functions of the package.
 
-Exit codes: 0 done; 1 verification failed; 2 wrong input or usage; 3 a solver failed; 130 stopped by the user.
+Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed; 70 a fault of
+this program; 130 stopped by the user; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import importlib
 import io
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
+from mechdesign.cli.stopping import watched
 from mechdesign.errors import (
     CertificateError,
     ClusterError,
@@ -35,18 +38,24 @@ from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 
+CLOSED, FAULT = 141, 70
+
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
+    "init": "Look at data and propose a specification.",
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Design for each of many values, on one machine or a cluster.",
     "verify": "Verify an export, from its files alone.",
-    "attack": "Attack a channel in five ways.",
+    "inspect": "Show what an export holds.",
+    "compare": "Compare designs: costs, adversaries, maps side by side.",
+    "attack": "Attack a channel in several ways.",
     "audit": "Compute what any finite channel guarantees, whoever made it.",
     "sample": "Draw observables, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "blowfish": "Release counts, distributions or clusters of a table under a policy.",
+    "chain": "Write how secrets follow one another, forward and backward.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
     "bench": "Run solvers on families of problems, and judge what they return.",
@@ -88,12 +97,19 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **keywords)
+        except KeyboardInterrupt:
+            # click would exit with 1.
+            _stop()
+
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
             # ε and labels need more than the code pages of some systems.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        with warnings.catch_warnings():
+        with watched(), warnings.catch_warnings():
             for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
@@ -103,18 +119,50 @@ class _Commands(click.Group):
                 sys.stdout.flush()
                 return result
             except BrokenPipeError:
-                # The reader has seen enough, as `head` has; click knows what to do.
-                raise
+                # The reader has seen enough, as `head` has; click would exit with 1.
+                _give_up_output()
+                ctx.exit(CLOSED)
             except MechdesignError as error:
                 say_error(str(error))
                 ctx.exit(exit_code(error))
             except KeyboardInterrupt:
-                say_error("stopped")
-                ctx.exit(STOPPED)
+                _stop()
+            except RuntimeError as error:
+                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
+                if isinstance(error, click.exceptions.Exit) or not _after_interrupt(error):
+                    raise
+                _stop()
             except OSError as error:
                 say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
                 _give_up_output()
                 ctx.exit(2)
+            except MemoryError:
+                say_error("there is not enough memory for this")
+                ctx.exit(2)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except Exception:
+                # Python would exit with 1, and that says that a verification failed.
+                traceback.print_exc()
+                say_error("this should not happen: please report it, with the lines above and what you ran")
+                ctx.exit(FAULT)
+
+
+def _stop() -> NoReturn:
+    """Exit as after Ctrl-C."""
+    say_error("stopped")
+    # CPython would end by the signal, had it come while a string was executed, unless it executes another one.
+    exec("")
+    raise click.exceptions.Exit(STOPPED)
+
+
+def _after_interrupt(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C came before an error, which is then no news."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _give_up_output() -> None:

@@ -19,6 +19,7 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import number, output, table
+from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
@@ -82,20 +83,20 @@ def audit(
     """Compute what any finite channel guarantees: its tight ε, or that none holds, and for which pair of secrets.
 
     FILE holds a matrix p(o|s), a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or with
-    one array); or it is a folder that `mechdesign design` wrote, or its channel.npz. Numbers are taken exactly as
-    floats, and rows are divided by their exact sums.
+    one array); or it is a folder that `mechdesign design` wrote, its channel.npz or its channel.csv. Numbers are taken
+    exactly as floats, those of channel.csv as the decimals they are, and rows are divided by their exact sums.
 
     The exit code is 0, or 1 where the ε of --epsilon, or that a folder states, does not hold.
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if target is not None:
         check_writable(target.parent)
-    channel, problem = _channel(file)
+    channel, problem, labels = _channel(file)
     if spec is not None:
         from mechdesign.spec.specification import read_spec
 
         problem = read_spec(spec).problem()
-    asked = _asked(channel, problem, distance, graph, points, cost, prior_file, column)
+    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
     if stated is None and asked.stated is not None:
         stated = asked.stated
     # Imported late: wrong usage is refused at once.
@@ -122,23 +123,29 @@ class _Asked:
     stated: str | None
 
 
-def _channel(file: Path) -> tuple[Channel | Floats, Problem | None]:
+def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[str, ...]]:
+    """Return the channel, the problem that it answers where it is known, and the labels of the secrets, or none."""
     if file.is_dir():
         problem, channel, _ = sets.load(file)
-        return channel, problem
+        return channel, problem, channel.secrets
     if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
         with np.load(file, allow_pickle=False) as arrays:
             names = list(arrays)
             if "numerators" in names:
-                return Channel.load(file), None
+                found = Channel.load(file)
+                return found, None, found.secrets
             if len(names) == 1:
-                return np.asarray(arrays[names[0]]), None
-    return read_matrix(file), None
+                return np.asarray(arrays[names[0]]), None, ()
+    if has_labels(file):
+        labels, matrix = read_labelled(file)
+        return matrix, None, labels
+    return read_matrix(file), None, ()
 
 
 def _asked(
-    channel: Channel | Floats,
+    channel: Channel | NDArray[Any],
     problem: Problem | None,
+    labels: tuple[str, ...],
     distance: str | None,
     graph: Path | None,
     points: Path | None,
@@ -149,7 +156,9 @@ def _asked(
     n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
     secrets = problem.secrets if problem is not None else None
     if points is not None:
-        secrets = Domain.from_points(read_matrix(points))
+        secrets = Domain.from_points(read_matrix(points), labels or None)
+    elif secrets is None and labels:
+        secrets = Domain.from_labels(labels)
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
     stated = None
     if distance is not None and graph is not None:

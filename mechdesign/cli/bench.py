@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.cli.console import output, say_note, show_next, table
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def bench(
     limit = find_suite(suite).time_limit if time_limit is None else time_limit
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     console = Console(stderr=True, highlight=False, markup=False)
-    with console.status(Text("starting")) as status:
+    with console.status(Text("starting")) as status, interrupts.promised("keeping the runs that are finished"):
 
         def tell(done: int, total: int, what: str) -> None:
             if console.is_terminal:

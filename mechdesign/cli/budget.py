@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import click
 import numpy as np
 from rich.console import Console
 
-from mechdesign.cli.console import output, say_note, say_warning, table
-from mechdesign.cli.correlations import check_figure, loss_of
+from mechdesign.cli.console import output, say_note, table
+from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.export.files import check_writable
@@ -65,9 +64,9 @@ def budget(
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
-    Without --cost they are those of Algorithms 7 and 8 (Cao et al. 2019). With it they cost least: a release that is
-    worth little gets little, or nothing, and others get what it leaves. A lower bound says how far from the least cost
-    they may be.
+    Without --cost they are one ε for all releases, or, with --steps, more for the first and the last one (Algorithms 7
+    and 8 of Cao et al. 2019). With it they cost least: a release that is worth little gets little, or nothing, and
+    others get what it leaves. A lower bound says how far from the least cost they may be.
 
     Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. A matrix left
     out means that the adversary knows nothing of that direction. Releases are counted from 0.
@@ -86,12 +85,10 @@ def budget(
         if path is not None:
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.errors import BudgetWarning
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BudgetWarning)
+    with warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
         if plot is not None:
@@ -99,8 +96,6 @@ def budget(
             from mechdesign.report.figures import save_figure
 
             save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        say_warning(message, BudgetWarning, "", 0)
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
@@ -147,18 +142,17 @@ def _least_cost(
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage.least_cost import best_budgets
 
-    if given:
-        best = _of_specification(files[0], alpha, weights, (before, after), window, tolerance)
-    else:
-        pairs = zip(curves * (1 if len(curves) > 1 else count), weights.tolist(), strict=True)
-        weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
-        best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
-    if plot is not None:
-        from mechdesign.leakage import plots
-        from mechdesign.report.figures import save_figure
+    with warnings_once():
+        if given:
+            best = _of_specification(files[0], alpha, weights, (before, after), window, tolerance)
+        else:
+            pairs = zip(curves * (1 if len(curves) > 1 else count), weights.tolist(), strict=True)
+            weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
+            best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
+        if plot is not None:
+            from mechdesign.leakage import plots
+            from mechdesign.report.figures import save_figure
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
             save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
     if target is not None:
         write_budgets(target, best.epsilons)
@@ -217,8 +211,8 @@ def _show_best(best: BestBudgets) -> None:
     for name, value in (
         ("these budgets", best.cost),
         ("no budgets cost less than", best.lower_bound),
-        ("Algorithm 8", best.allocated),
-        ("Algorithm 7", best.constant),
+        ("more at both ends (Algorithm 8)", best.allocated),
+        ("the same for all (Algorithm 7)", best.constant),
     ):
         if value is not None:
             costs.add_row(name, f"{value:.6g}")

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +33,7 @@ __all__ = [
     "say_error",
     "say_gap",
     "say_note",
+    "say_stopping",
     "say_warning",
     "show_next",
     "table",
@@ -60,6 +63,13 @@ def say_error(message: str) -> None:
 def say_note(message: str) -> None:
     """Show something worth knowing."""
     _say("note", "yellow", message)
+
+
+def say_stopping(promise: str) -> None:
+    """Say what is done after Ctrl-C, on a line of its own where another one shows progress."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
+    console.print(Text.assemble(("stopping: ", "yellow"), f"{promise}; Ctrl-C again ends at once"), soft_wrap=True)
 
 
 def say_warning(

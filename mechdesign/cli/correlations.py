@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mechdesign.cli.console import say_warning
 from mechdesign.data.matrices import read_any_matrix
-from mechdesign.errors import InputError
+from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 
 if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
 
-__all__ = ["check_figure", "loss_of"]
+__all__ = ["check_figure", "loss_of", "warnings_once"]
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -23,6 +27,17 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     from mechdesign.leakage import LossFunction
 
     return LossFunction(read_any_matrix(path), path=f"{name} ({path})")
+
+
+@contextmanager
+def warnings_once() -> Iterator[None]:
+    """Show each warning about budgets and correlations once, however often it is given."""
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (BudgetWarning, CorrelationWarning):
+            warnings.simplefilter("always", category)
+        yield
+    for message, kind in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        say_warning(message, kind, "", 0)
 
 
 def check_figure(path: Path | None) -> None:

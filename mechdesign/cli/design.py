@@ -16,6 +16,7 @@ from mechdesign.cli.console import STOPPED, certificate_tables, output, progress
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
+from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES, PLANE
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.designing import check_solver
@@ -23,6 +24,7 @@ from mechdesign.spec.tables import named
 from mechdesign.synthesis.settings import Rows
 
 if TYPE_CHECKING:
+    from mechdesign.spec.specification import Specification
     from mechdesign.synthesis.certified import Design
     from mechdesign.synthesis.settings import SolveSettings
 
@@ -44,21 +46,25 @@ _DEFAULT = "city"
 @click.option("--rows", type=click.Choice(get_args(Rows)), help="Which privacy rows the solver sees.")
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
 @click.option("--report/--no-report", default=True, help="Write report.html with pictures, or leave it out.")
+@click.option("--estimate", is_flag=True, help="Only say what it would take: memory, time, and what else would fit.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@click.option("--overwrite", is_flag=True, help="Replace also a design of another specification.")
 def design(
     specification: Path | None,
     example: str | None,
     directory: str,
     as_json: bool,
     report: bool,
+    estimate: bool,
     force: bool,
+    overwrite: bool,
     **options: Any,
 ) -> None:
     """Design the least-cost channel for a specification, certify it and write the files.
 
     Without SPEC.toml, a small simulated city serves; `mechdesign examples` lists others. Options given here override
-    the [solver] table. An older export in the folder is replaced, unless Ctrl-C ended the search: then the best
-    channel so far goes beside it, and the exit code is 130.
+    the [solver] table. An older design of the same specification (of the same text, or from a file of the same name) is
+    replaced, unless Ctrl-C ended the search: then the best channel so far goes beside it, and the exit code is 130.
 
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret, and secrets without an
     edge are refused, unless the [policy] table says otherwise; `mechdesign policy` shows the graph.
@@ -73,10 +79,14 @@ def design(
         settings = replace(given.settings, **changed)
     if "solver" in changed:
         check_solver(settings.solver, "--solver")
-    if given.schedule is not None:
-        design_schedule(given, given.schedule, changed, directory, force, report, as_json)
+    if estimate:
+        _estimate(given, settings)
         return
-    check_target(directory, force)
+    if given.schedule is not None:
+        design_schedule(given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite)
+        return
+    check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
+    given.check_size(settings)
     for note in given.notes:
         say_note(note)
     with progress() as live:
@@ -100,8 +110,28 @@ def design(
         click.get_current_context().exit(STOPPED)
 
 
+def _estimate(given: Specification, settings: SolveSettings) -> None:
+    from mechdesign.synthesis.sizes import estimate, gigabytes, largest, remedies
+
+    size = given.size
+    if size is None:
+        raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
+    console = output()
+    found, most = estimate(size, settings), largest(size, settings)
+    symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
+    console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
+    console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
+    if found.allowed is not None:
+        console.print(
+            f"{gigabytes(found.allowed)} of memory may be used; up to {most} secrets fit and take no more than an hour"
+        )
+    if most < size.secrets:
+        for remedy in remedies(size, settings):
+            console.print(remedy, soft_wrap=True)
+
+
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
-    from mechdesign.report.names import claimants, requirement_name
+    from mechdesign.report.names import claim_names
     from mechdesign.report.words import cost_measure
 
     problem, certificate = made.problem, made.certificate
@@ -110,7 +140,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
-    names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
+    names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance):
         console.print(shown)
         console.print()

@@ -9,6 +9,7 @@ import click
 
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
+from mechdesign.export.folders import require_design
 from mechdesign.formats import FORMATS, Exported, Format, format_of
 
 __all__ = ["export"]
@@ -58,6 +59,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     if target is not None:
         check_writable(target.parent)
     options = {"all_rows": True} if all_rows else {}
+    require_design(directory)
     exported = Exported.load(directory)
     if target is not None:
         form.write(exported, target, options)

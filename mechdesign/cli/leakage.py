@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, show_next, table
-from mechdesign.cli.correlations import check_figure, loss_of
+from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
 from mechdesign.cli.specified import example_for, example_option
 from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
@@ -77,25 +77,26 @@ def leakage(
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
-    columns = {
-        "epsilon": budgets,
-        "backward": recursion.backward(budgets, before),
-        "forward": recursion.forward(budgets, after),
-        "temporal": recursion.temporal(budgets, before, after),
-    }
-    facts = {"largest": float(columns["temporal"].max())}
-    if width is not None:
-        facts["window"] = float(composition.windows(budgets, width, before, after).max())
-    facts["total"] = math.fsum(budgets)
-    if len(set(budgets.tolist())) == 1:
-        facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
+    with warnings_once():
+        columns = {
+            "epsilon": budgets,
+            "backward": recursion.backward(budgets, before),
+            "forward": recursion.forward(budgets, after),
+            "temporal": recursion.temporal(budgets, before, after),
+        }
+        facts = {"largest": float(columns["temporal"].max())}
+        if width is not None:
+            facts["window"] = float(composition.windows(budgets, width, before, after).max())
+        facts["total"] = math.fsum(budgets)
+        if len(set(budgets.tolist())) == 1:
+            facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
+        if plot is not None:
+            from mechdesign.leakage import plots
+            from mechdesign.report.figures import save_figure
+
+            save_figure(plots.leakage(budgets, before, after), plot)
     if target is not None:
         _write_table(target, columns)
-    if plot is not None:
-        from mechdesign.leakage import plots
-        from mechdesign.report.figures import save_figure
-
-        save_figure(plots.leakage(budgets, before, after), plot)
     if as_json:
         lists = {name: values.tolist() for name, values in columns.items()}
         # JSON has no infinity: null means that there is no bound.

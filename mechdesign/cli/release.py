@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified
@@ -21,14 +23,16 @@ from mechdesign.solvers.contract import Progress
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
+    from mechdesign.accounting.ledger import Ledger
     from mechdesign.release.released import ReleasedTrace
+    from mechdesign.validation import Integers
 
 __all__ = ["release"]
 
 _FILE = click.Path(path_type=Path)
 _SEEDED = (
     "these outputs come from a seed: whoever learns or guesses it can undo the noise and read the true states. They "
-    "are a rehearsal; never publish them"
+    "are a rehearsal, charged to no ledger; never publish them"
 )
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
@@ -50,9 +54,14 @@ _UNSNAPPED = (
     "--truth", "private", metavar="DIR2", type=_FILE,
     help="Write what shows the true states into another folder, for their owner only.",
 )  # fmt: skip
+@click.option(
+    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
+    help="Record what each step spends, and refuse what would pass the budget; instead of that of [ledger].",
+)  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
 def release(
     specification: Path | None,
     trace: Path | None,
@@ -61,20 +70,25 @@ def release(
     delimiter: str,
     channels: bool,
     private: Path | None,
+    ledger_file: Path | None,
     seed: int | None,
     as_json: bool,
     force: bool,
+    overwrite: bool,
 ) -> None:
     """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
 
     TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
-    longitude under a header. SPEC.toml says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what
-    is known of how states follow one another ([release]).
+    longitude under a header, and, where it is known, time. SPEC.toml says which policy is kept ([[privacy]] with
+    kind = "graph", [policy]) and what is known of how states follow one another ([release]).
 
     DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
     without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
-    130; where a finished run stands in DIR they go to DIR-interrupted. Publish one run of a trace: each further one
-    adds its ε.
+    130; where a finished run stands in DIR they go to DIR-interrupted.
+
+    Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
+    --overwrite, rehearsals always; and with a ledger, one for each person, what was spent is recorded before each step
+    is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
     given = specified(specification, example, "release")
@@ -84,23 +98,29 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
+        from mechdesign.accounting.ledger import Ledger
         from mechdesign.release.files import MANIFEST, check_release_target
         from mechdesign.spec.releasing import step_problem
 
         step_problem(given)
         settings = given.release_settings
-        check_release_target(directory, force)
+        check_release_target(directory, force, overwrite)
         if private is not None:
             _check_private(private, directory)
-        states = given.states(trace, delimiter)
+        steps, resampled = given.steps(trace, delimiter)
+        states = steps.states
         with progress() as live:
-            for note in (*given.notes, *settings.notes):
+            for note in (*given.notes, *settings.notes, *resampled):
                 say_note(note)
             seeded = seed is not None or settings.seed is not None
             for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):
                 if said:
                     say_warning(warning, UserWarning, "", 0)
-            found = given.release(trace, seed=seed, delimiter=delimiter, progress=live)
+            ledger = None
+            if not seeded:
+                ledger = given.ledger() if ledger_file is None else Ledger(path=ledger_file)
+            with interrupts.promised("keeping the steps released so far"):
+                found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live)
             live(Progress("adding up and drawing", time.perf_counter() - started))
             if not found.finished and (directory / MANIFEST).exists():
                 # What was finished is not replaced by what was not.
@@ -111,7 +131,7 @@ def release(
     if as_json:
         click.echo(json.dumps(found.manifest(), indent=2))
     else:
-        _show(found, time.perf_counter() - started)
+        _show(found, states[: len(found.releases)], ledger, time.perf_counter() - started)
         names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
         output().print(f"files     {directory}: {names}", soft_wrap=True)
         if example is not None and found.finished:
@@ -140,11 +160,14 @@ def _check_private(private: Path, public: Path) -> None:
 
 
 def _apart(directory: Path) -> Path:
-    """Return where a run that was stopped goes when a finished one stands in `directory`."""
-    return Path(f"{directory}-interrupted")
+    """Return where a run that was stopped goes when a finished one stands in `directory`: a folder that is new."""
+    names = itertools.chain([f"{directory}-interrupted"], (f"{directory}-interrupted-{k}" for k in itertools.count(2)))
+    return next(path for path in map(Path, names) if not path.exists())
 
 
-def _show(found: ReleasedTrace, seconds: float) -> None:
+def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
+    from mechdesign.release.accuracy import accuracy
+
     together = found.composition
     console = output()
     console.print(Text(found.title or "Released trace", "bold"))
@@ -155,21 +178,30 @@ def _show(found: ReleasedTrace, seconds: float) -> None:
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
     bound = f"at most {text_up(printed(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
     shown.add_row("any two possible trajectories", bound)
-    unit = f" {found.domain.unit}" if found.domain.unit else ""
-    for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
-        error = found.beliefs.expected_error(found.lengths, which).mean()
-        shown.add_row(f"best guess, {name}, is off by", f"{error:.4g}{unit} on average")
     proved = Text("yes", "green") if found.certified else Text("no", "yellow")
     shown.add_row("every step proved in exact arithmetic", proved)
     console.print(shown)
+    console.print()
+    # Only a rehearsal may show what is true.
+    shown = table("on average over the steps", "expects to be off by", *(["is truly off by"] if found.seeded else []))
+    unit = f" {found.domain.unit}" if found.domain.unit else ""
+    for row in accuracy(found, states if found.seeded else None):
+        shown.add_row(row.name, f"{row.expected:.4g}{unit}", *([] if row.true is None else [f"{row.true:.4g}{unit}"]))
+    console.print(shown)
+    if ledger is not None:
+        left = [
+            f"{name} = {float(amount):.6g}"
+            for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
+            if amount is not None
+        ]
+        console.print(f"\nleft      {', '.join(left) or 'no limit was set'}, in the ledger")
     console.print(f"\ntime      {seconds:.1f} s")
 
 
 def _next(example: str, directory: Path) -> dict[str, str]:
     trace = example_for(example, "release").trace
     return {
-        f"{directory}/map.svg": "what was released, on a map: open it in a browser",
-        f"{directory}/over-time.svg": "how well the states were hidden, step by step",
+        f"{directory}/report.html": "what was released, on a map and over time: open it in a browser",
         f"mechdesign examples {example} > my.toml": "your own: change it, and the trace, then",
         f"mechdesign examples {trace} > my.csv": "`mechdesign release my.toml my.csv`",
     }

@@ -15,6 +15,7 @@ from mechdesign.cli.console import say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
+from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
@@ -76,7 +77,10 @@ def sample(
         check_writable(target.parent)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
+    if source is None and size is not None and size > 1:
+        say_note(f"{size} draws for one {'place' if at is not None else 'secret'} spend {size} times the ε")
     rows = None
+    require_design(directory)
     if secret is not None:
         channel = Channel.load(directory)
         found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))
@@ -120,7 +124,7 @@ def _index(channel: Channel, secret: str) -> int:
     if secret in channel.secrets:
         return channel.secrets.index(secret)
     n = channel.numerators.shape[0]
-    if secret.isascii() and secret.isdecimal() and int(secret) < n:
+    if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
         return int(secret)
     some = ", ".join(channel.secrets[:3])
     bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")

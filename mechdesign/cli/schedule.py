@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import number, output, progress, say_gap, say_note, table
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
+from mechdesign.model.origin import Origin
 
 if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
@@ -28,20 +30,22 @@ def design_schedule(
     schedule: Schedule,
     changed: Mapping[str, Any],
     directory: str,
-    force: bool,
     report: bool,
     as_json: bool,
+    *,
+    force: bool,
+    overwrite: bool,
 ) -> None:
     """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
 
     Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
-    check_schedule_target(directory, schedule, force)
+    check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     for note in given.notes:
         say_note(note)
     certificates: dict[Fraction, Certificate] = {}
-    with progress() as live:
+    with progress() as live, interrupts.promised("keeping the designs that are finished"):
         for epsilon, made in given.save_designs(directory, report=report, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.cli.console import STOPPED, number, output, say_note, show_next, table
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     asked = sweeps.read(specification)
     started = time.perf_counter()
     try:
-        with _progress() as live:
+        with _progress() as live, interrupts.promised("keeping the designs that are finished"):
             result = sweeps.run(asked, directory, jobs=jobs, dask=dask, resume=resume, progress=live)
     except InputError as error:
         if error.path not in ("jobs", "dask"):

@@ -20,6 +20,11 @@ from mechdesign.validation import as_budgets
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _HEADER = ["step", "epsilon"]
 
 

@@ -8,6 +8,10 @@ from fractions import Fraction
 __all__ = ["Schedule"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The ε of each release in order of time, as the exact decimals of the file, in nats; all are positive."""

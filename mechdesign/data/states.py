@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.text import number, read_rows
+from mechdesign.data.traces import seconds_of
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
 
-__all__ = ["States", "as_states", "index_of", "read_states"]
+__all__ = ["States", "Steps", "as_states", "as_steps", "index_of", "read_states"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,6 +37,68 @@ _FORMS = (
     "a state a line (an index or a label), or a header line with the column state, the columns x and y, or latitude "
     "and longitude"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The true states of a trace: indices, int64 of shape (steps,), and when they were, datetime64[s], or None."""
+
+    states: Integers
+    times: NDArray[np.datetime64] | None = None
+
+    def resampled(self, sampling: Sampling) -> tuple[Steps, str]:
+        """Return the states at even steps, and a sentence about it; raise `InputError` without times, or at a gap."""
+        if self.times is None:
+            raise InputError("trace", "has no times to resample by", bound="a column time")
+        found = sampled(self.times, sampling)
+        if len(found) > 1:
+            end = int(found[0][-1])
+            raise InputError(
+                "trace",
+                f"is interrupted after {self.times[end]}: the next state is that of {self.times[int(found[1][0])]}",
+                bound=f"no gap longer than {seconds_text(sampling.gap or 0)}",
+                remedy="release the parts as traces of their own, or give a longer gap",
+            )
+        taken = found[0]
+        times = self.times[taken]
+        if sampling.every is not None:
+            times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
+        facts = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
+        return Steps(self.states[taken], times), str(facts)
+
+    @property
+    def interval(self) -> float | None:
+        """The median time between two states, in seconds; None where it is not known."""
+        if self.times is None or len(self.times) < 2:
+            return None
+        return float(np.median(np.diff(self.times).astype(np.int64)))
+
+
+def as_steps(trace: States, domain: Domain, delimiter: str = ",") -> Steps:
+    """Return the states of a trace, see `as_states`, with the times in its column ``time``, where it has one."""
+    times: NDArray[np.datetime64] | None = None
+    if isinstance(trace, str | os.PathLike):
+        source = Path(trace)
+        rows = iter(read_rows(source, delimiter))
+        head = [field.strip().lower() for field in next(rows, (0, []))[1]]
+        if len(head) > 1 and head.count("time") == 1:
+            at_time = head.index("time")
+            found = [_when(row, at_time, f"{source}, line {line}") for line, row in rows]
+            times = np.array(found, dtype=np.int64).astype("datetime64[s]")
+    elif isinstance(trace, Mapping):
+        given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
+        if given is not None:
+            try:
+                times = np.array(given, dtype="datetime64[s]")
+            except (ValueError, TypeError) as error:
+                raise InputError("trace.time", f"holds no times ({error})", bound="dates and times") from error
+    states = as_states(trace, domain, delimiter)
+    if times is not None and len(times) != len(states):
+        raise InputError("trace.time", "differs in length", value=len(times), bound=f"{len(states)} times")
+    if times is not None and (early := np.flatnonzero(np.diff(times) < np.timedelta64(0, "s"))).size:
+        where = int(early[0]) + 1
+        raise InputError(f"trace, step {where}", "is before the step that precedes it", value=str(times[where]))
+    return Steps(states, times)
 
 
 def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
@@ -98,7 +168,7 @@ def index_of(name: int | str, places: Mapping[str, int], path: str) -> int:
     """Return the index of a member given by its label or its index; `places` holds the index of every label."""
     if isinstance(name, str) and name in places:
         return places[name]
-    index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal()) else -1
+    index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) < 20) else -1
     if not 0 <= index < len(places):
         raise InputError(path, "is not a secret", value=name, bound=f"a label, or an index from 0 to {len(places) - 1}")
     return index
@@ -169,6 +239,13 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
             raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
     return found
+
+
+def _when(row: Sequence[str], place: int, where: str) -> int:
+    def error(problem: str, value: object, bound: str) -> InputError:
+        return InputError(where, problem, value=value, bound=bound)
+
+    return seconds_of(row[place] if place < len(row) else "", "time", error)
 
 
 def _finite(text: str, path: str) -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "EdgesFile",
     "GraphTable",
     "MatrixFile",
+    "PlacesByKey",
     "PlacesFile",
     "Raw",
     "Table",
@@ -29,6 +30,11 @@ __all__ = [
     "holds",
     "refers",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Raw = dict[str, Any]
 Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
@@ -79,6 +85,24 @@ class PlacesFile(Table, frozen=True):
     delimiter: str = ","
 
 
+class PlacesByKey(Table, frozen=True):
+    """A file with a header and a place a line, to which check-ins refer by a key.
+
+    Attributes:
+        path: the file.
+        key: the column with the key.
+        latitude: the column with the latitude in degrees.
+        longitude: the column with the longitude in degrees.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    key: str
+    latitude: str = "latitude"
+    longitude: str = "longitude"
+    delimiter: str = ","
+
+
 class CountsFile(Table, frozen=True):
     """A file with a header and a line for each secret, in order.
 
@@ -98,13 +122,17 @@ class Checkins(Table, frozen=True):
 
     Attributes:
         path: the file.
-        user: the column that says who it was.
+        user: the column that says who it was; "" where there is none, and all are counted together.
         latitude: the column with the latitude in degrees.
         longitude: the column with the longitude in degrees.
         time: the column with the time, by which lines are sorted.
         trace: the column that tells the traces of a user apart.
         delimiter: the character between columns.
         only: the one user to take; everybody unless given.
+        place: the column with the key of the place, instead of `latitude` and `longitude`, beside `places`.
+        places: a table of places, joined by their key.
+        every: traces are brought to even steps of this length, such as "5 min"; needs `time`.
+        gap: traces are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
     """
 
     path: str
@@ -115,6 +143,10 @@ class Checkins(Table, frozen=True):
     trace: str | None = None
     delimiter: str = ","
     only: int | str | None = None
+    place: str | None = None
+    places: Annotated[Raw, holds(PlacesByKey)] | None = None
+    every: str | None = None
+    gap: str | None = None
 
 
 class Trajectories(Table, frozen=True):
@@ -123,10 +155,14 @@ class Trajectories(Table, frozen=True):
     Attributes:
         path: the folder.
         only: the one user to take; everybody unless given.
+        every: traces are brought to even steps of this length, such as "5 min".
+        gap: traces are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
     """
 
     path: str
     only: int | str | None = None
+    every: str | None = None
+    gap: str | None = None
 
 
 class MatrixFile(Table, frozen=True):
@@ -212,16 +248,26 @@ class ChainTable(Table, frozen=True):
         checkins: a file of check-ins.
         plt: a folder of trajectories.
         neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
+        paths: files with such matrices, one after the other in time; `by` says of what.
         smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
         delimiter: the character between columns of `path`.
+        every: how long a step is, such as "5 min": that of the matrix in `path`, or what data are brought to before
+            their steps are counted. A trace with times must have the same steps.
+        gap: data are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
+        by: "hour": a matrix for each hour of the day (UTC), counted in the data, or from 24 files; "step": a matrix for
+            each step of the trace, from files.
     """
 
-    alternatives: ClassVar = ("path", "estimated", "checkins", "plt", "neighbours")
+    alternatives: ClassVar = ("path", "paths", "estimated", "checkins", "plt", "neighbours")
 
     path: str | None = None
+    paths: list[str] | None = None
     estimated: bool | None = None
     checkins: Annotated[Raw, holds(Checkins)] | None = None
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     neighbours: int | None = None
     smoothing: float | None = None
     delimiter: str = ","
+    every: str | None = None
+    gap: str | None = None
+    by: Literal["hour", "step"] | None = None

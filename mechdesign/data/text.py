@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +14,12 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, MissingDependencyError
 
 Floats = NDArray[np.float64]
+
+
+_GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 
 def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict[str, list[str]]:
@@ -68,29 +74,71 @@ def read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that is not blank, and its fields."""
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
-    with _opened(path) as lines:
+    with opened(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             for row in reader:
                 if row:
                     yield reader.line_num, row
         except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})") from error
+            bound = "a line of CSV, its quotes closed"
+            raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})", bound=bound) from error
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line."""
-    with _opened(path) as lines:
+    with opened(path) as lines:
         yield from enumerate(lines, 1)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a text in UTF-8, also one that gzip compressed, or a Parquet file as if it were one, with commas.
+
+    Raises `InputError` for what is neither.
+    """
     try:
+        start = _start(path)
+        if start.startswith(_ZIP):
+            remedy = "unpack it, or save the table as CSV"
+            bound = "a text in UTF-8, also compressed by gzip, or Parquet"
+            raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
         # A byte order mark is not part of the first field.
-        with path.open(encoding="utf-8-sig", newline="") as lines:
+        with _text(path, start) as lines:
             yield lines
     except UnicodeDecodeError as error:
-        raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})") from error
+        remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'
+        raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(str(path), f"is compressed by gzip and damaged ({error})") from error
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _parquet(path: Path) -> TextIO:
+    try:
+        import pyarrow as arrow
+        import pyarrow.csv as csv_files
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or write it as CSV") from error
+    text = io.BytesIO()
+    try:
+        csv_files.write_csv(parquet.read_table(path), text)
+    except arrow.ArrowException as error:
+        raise InputError(str(path), f"is no table of Parquet that can be read ({error})") from error
+    text.seek(0)
+    return io.TextIOWrapper(text, encoding="utf-8", newline="")
+
+
+def _start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
+def _text(path: Path, start: bytes) -> TextIO:
+    if start.startswith(_GZIP):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    if start.startswith(_PARQUET):
+        return _parquet(path)
+    return path.open(encoding="utf-8-sig", newline="")

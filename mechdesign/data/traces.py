@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from os import PathLike
@@ -18,20 +19,32 @@ from typing import Literal, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.data.text import opened, read_columns
+from mechdesign.errors import InputError, Shown
+from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
-__all__ = ["Trace", "Visits", "read_checkins", "read_plt", "to_grid"]
+__all__ = ["Trace", "Visits", "read_checkins", "read_places", "read_plt", "seconds_of", "to_grid"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Times = NDArray[np.datetime64]
 
 # Years 1 to 9999, in seconds since 1970: what a date can show, and what milliseconds exceed.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
+# Foursquare's times, as Twitter wrote them, and dates with slashes, year first. Others may mean two days.
+_FORMS = ("%a %b %d %H:%M:%S %z %Y", "%Y/%m/%d %H:%M:%S")
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_SECOND = timedelta(seconds=1)
+
+# The user of a table that names none.
+_EVERYBODY = "everybody"
 
 _PLT_HEADER_LINES = 6
 _PLT_FIELDS = 7
@@ -80,7 +93,8 @@ class Visits:
     """The cells of a grid that users visited.
 
     `cells` holds int64 arrays of cell indices, read-only, each a stretch of consecutive points inside the box, and
-    `users` the user of each stretch. `inside` and `outside` count points; `domain` is the grid.
+    `users` the user of each stretch. `inside` and `outside` count points; `domain` is the grid. `times` holds the times
+    of each stretch, datetime64[s], or None, and is empty where nothing is known of them.
     """
 
     cells: tuple[Integers, ...]
@@ -88,6 +102,7 @@ class Visits:
     inside: int
     outside: int
     domain: Domain
+    times: tuple[Times | None, ...] = ()
     # Where the stretches of each user stand in `cells`.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
@@ -102,6 +117,10 @@ class Visits:
         object.__setattr__(self, "cells", cells)
         if len(self.cells) != len(self.users):
             raise InputError("users", "differs in length", value=len(self.users), bound=f"{len(self.cells)} users")
+        if self.times and [None if each is None else len(each) for each in self.times] != [
+            None if each is None else len(stretch) for each, stretch in zip(self.times, self.cells, strict=False)
+        ]:
+            raise InputError("times", "do not fit the cells", value=len(self.times), bound="a time for each point")
         stretches: dict[str, list[int]] = {}
         for index, user in enumerate(self.users):
             stretches.setdefault(user, []).append(index)
@@ -110,10 +129,8 @@ class Visits:
     def of(self, user: str) -> tuple[Integers, ...]:
         """Return the stretches of one user, in order; raise `InputError` for a user without any."""
         if user not in self._stretches:
-            some = ", ".join(list(self._stretches)[:5])
-            raise InputError(
-                "user", "has no visits", value=user, bound=f"one of the {len(self._stretches)} users, such as {some}"
-            )
+            bound = f"one of the {len(self._stretches)} users with visits"
+            raise InputError("user", "has no visits", value=user, bound=bound)
         return tuple(self.cells[index] for index in self._stretches[user])
 
     def counts(self, user: str | None = None) -> Integers:
@@ -158,47 +175,65 @@ def read_plt(folder: str | PathLike[str]) -> tuple[Trace, ...]:
 
 def read_checkins(
     path: str | PathLike[str],
-    user: str = "user",
+    user: str | None = "user",
     latitude: str = "latitude",
     longitude: str = "longitude",
     time: str | None = None,
     trace: str | None = None,
     delimiter: str = ",",
+    *,
+    place: str | None = None,
+    places: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[Trace, ...]:
     """Read a text file with one check-in a line and a header line with the names of the columns.
 
-    `user`, `latitude`, `longitude`, `time` and `trace` name columns. There is one trace for each user, or, if `trace`
-    is given, for each user and value in that column, in the order in which they first occur. Points are put in order
-    of time if there is one (ISO 8601, or seconds since 1970 as a number; parts of a second are dropped), and else keep
-    the order of the file. Raises `InputError` naming the line.
+    `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
+    trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
+    first occur. Points are put in order of time if there is one (ISO 8601, "Tue Apr 03 18:00:09 +0000 2012",
+    "2012/04/03 18:00:09", or seconds since 1970 as a number; parts of a second are dropped), and else keep the order of
+    the file. The file may be compressed by gzip, or be Parquet. With `places`, which gives latitude and longitude by
+    key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
+
+    Raises:
+        InputError: The file cannot be read so; the path names the line.
     """
     source = Path(path)
     # For each trace: latitudes, longitudes and seconds, as compact arrays of numbers rather than of objects.
     points: dict[tuple[str, str], tuple[array[float], array[float], array[int]]] = {}
-    wanted = [name for name in (user, latitude, longitude, time, trace) if name is not None]
-    with _opened(source) as lines:
+    where = (latitude, longitude) if places is None else (place or "place",)
+    wanted = [name for name in (user, *where, time, trace) if name is not None]
+    with opened(source) as lines:
         rows = _Rows(source, lines, _checked_delimiter(delimiter), csv.QUOTE_MINIMAL)
         remaining = iter(rows)
         header = next(remaining, None)
         if header is None:
             raise InputError(str(source), "is empty", bound="a header line and at least one check-in")
-        place = _columns(header, wanted, source)
-        at_user, at_latitude, at_longitude = place[user], place[latitude], place[longitude]
-        at_time = None if time is None else place[time]
-        at_trace = None if trace is None else place[trace]
+        column = _columns(header, wanted, source)
+        at_user, at_time, at_trace = (None if name is None else column[name] for name in (user, time, trace))
+        at_where = [column[name] for name in where]
         for row in remaining:
             if len(row) != len(header):
                 raise rows.error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
-            if not row[at_user]:
-                raise rows.error(f"has no {user}", row[at_user], "a text that is not empty")
-            key = (row[at_user], "" if at_trace is None else row[at_trace])
+            who = _EVERYBODY if at_user is None else row[at_user]
+            if not who:
+                raise rows.error(f"has no {user}", who, "a text that is not empty")
+            key = (who, "" if at_trace is None else row[at_trace])
             found = points.get(key)
             if found is None:
                 found = points[key] = (array("d"), array("d"), array("q"))
-            found[0].append(_degrees(row[at_latitude], 90, latitude, rows.error))
-            found[1].append(_degrees(row[at_longitude], 180, longitude, rows.error))
+            if places is not None:
+                try:
+                    point = places[row[at_where[0]]]
+                except KeyError:
+                    raise rows.error(f"{where[0]} is not in the table of places", row[at_where[0]], "a key") from None
+                found[0].append(point[0])
+                found[1].append(point[1])
+            else:
+                given = [row[index] for index in at_where]
+                found[0].append(_latitude(given[0], given[1], latitude, rows.error))
+                found[1].append(_degrees(given[1], 180, longitude, rows.error))
             if at_time is not None:
-                found[2].append(_seconds(row[at_time], str(time), rows.error))
+                found[2].append(seconds_of(row[at_time], str(time), rows.error))
     if not points:
         raise InputError(str(source), "holds no check-ins", bound="at least one line after the header")
     return tuple(_trace(name, *found) for (name, _), found in points.items())
@@ -213,14 +248,16 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     so that no step of the user is invented. Raises `InputError` when no point is inside.
     """
     if domain.cells is None or domain.geographic is None:
-        raise InputError("domain", "is not a geographic grid", value=domain, remedy="use Domain.geographic_grid")
+        raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
+    given = tuple(traces)
     box, grid = domain.geographic, domain.cells
     meridians = np.linspace(box.west, box.east, grid.columns + 1)
     parallels = np.linspace(box.south, box.north, grid.rows + 1)
     cells: list[Integers] = []
     users: list[str] = []
+    times: list[Times | None] = []
     inside = outside = 0
-    for trace in traces:
+    for trace in given:
         column = interval(trace.longitude, meridians)
         row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
@@ -229,17 +266,34 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
         if len(kept) == 0:
             continue
         visited = row[kept] * grid.columns + column[kept]
-        stretches = np.split(visited, np.flatnonzero(np.diff(kept) > 1) + 1)
+        cuts = np.flatnonzero(np.diff(kept) > 1) + 1
+        stretches = np.split(visited, cuts)
         cells += stretches
+        times += [None] * len(stretches) if trace.time is None else np.split(trace.time[kept], cuts)
         users += [trace.user] * len(stretches)
     if inside == 0:
-        raise InputError(
-            "traces",
-            f"none of the {outside} points is inside the box",
-            value=box,
-            remedy="check the box, and that latitude and longitude are not swapped",
+        raise _all_outside(given, box)
+    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times))
+
+
+def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
+    """Return an error that says where the points are, and whether latitude and longitude are swapped."""
+    points = sum(map(len, traces))
+    if not points:
+        return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
+    latitude = np.concatenate([trace.latitude for trace in traces])
+    longitude = np.concatenate([trace.longitude for trace in traces])
+    extent = BoundingBox.text(latitude.min(), latitude.max(), longitude.min(), longitude.max())
+    swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
+    if swapped.mean() > 0.5:
+        problem = f"none of the {points} points is inside the box: latitude and longitude are swapped"
+        remedy = "exchange the names of the two columns"
+    else:
+        problem, remedy = (
+            f"none of the {points} points is inside the box",
+            "check the box: mechdesign init proposes one",
         )
-    return Visits(tuple(cells), tuple(users), inside, outside, domain)
+    return InputError("traces", problem, value=Shown(extent), bound=f"within {box}", remedy=remedy)
 
 
 def _trace(user: str, latitude: array[float], longitude: array[float], seconds: array[int]) -> Trace:
@@ -257,14 +311,14 @@ def _plt_files(folder: Path) -> list[Path]:
 
 def _read_plt_file(path: Path, user: str) -> Trace:
     latitudes, longitudes, seconds = array("d"), array("d"), array("q")
-    with _opened(path) as lines:
+    with opened(path) as lines:
         rows = _Rows(path, lines, ",", csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
         for row in rows:
             if len(row) != _PLT_FIELDS:
                 raise rows.error("has the wrong number of fields", len(row), str(_PLT_FIELDS))
             latitudes.append(_degrees(row[0], 90, "latitude", rows.error))
             longitudes.append(_degrees(row[1], 180, "longitude", rows.error))
-            seconds.append(_seconds(f"{row[5]}T{row[6]}", "date and time", rows.error))
+            seconds.append(seconds_of(f"{row[5]}T{row[6]}", "date and time", rows.error))
     if not latitudes:
         raise InputError(str(path), "holds no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
     return _trace(user, latitudes, longitudes, seconds)
@@ -288,22 +342,12 @@ class _Rows:
             for _ in range(self._header_lines):
                 next(self._reader, None)
             yield from filter(None, self._reader)
-        except UnicodeDecodeError as error:
-            raise InputError(str(self._path), f"is not a text in UTF-8 ({error.reason})") from error
         except csv.Error as error:
-            raise self.error(f"cannot be read ({error})", None, "") from error
+            raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
     def error(self, problem: str, value: object, bound: str) -> InputError:
         """Return an error about the row just read."""
         return InputError(f"{self._path}, line {self._reader.line_num}", problem, value=value, bound=bound)
-
-
-def _opened(path: Path) -> TextIO:
-    try:
-        # A byte order mark is not part of the first column's name.
-        return path.open(encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InputError(str(path), f"cannot be opened ({error.strerror})", bound="a file that exists") from error
 
 
 def _checked_delimiter(delimiter: str) -> str:
@@ -320,6 +364,37 @@ def _columns(header: list[str], wanted: list[str], path: Path) -> dict[str, int]
     return {name: header.index(name) for name in wanted}
 
 
+def read_places(
+    path: str | PathLike[str], key: str, latitude: str = "latitude", longitude: str = "longitude", delimiter: str = ","
+) -> dict[str, tuple[float, float]]:
+    """Read latitude and longitude of places by their key from a table with a header; raise `InputError` for others."""
+    found: dict[str, tuple[float, float]] = {}
+    rows = read_columns(Path(path), [key, latitude, longitude], delimiter)
+    for row, texts in enumerate(zip(rows[key], rows[latitude], rows[longitude], strict=True), 1):
+
+        def error(problem: str, value: object, bound: str, row: int = row) -> InputError:
+            return InputError(f"{path}, row {row}", problem, value=value, bound=bound)
+
+        point = _latitude(texts[1], texts[2], latitude, error), _degrees(texts[2], 180, longitude, error)
+        if found.setdefault(texts[0], point) != point:
+            raise error(f"{key} has another place in an earlier row", texts[0], "one place for each key")
+    return found
+
+
+def _latitude(text: str, longitude: str, name: str, error: _Error) -> float:
+    try:
+        return _degrees(text, 90, name, error)
+    except InputError:
+        swapped = False
+        with suppress(ValueError):
+            swapped = "_" not in text and 90 < abs(float(text)) <= 180 and abs(float(longitude)) <= 90
+        if not swapped:
+            raise
+        problem = f"{name} is out of range, as if latitude and longitude were swapped"
+        bound = "between -90 and 90 degrees: exchange the names of the two columns"
+        raise error(problem, text, bound) from None
+
+
 def _degrees(text: str, limit: int, name: str, error: _Error) -> float:
     try:
         # Python reads 1_0 as 10.
@@ -332,14 +407,24 @@ def _degrees(text: str, limit: int, name: str, error: _Error) -> float:
     return value
 
 
-def _seconds(text: str, name: str, error: _Error) -> int:
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        for form in _FORMS:
+            with suppress(ValueError):
+                return datetime.strptime(text, form)
+        raise
+
+
+def seconds_of(text: str, name: str, error: _Error) -> int:
     """Return seconds since 1970, rounded down, from a number of seconds or an ISO 8601 date and time."""
     try:
         try:
             # A float64 holds every whole second of these years exactly.
             seconds = math.floor(float("x" if "_" in text else text))
         except ValueError:
-            moment = datetime.fromisoformat(text.strip())
+            moment = _moment(text.strip())
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=UTC)
             seconds = (moment - _EPOCH) // _ONE_SECOND

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
-from mechdesign.errors import ExportError
+from mechdesign.errors import ExportError, InputError
+from mechdesign.model.origin import Origin
 
 __all__ = ["SET", "check_folder", "check_target", "check_writable"]
 
@@ -20,11 +21,14 @@ SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 
 
-def check_target(directory: str | os.PathLike[str], force: bool = False) -> None:
+def check_target(
+    directory: str | os.PathLike[str], force: bool = False, overwrite: bool = True, origin: Origin | None = None
+) -> None:
     """Raise `ExportError` unless a set of files may and can be written into `directory`.
 
-    It may when the folder does not exist or is empty, or when an exported set stands there, whole or interrupted. With
-    `force` it may whatever stands there: files of other names are never touched.
+    It may when the folder does not exist or is empty, or when an exported set stands there, whole or interrupted; but
+    without `overwrite` only one that has the same origin. With `force` it may whatever else stands there: files of
+    other names are never touched.
     """
     folder = Path(directory)
     try:
@@ -38,6 +42,11 @@ def check_target(directory: str | os.PathLike[str], force: bool = False) -> None
         raise ExportError(
             f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
             "write beside them"
+        )
+    if not overwrite and (title := _other_design(folder, origin)) is not None:
+        raise ExportError(
+            f"{folder} holds the design of another specification ({title}); choose another folder, or say --overwrite "
+            "(overwrite=True) to replace it"
         )
     check_writable(folder)
 
@@ -74,6 +83,20 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def _other_design(folder: Path, origin: Origin | None) -> str | None:
+    """Return the title of the finished set in `folder` unless it is of the same origin; None where there is none."""
+    try:
+        metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    title = str(metadata.get("title") or "without a title")
+    try:
+        found = Origin.from_json(metadata.get("origin"))
+    except InputError:
+        return f"{title}, of unknown origin"
+    return None if origin is not None and origin.same_design(found) else title
 
 
 def _is_ours(folder: Path) -> bool:

@@ -18,6 +18,7 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.data.schedule import Schedule
 from mechdesign.errors import ExportError
 from mechdesign.export.files import check_folder, check_target
+from mechdesign.model.origin import Origin
 
 __all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "save_designs", "unused_folders"]
 
@@ -70,15 +71,22 @@ def folder_name(epsilon: Fraction) -> str:
     return f"{_PREFIX}{exact_text(epsilon)}"
 
 
-def check_schedule_target(directory: str | os.PathLike[str], schedule: Schedule, force: bool = False) -> None:
+def check_schedule_target(
+    directory: str | os.PathLike[str],
+    schedule: Schedule,
+    force: bool = False,
+    overwrite: bool = True,
+    origin: Origin | None = None,
+) -> None:
     """Raise `ExportError` unless the designs of a schedule may and can be written into `directory`.
 
-    They may when the folder does not exist or is empty, or when it holds only such designs; with `force` always.
+    They may when the folder does not exist or is empty, or when it holds only such designs, without `overwrite` those
+    of the same origin; with `force` also beside anything else.
     """
     folder = Path(directory)
     check_folder(folder, _is_ours, "a schedule of designs", force)
     for epsilon in schedule.distinct:
-        check_target(folder / folder_name(epsilon), force)
+        check_target(folder / folder_name(epsilon), force, overwrite, origin)
 
 
 def _remove_schedule(directory: str | os.PathLike[str]) -> None:

@@ -15,7 +15,6 @@ exactly 1, and N is the decimal times 2⁶².
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +66,8 @@ def encode(
     metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
     if origin is not None:
         metadata["origin"] = origin.to_json()
-    labels = {name: tuple(map(str, arrays[name].tolist())) for name in ("secrets", "observables") if name in arrays}
-    files = {TABLE: exact_csv(replace(channel, **labels)).encode()}
+    labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
+    files = {TABLE: exact_csv(Channel(channel.numerators, *labels)).encode()}
     if report:
         # Drawing takes a second to load.
         from mechdesign.report.page import html

@@ -21,6 +21,11 @@ from mechdesign.registry import Registry
 
 __all__ = ["FORMATS", "Exported", "Format", "format_of", "register"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 FORMATS: Registry[Format] = Registry("format")
 """Every format that `mechdesign export` writes, by name."""
 

@@ -1,6 +1,6 @@
 // A certified privacy mechanism, self-contained: exact sampling, and a proof of every pair bound.
 //
-//   import { sample, verify } from "./channel.js";
+//   import { sample, verify } from "./channel.mjs";
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //
@@ -27,9 +27,12 @@ export const about = Object.freeze({
 /** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
  *
  * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
- * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf. */
+ * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf. Between anchors
+ * one of the four around the place is drawn, with exactly its bilinear weight; places outside go to the border first,
+ * unless they are refused. */
 export function sample(place, options = {}) {
-  return answer(draw(secretOf(place, options), options.random ?? systemBytes));
+  const random = options.random ?? systemBytes;
+  return answer(draw(secretOf(place, options, random), random));
 }
 
 /** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
@@ -37,6 +40,7 @@ export function sample(place, options = {}) {
  * A place outside the grid is an error, or, with outside: "nearest", goes to the cell nearest along each axis. */
 export function cellOf(place, { outside = "refuse" } = {}) {
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
+  if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
   if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
   const at = coordinates(place, DATA.axes);
   if (DATA.borders === null) return nearest(at);
@@ -52,6 +56,8 @@ export function cellOf(place, { outside = "refuse" } = {}) {
 
 /** Check that nothing was changed, that rows are distributions, and every bound p(o|s) <= g p(o|t), in exact integers.
  *
+ * A bound between all points, by anchors around them, is checked by the slopes at the anchors, in exact integers, too.
+ *
  * Returns {holds, reason, requirements: [{name, claim, holds, reason}]}; holds is null for a requirement that is no
  * bound between pairs of secrets, which only `mechdesign verify` checks. */
 export function verify() {
@@ -62,7 +68,7 @@ export function verify() {
     return { holds: false, reason: error.message, requirements: [] };
   }
   const requirements = DATA.requirements.map((each) => {
-    const reason = each.bound === null ? "" : violation(channel, each.bound);
+    const reason = each.bound === null ? "" : (each.bound.norm === undefined ? violation : slope)(channel, each.bound);
     return { name: each.name, claim: each.claim, holds: each.bound === null ? null : reason === "", reason };
   });
   const broken = requirements.find((each) => each.holds === false);
@@ -110,17 +116,56 @@ function open() {
 function draw(secret, random) {
   const channel = open();
   const m = DATA.observables;
-  const bytes = new Uint8Array(8);
-  random(bytes);
-  let word = 0n;
-  for (let i = 7; i >= 0; i--) word = (word << 8n) | BigInt(bytes[i]);
   // 62 uniform bits fall into the part of each answer with exactly its probability.
-  let left = word >> 2n;
+  let left = bits(random);
   for (let o = 0; o < m; o++) {
     left -= channel[secret * m + o];
     if (left < 0n) return o;
   }
   throw new Error("a row of the channel does not sum to 1");
+}
+
+function bits(random) {
+  const bytes = new Uint8Array(8);
+  random(bytes);
+  let word = 0n;
+  for (let i = 7; i >= 0; i--) word = (word << 8n) | BigInt(bytes[i]);
+  return word >> 2n;
+}
+
+// An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
+// the way to it as probability.
+function dither(place, outside, random) {
+  const values = coordinates(place, DATA.axes);
+  const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
+    const value = values[axis];
+    const { start, length, count } = DATA.lattice[axis];
+    const [top, bottom] = fraction(value);
+    // (value - start) / length · (count - 1) = numerator / denominator
+    const from = top * BigInt(start[1]) - BigInt(start[0]) * bottom;
+    const steps = BigInt(count - 1);
+    let numerator = from * BigInt(length[1]) * steps;
+    const denominator = bottom * BigInt(start[1]) * BigInt(length[0]);
+    const beyond = numerator < 0n || numerator > denominator * steps;
+    if (beyond && outside === "refuse") throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
+    if (numerator < 0n) numerator = 0n;
+    if (numerator > denominator * steps) numerator = denominator * steps;
+    let cell = numerator / denominator;
+    if (cell > steps - 1n) cell = steps - 1n;
+    return Number(cell) + (chance(numerator - cell * denominator, denominator, random) ? 1 : 0);
+  });
+  return row * DATA.lattice[DATA.degrees ? 1 : 0].count + column;
+}
+
+// True with probability top/bottom, exactly: uniform bits are below it, above it, or not yet decided.
+function chance(top, bottom, random) {
+  for (;;) {
+    const digit = (top << 62n) / bottom;
+    const drawn = bits(random);
+    if (drawn !== digit) return drawn < digit;
+    top = (top << 62n) - digit * bottom;
+    if (top === 0n) return false;
+  }
 }
 
 function systemBytes(bytes) {
@@ -135,9 +180,10 @@ function answer(index) {
   return found;
 }
 
-function secretOf(place, options) {
+function secretOf(place, options, random) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
-  if (!("secret" in place)) return cellOf(place, options);
+  if (!("secret" in place))
+    return DATA.lattice === null ? cellOf(place, options) : dither(place, options.outside, random);
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);
@@ -202,6 +248,29 @@ function violation(channel, bound) {
         if (channel[s * m + o] * bottoms[i] > tops[i] * channel[t * m + o])
           return `p(${o} | ${s}) exceeds its bound by p(${o} | ${t})`;
       }
+    }
+  }
+  return "";
+}
+
+// Where p(o|x), bilinear between anchors, changes faster than exp(ε·d): at an anchor, with the neighbours along x and y.
+function slope(channel, { norm, epsilon, steps, columns, rows }) {
+  const m = DATA.observables;
+  const [[a, b], [c, d], [e, f]] = [...steps, epsilon].map((pair) => pair.map(BigInt));
+  const size = (value) => (value < 0n ? -value : value);
+  for (let place = 0; place < columns * rows; place++) {
+    const [row, column] = [Math.floor(place / columns), place % columns];
+    for (let o = 0; o < m; o++) {
+      const own = channel[place * m + o];
+      const largest = (others) =>
+        others.map((other) => size(channel[other * m + o] - own)).reduce((x, y) => (x > y ? x : y));
+      const along = [-1, 1].filter((step) => 0 <= column + step && column + step < columns).map((step) => place + step);
+      const up = [-1, 1].filter((step) => 0 <= row + step && row + step < rows).map((step) => place + step * columns);
+      // Slopes times a·c·own: differences over the steps a/b and c/d.
+      const [x, y] = [largest(along) * b * c, largest(up) * d * a];
+      const dual = norm === 1 ? (x > y ? x : y) : x + y;
+      const kept = norm === 2 ? f ** 2n * (x ** 2n + y ** 2n) <= (e * a * c * own) ** 2n : f * dual <= e * a * c * own;
+      if (!kept) return `p(${o} | x) changes too fast at anchor ${place}`;
     }
   }
   return "";

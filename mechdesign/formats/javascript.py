@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from importlib import resources
 from typing import Any
 
@@ -13,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, ExponentBound, PairBound, RatioBound
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify.dithering import Dithered
+from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported, Format
 from mechdesign.model.domain import Domain
+from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, nearest_scale
-from mechdesign.report.sentences import claimants, requirement_name
+from mechdesign.report.names import claim_names
 from mechdesign.version import __version__
 
 __all__ = ["JS"]
@@ -56,16 +59,16 @@ def _payload(exported: Exported) -> dict[str, Any]:
         **_map(problem.secrets),
         "answers": _answers(problem.observables),
         "requirements": [
-            {"name": requirement_name(problem, requirement), "claim": _claimed(claim), "bound": _bound(claim, n)}
-            for requirement, claim in zip(claimants(problem), problem.claims, strict=True)
+            {"name": name, "claim": _claimed(claim), "bound": _bound(claim, n)}
+            for name, claim in zip(claim_names(problem), problem.claims, strict=True)
         ],
         "numerators": _encoded(channel.numerators.astype("<u8")),
     }
 
 
 def _map(domain: Domain | None) -> dict[str, Any]:
-    """Return how a place becomes a secret: by borders between cells, or by the nearest of places."""
-    nothing = {"axes": None, "degrees": False, "borders": None, "places": None, "scale": 1.0}
+    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place."""
+    nothing = {"axes": None, "degrees": False, "borders": None, "places": None, "scale": 1.0, "lattice": None}
     if domain is None:
         return nothing
     try:
@@ -75,9 +78,24 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     known, borders = domain.places(axes), domain.borders(axes)
     assert known is not None
     found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES}
+    if domain.lattice is not None:
+        return nothing | found | {"lattice": _lattice(domain.lattice)}
     if borders is not None:
         return nothing | found | {"borders": [side.tolist() for side in borders]}
     return nothing | found | {"places": known.tolist(), "scale": nearest_scale(known, axes)}
+
+
+def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
+    """Return for each coordinate of a place where the anchors along it start, how far they reach, and how many."""
+    if lattice.box is None:
+        sides = (
+            (Fraction(0), exact(lattice.width), lattice.columns),
+            (Fraction(0), exact(lattice.height), lattice.rows),
+        )
+    else:
+        south, north, west, east = map(Fraction, lattice.box)
+        sides = ((south, north - south, lattice.rows), (west, east - west, lattice.columns))
+    return [{"start": _ratio(start), "length": _ratio(length), "count": count} for start, length, count in sides]
 
 
 def _answers(domain: Domain | None) -> dict[str, Any] | None:
@@ -99,6 +117,9 @@ def _bound(claim: Claim, n: int) -> dict[str, Any] | None:
 
     `pairs` is None where the pairs are all of different secrets, row by row.
     """
+    if isinstance(claim, Dithered):
+        steps = {"steps": [_ratio(claim.step_x), _ratio(claim.step_y)], "columns": claim.columns, "rows": claim.rows}
+        return {"norm": claim.norm, "epsilon": _ratio(claim.epsilon)} | steps
     if not isinstance(claim, PairBound):
         return None
     order = np.lexsort((claim.targets, claim.sources))

@@ -15,12 +15,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.display import card, outline_plot
 from mechdesign.errors import InputError
 from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "hull_of"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Within these magnitudes no product of up to three lengths overflows.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -65,6 +71,12 @@ class SensitivityHull:
         """Say what it is, without the arrays."""
         shape = f"dimension={self.dimension}, vertices={len(self.vertices)}, volume={self.volume!r}"
         return f"SensitivityHull({shape})"
+
+    def _repr_html_(self) -> str:
+        facts = [("dimension", str(self.dimension)), ("vertices", str(len(self.vertices))),
+                 ("volume", f"{self.volume:.6g}"), ("radius", f"{self.radius:.6g}")]  # fmt: skip
+        flat = self.vertices.shape[1] == 2 and len(self.vertices)
+        return card("Sensitivity hull", facts, outline_plot(self.vertices, "The hull about the origin") if flat else "")
 
     @property
     def dimension(self) -> int:

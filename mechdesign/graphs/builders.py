@@ -42,6 +42,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def complete(n: int) -> nx.Graph:
     """Join every two of n secrets: no secret can be told from any other (DPHMM, G_cplt)."""
     return _joined(as_integer(n, "n", 1), [range(n)])

@@ -25,6 +25,10 @@ from mechdesign.validation import Integers, as_integer
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def constrain(g: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
     """Return the part of a policy graph on the nodes in `support`, with all edges between them (PGLP, Definition 12).
 

@@ -32,6 +32,11 @@ from mechdesign.validation import Floats, Integers, as_integer
 
 __all__ = ["Hull", "degree_of_protection", "exposed", "protectable", "protected_pairs"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Hull = Literal["graph", "component"] | SensitivityHull
 
 # The nodes, sorted, that are released with one hull, and that hull.

@@ -20,6 +20,10 @@ from mechdesign.validation import as_indices
 __all__ = ["component_hulls", "hull_level", "sensitivity_hull"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull:
     """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
 

@@ -27,6 +27,11 @@ from mechdesign.validation import Floats, Integers, as_indices
 
 __all__ = ["LARGEST_SEARCH", "Method", "Repair", "repair"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 LARGEST_SEARCH = 10_000
 """How many graphs an exhaustive search may have to look at, (n − 1) to the number of exposed nodes."""
 

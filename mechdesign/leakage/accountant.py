@@ -10,12 +10,17 @@ import numpy as np
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import BudgetWarning, InputError, LeakageExceededError, StateError
 from mechdesign.leakage.accountant_file import read_state, write_state
-from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states
+from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative, as_target
+from mechdesign.leakage.pairing import check_directions
 
 __all__ = ["Accountant"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class Accountant:
@@ -53,7 +58,8 @@ class Accountant:
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         self._on_excess = on_excess
         self._losses = (candidate_functions(backward, "backward"), candidate_functions(forward, "forward"))
-        require_same_states(*self._losses)
+        known, following = ([[each] for each in functions] for functions in self._losses)
+        check_directions(known, following, stacklevel=3)
         self._epsilons: list[float] = []
         # For each candidate, the leakage of every release so far.
         self._before: list[list[float]] = [[] for _ in self._losses[0]]

@@ -52,13 +52,15 @@ def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Los
     try:
         if claimed != _digest(state):
             raise StateError(f"{source} was damaged or changed: its digest does not match. Restore a copy")
+        if not state["backward"] or not state["forward"]:
+            raise StateError(f"{source} is incomplete: it names no correlations, not even none")
         return (
             _number(state["alpha"]),
             str(state["on_excess"]),
             [_number(epsilon) for epsilon in state["epsilons"]],
             ([_loss(entry) for entry in state["backward"]], [_loss(entry) for entry in state["forward"]]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, StateError):
             raise
         raise StateError(f"{source} is incomplete ({error!r})") from error

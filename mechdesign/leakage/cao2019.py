@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Bisections end when the interval no longer shrinks, and in any case after this many halvings.
 _STEPS = 200
 

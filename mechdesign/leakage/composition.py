@@ -17,6 +17,10 @@ from mechdesign.validation import as_budgets, as_integer
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def window(
     epsilons: ArrayLike, start: int, stop: int, backward: Correlation = None, forward: Correlation = None
 ) -> float:

@@ -19,6 +19,11 @@ __all__ = [
     "step_functions",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # A matrix (array, MarkovChain or SciPy sparse), a LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any
 

@@ -14,6 +14,11 @@ from mechdesign.validation import as_nonnegative, require
 
 __all__ = ["CostCurve", "as_curves"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _POINTS = "a pair of arrays (epsilons, costs), each of shape (k,), k >= 1"
 
 
@@ -31,7 +36,14 @@ class CostCurve:
 
     def at(self, epsilon: ArrayLike) -> Floats:
         """Return the cost at one ε or at an array of them."""
-        return np.asarray(np.interp(epsilon, self.epsilons, self.costs))
+        return np.asarray(np.interp(np.asarray(epsilon, dtype=np.float64), self.epsilons, self.costs))
+
+    def least(self, epsilon: float) -> float:
+        """Return the least budget that costs no more than `epsilon` does; it differs where the curve is flat."""
+        place = int(np.argmax(self.costs <= self.at(epsilon)))
+        if place == 0 and self.costs[0] <= self.at(epsilon):
+            return 0.0
+        return min(float(self.epsilons[place]), epsilon) if self.costs[place] == self.at(epsilon) else epsilon
 
 
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:

@@ -18,6 +18,10 @@ from mechdesign.validation import as_indices, as_integer, as_smoothing, read_onl
 __all__ = ["Correlations", "correlations_from_traces", "smooth"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Correlations:
     """Estimated correlations over the states that occur.

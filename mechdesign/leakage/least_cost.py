@@ -11,19 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import BudgetWarning, InputError
+from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import windows
-from mechdesign.leakage.correlation import Candidates, Correlation, Varying, require_same_states, step_functions
+from mechdesign.leakage.correlation import Candidates, Correlation, Varying, step_functions
 from mechdesign.leakage.cost_curves import as_curves
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage.pairing import check_directions
 from mechdesign.leakage.recursion import both_ways
 from mechdesign.validation import as_integer, as_number, read_only
 
 __all__ = ["BestBudgets", "best_budgets"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
@@ -35,10 +41,8 @@ _ROUNDING = 2.0**-44
 _COUNTS = (40, 80, 120, 160, 200, 240, 280)
 # States that are kept at once: 2 GB.
 _MOST_STATES = 2.5e8
-# Up to this many values the feasible program is solved too; beyond it no longer finds better budgets.
-_FEASIBLE_UP_TO = 120
 # How much of the axis is spaced evenly, and how closely, as a share of α, the rest gathers about known paths.
-_EVEN, _WIDTHS = 0.25, (0.08, 0.02)
+_EVEN, _WIDTHS = 0.25, (0.05, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +118,7 @@ def best_budgets(
     if tolerance < 0:
         raise InputError("tolerance", "is negative", value=tolerance, bound="a number >= 0")
     before, after = _functions(backward, len(curves), "backward"), _functions(forward, len(curves), "forward")
-    require_same_states(before, after)
+    check_directions([before], [after], stacklevel=3)
     search = _Search(Program(alpha, curves, (None, *before), (*after, None), min(window, WIDEST)), window)
     constant, allocated = search.published(backward, forward)
     search.refine(tolerance, time_limit)
@@ -129,9 +133,13 @@ class _Search:
 
     def __init__(self, program: Program, window: int) -> None:
         self._program, self._window = program, window
-        self._correlations = (Varying(program.before[1:]), Varying(program.after[:-1]))
+        known: dict[int, LossFunction | None] = {}
+        self._correlations = tuple(
+            Varying([known.setdefault(id(loss), _unchecked(loss)) for loss in losses])
+            for losses in (program.before[1:], program.after[:-1])
+        )
         self.lower_bound = self.cost(np.full(len(program), program.alpha)) * (1 - _ROUNDING)
-        self.epsilons = self._fitted(np.full(len(program), program.alpha))
+        self.epsilons = self._trimmed(self._fitted(np.full(len(program), program.alpha)))
 
     def cost(self, epsilons: Floats) -> float:
         """Return what budgets cost together, rounded up."""
@@ -144,8 +152,9 @@ class _Search:
             return None, None
         steps, alpha = len(self._program), self._program.alpha
         with warnings.catch_warnings():
-            # Here a budget of 0 is an answer like any other.
+            # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
             warnings.simplefilter("ignore", BudgetWarning)
+            warnings.simplefilter("ignore", CorrelationWarning)
             both = (
                 np.full(steps, constant_budget(alpha, backward, forward)),
                 allocate_budget(alpha, steps, backward, forward),
@@ -166,15 +175,15 @@ class _Search:
             grids = self._grids(count, relaxed)
             if sum(len(grid.before) * len(grid.caps) for grid in grids) > _MOST_STATES:
                 return
-            if count <= _FEASIBLE_UP_TO:
-                self._offer(solve(self._program, grids, relaxed=False)[1].epsilons)
-                grids = self._grids(count, relaxed)
+            self._offer(solve(self._program, grids, relaxed=False)[1].epsilons)
+            grids = self._grids(count, relaxed)
             bound, relaxed = solve(self._program, grids, relaxed=True)
             self.lower_bound = max(self.lower_bound, bound * (1 - _ROUNDING))
 
     def _offer(self, epsilons: Floats) -> None:
         """Take budgets, made to fit and then to use what is left, where they cost less than the best so far."""
-        for fitted in (self._fitted(epsilons), self._filled(self._fitted(epsilons))):
+        trimmed = self._trimmed(self._fitted(epsilons))
+        for fitted in (trimmed, self._trimmed(self._filled(trimmed))):
             if self.cost(fitted) < self.cost(self.epsilons):
                 self.epsilons = fitted
 
@@ -194,6 +203,11 @@ class _Search:
             low, high = (middle, high) if self._fits(middle * epsilons) else (low, middle)
         fitted: Floats = low * epsilons
         return fitted
+
+    def _trimmed(self, epsilons: Floats) -> Floats:
+        """Return budgets without what buys nothing."""
+        pairs = zip(self._program.curves, epsilons.tolist(), strict=True)
+        return np.array([curve.least(epsilon) for curve, epsilon in pairs])
 
     def _filled(self, epsilons: Floats) -> Floats:
         """Raise single budgets as far as they go, first where most is saved."""
@@ -258,3 +272,8 @@ def _functions(correlation: Correlation, steps: int, path: str) -> list[LossFunc
             remedy="find budgets under each, and check them under the others with temporal",
         )
     return step_functions(correlation, steps, path)[0]
+
+
+def _unchecked(loss: LossFunction | None) -> LossFunction | None:
+    """Return the function without its matrix: whether the two directions fit together is asked but once."""
+    return None if loss is None else LossFunction.from_lines(loss.n, loss.digest, list(loss.lines))

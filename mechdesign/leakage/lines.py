@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 
 __all__ = ["Floats", "Integers", "Line", "are_pieces", "line_of"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
+from mechdesign.display import card, data_frame, line_plot
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
 from mechdesign.leakage.hull import envelope
 from mechdesign.leakage.lines import Floats, Line, are_pieces
@@ -22,6 +23,11 @@ from mechdesign.leakage.support import DensePairs, Support
 from mechdesign.validation import read_only
 
 __all__ = ["LossFunction", "Pieces"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Matrices of fewer states are done before a file could be read.
 _SMALLEST_CACHED = 32
@@ -56,7 +62,8 @@ class LossFunction:
     never, by `cache`).
 
     Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
-    `Line`), and `identity`, whether L(α) = α because two rows have disjoint supports.
+    `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, or None where
+    the function was read from a file.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -70,6 +77,9 @@ class LossFunction:
     lines: tuple[Line, ...]
     pieces: Pieces
     identity: bool
+    matrix: Floats | sparse.csr_array | None
+    # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage.pairing`.
+    misfits: dict[str, str]
     _gains: Floats
     _rests: Floats
     _starts: tuple[float, ...]
@@ -83,7 +93,7 @@ class LossFunction:
             lines = _lines(matrix)
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
-        self._fill(matrix.shape[0], digest, lines)
+        self._fill(matrix.shape[0], digest, lines, matrix)
 
     @classmethod
     def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
@@ -92,7 +102,7 @@ class LossFunction:
         made._fill(n, digest, lines)
         return made
 
-    def _fill(self, n: int, digest: str, lines: list[Line]) -> None:
+    def _fill(self, n: int, digest: str, lines: list[Line], matrix: Floats | sparse.csr_array | None = None) -> None:
         G, D, rest = _columns(lines)
         start = np.zeros(len(lines))
         start[1:] = np.maximum.accumulate(breakpoint_between(G[:-1], D[:-1], G[1:], D[1:]))
@@ -105,6 +115,8 @@ class LossFunction:
             "lines": tuple(lines),
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
+            "matrix": matrix,
+            "misfits": {},
             "_gains": G,
             "_rests": rest,
             "_starts": tuple(start.tolist()),
@@ -180,6 +192,18 @@ class LossFunction:
 
     def __repr__(self) -> str:
         return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"
+
+    def _repr_html_(self) -> str:
+        facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
+        facts.append(("leakage of ε = 0.1 for ever", f"{self.supremum(0.1):.6g}"))
+        return card("Loss function L(α)", facts, line_plot(self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5"))
+
+    def to_pandas(self) -> Any:
+        """Return the pieces as a pandas data frame with the columns ``start``, ``Q`` and ``D``; see `Pieces`.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        return data_frame({"start": self.pieces.start, "Q": self.pieces.Q, "D": self.pieces.D})
 
 
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:

@@ -6,6 +6,7 @@ well as by colour.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
@@ -35,6 +37,11 @@ __all__ = [
     "runtime",
     "utility",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # The palette of Okabe and Ito, told apart by readers with any colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -157,25 +164,35 @@ def allocation(
     forward: Correlation = None,
     best: ArrayLike | None = None,
 ) -> Figure:
-    """Show the budgets of Algorithms 7 and 8 and the leakage that each gives, with the target α (Figure 8).
+    """Show two ways to divide a leakage of α over the releases, and what leaks under each (Figure 8).
 
-    `best` are budgets to show beside them, such as those of `best_budgets`, shape (steps,).
+    One budget for all releases is that of Algorithm 7, and more for the first and the last one that of Algorithm 8.
+    Budgets have a logarithmic axis: those of the ends are many times as large as those between. `best` are budgets to
+    show beside them, such as those of `best_budgets`, shape (steps,); those of releases left out are not drawn.
     """
     figure, panels = _panels(2, columns=2)
     time = np.arange(steps)
     constant = np.full(steps, constant_budget(alpha, backward, forward))
     allocated = allocate_budget(alpha, steps, backward, forward)
-    budgets = [("constant (Algorithm 7)", constant), ("allocated (Algorithm 8)", allocated)]
+    budgets = [("the same for all (Algorithm 7)", constant), ("more at both ends (Algorithm 8)", allocated)]
     if best is not None:
         budgets.append(("least cost", as_budgets(best, "best")))
     _lines(panels[0], time, budgets)
-    _label(panels[0], "release", "budget ε in nats")
+    panels[0].set_yscale("log", nonpositive="mask")
+    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panels[0].yaxis.set_minor_formatter(FuncFormatter(functools.partial(_between_powers, panels[0])))
+    _label(panels[0], "release", "budget ε in nats (log scale)")
     _lines(panels[1], time, [(name, temporal(series, backward, forward)) for name, series in budgets])
     panels[1].axhline(alpha, color="0.3", linestyle=":", label=f"target α = {alpha:g}")
     _label(panels[1], "release", "temporal leakage in nats")
-    for axes in panels:
-        _from_zero(axes)
+    _from_zero(panels[1])
     return figure
+
+
+def _between_powers(axes: Axes, value: float, _: int) -> str:
+    """Write 2, 3, 4 and 6 times a power of ten where the axis shows few of them."""
+    low, high = axes.get_ylim()
+    return f"{value:g}" if high < 100 * low and f"{value:e}"[0] in "2346" else ""
 
 
 def utility(
@@ -202,7 +219,7 @@ def utility(
         (panels[1], strengths, right, f"smoothing s ({steps} releases)"),
     ):
         constant, allocated = zip(*noises, strict=True)
-        _lines(axes, np.asarray(values), (("Algorithm 7", constant), ("Algorithm 8", allocated)))
+        _lines(axes, np.asarray(values), (("the same ε for all", constant), ("more at both ends", allocated)))
         axes.axhline(sensitivity / alpha, color="0.3", linestyle="--", label="no correlation")
         axes.set_yscale("log")
         _label(axes, label, "mean absolute noise")
@@ -230,7 +247,9 @@ def _styles() -> Iterable[dict[str, Any]]:
 
 def _lines(axes: Axes, x: Floats | Any, series: Iterable[tuple[str, Any]]) -> None:
     for (name, values), style in zip(series, _styles(), strict=False):
-        axes.plot(x, values, label=name, markevery=max(1, len(values) // 15), **style)
+        # The first and the last are marked, and some between.
+        marked = np.unique(np.linspace(0, len(values) - 1, min(len(values), 16)).round().astype(int)).tolist()
+        axes.plot(x, values, label=name, markevery=marked, **style)
 
 
 def _label(axes: Axes, x: str, y: str, legend: bool = True) -> None:

@@ -17,6 +17,10 @@ from mechdesign.validation import as_budgets, read_only
 __all__ = ["User", "UsersLeakage", "users"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class User:
     """A user: what the adversary knows of the user's movement, and the user's own budgets if they differ.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.correlation import Correlation, candidate_functions, require_same_states, step_functions
+from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative
+from mechdesign.leakage.pairing import check_directions
 from mechdesign.validation import as_budgets
 
 __all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
@@ -62,7 +65,8 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
     epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    require_same_states(*both)
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after, stacklevel=3)
     for functions in both:
         total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
     return total - epsilon
@@ -71,7 +75,7 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
 def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[Floats, Floats]:
     """Return BPL and FPL of every release, each of shape (T,), for correlations of the same chain."""
     chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
-    require_same_states(*(itertools.chain.from_iterable(each) for each in chains))
+    check_directions(chains[0], chains[1])
     return _worst(budgets, chains[0], "backward"), _worst(budgets, chains[1], "forward")
 
 

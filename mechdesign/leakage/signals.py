@@ -5,3 +5,7 @@ from __future__ import annotations
 from mechdesign.errors import BudgetWarning, LeakageExceededError, StateError
 
 __all__ = ["BudgetWarning", "LeakageExceededError", "StateError"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -25,6 +25,11 @@ from mechdesign.validation import as_integer
 
 __all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Integers = NDArray[np.int64]
 
 # Values of a larger magnitude are refused, and noisy values are clipped to it.

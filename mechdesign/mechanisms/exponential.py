@@ -14,6 +14,10 @@ from mechdesign.validation import Floats
 __all__ = ["Exponential"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Exponential(FiniteMechanism):
     """The exponential mechanism, p(o|s) ∝ exp(−ε d(s, o) / 2) (McSherry and Talwar 2007).
 

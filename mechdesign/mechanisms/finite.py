@@ -24,6 +24,10 @@ from mechdesign.validation import Floats, as_floats, as_generator, as_integer, r
 __all__ = ["FiniteMechanism", "hops"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class FiniteMechanism(Mechanism):
     """A mechanism that answers with one of n secrets, and keeps p(o|s) <= exp(ε d(s, s')) p(o|s').
 

@@ -13,6 +13,10 @@ from mechdesign.validation import Floats, as_integer
 __all__ = ["Geometric"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Geometric(FiniteMechanism):
     """The geometric mechanism on 0, …, n−1, truncated to that range (Ghosh, Roughgarden and Sundararajan 2009).
 

@@ -33,6 +33,11 @@ from mechdesign.validation import as_generator, as_integer
 
 __all__ = ["HullChoice", "KNormMechanism"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -13,6 +13,11 @@ from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
 
 __all__ = ["Laplace"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Floats = NDArray[np.float64]
 
 

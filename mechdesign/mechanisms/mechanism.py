@@ -15,6 +15,11 @@ from mechdesign.validation import Integers
 
 __all__ = ["Mechanism", "Within"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Within = Literal["map", "component"]
 """Whether answers are any observables, or only the nodes of the secret's own connected component."""
 

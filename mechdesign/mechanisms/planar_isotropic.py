@@ -15,6 +15,10 @@ from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
 __all__ = ["PlanarIsotropic"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class PlanarIsotropic(KNormMechanism):
     """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
 

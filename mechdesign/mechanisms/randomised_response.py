@@ -12,6 +12,10 @@ from mechdesign.validation import Floats, as_integer
 __all__ = ["RandomisedResponse"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class RandomisedResponse(FiniteMechanism):
     """k-ary randomised response: the truth with probability e^ε / (e^ε + k − 1), else any other value (Warner 1965).
 

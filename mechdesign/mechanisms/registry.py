@@ -21,6 +21,11 @@ from mechdesign.requirements.numbers import Number
 
 __all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Build = Callable[[Number, Domain | ArrayLike, nx.Graph, HullChoice], Mechanism]
 
 

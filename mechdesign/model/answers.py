@@ -20,6 +20,10 @@ from mechdesign.validation import Floats, Integers, as_generator
 __all__ = ["Answers", "answers", "sample_at"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """What a channel answered: one answer, or an array of them.

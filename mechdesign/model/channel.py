@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
+from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 EXPONENT = 62
 """Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
@@ -76,6 +82,24 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"Channel({self.numerators.shape[0]} secrets, {self.numerators.shape[1]} observables)"
+
+    def _repr_html_(self) -> str:
+        n, m = self.numerators.shape
+        never = int((self.numerators == 0).sum())
+        facts = [
+            ("secrets (rows)", str(n)),
+            ("observables (columns)", str(m)),
+            ("entries", f"integers over 2^{EXPONENT}"),
+        ]
+        facts += [("entries of 0", f"{never} of {n * m}")] if never else []
+        return card("Channel", facts, heat_map(self.matrix, "Probability of each observable for each secret"))
+
+    def to_pandas(self) -> Any:
+        """Return the rounded probabilities as a pandas data frame: secrets by observables, with their labels.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        return data_frame(self.matrix, list(self.secrets) or None, list(self.observables) or None)
 
     @property
     def denominator(self) -> int:
@@ -165,7 +189,7 @@ class Channel:
         """
         if exponent != EXPONENT:
             raise CertificateError(f"the channel's rows sum to 2**{exponent}, and not to 2**{EXPONENT}")
-        labels = {name: tuple(arrays[name].tolist()) for name in ("secrets", "observables") if name in arrays}
+        labels = {name: tuple(arrays[name].ravel().tolist()) for name in ("secrets", "observables") if name in arrays}
         try:
             return cls(numerators, **labels)
         except InputError as error:

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.errors import InputError, MetricWarning
+from mechdesign.errors import InputError, MetricWarning, Shown
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
@@ -41,11 +41,19 @@ __all__ = [
     "shortest_path",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
 # Pairs worked on at a time: their temporary arrays then stay in the processor's cache.
 _PAIRS_PER_BLOCK = 2**14
+
+# Sources of shortest paths at a time.
+_SOURCES = 64
 
 # Relative excess over an equation or inequality that rounding alone may cause.
 _METRIC_TOLERANCE = 1e-12
@@ -182,7 +190,13 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         return result
     rows, columns = np.array(list(shortest)).T
     lengths = np.array(list(shortest.values()))
-    result = dijkstra(csr_array((lengths, (rows, columns)), shape=(n, n)), directed=True)
+    edges = csr_array((lengths, (rows, columns)), shape=(n, n))
+    # A few sources at a time: SciPy hears no Ctrl-C.
+    parts = [
+        dijkstra(edges, directed=True, indices=np.arange(start, min(start + _SOURCES, n)))
+        for start in range(0, n, _SOURCES)
+    ]
+    result = np.vstack(parts)
     if not _sums_are_exact(lengths, n):
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
@@ -318,7 +332,7 @@ def _points(domain: Domain | ArrayLike, path: str) -> Floats:
         raise InputError(
             path,
             "touches a pole or is half as wide as the globe: no distance in a plane stays below the great circle",
-            value=domain,
+            value=Shown(domain),
             remedy="use haversine, or a smaller box",
         )
     return _in_range(points, path)
@@ -339,7 +353,7 @@ def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
             raise InputError(
                 path,
                 "has no latitudes and longitudes",
-                value=domain,
+                value=Shown(domain),
                 remedy="build it with Domain.geographic_grid or Domain.from_coordinates, or use euclidean",
             )
         return _in_range(domain.coordinates, path)
@@ -374,7 +388,7 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
             raise InputError(
                 "other",
                 "may be projected from another origin",
-                value=other,
+                value=Shown(other),
                 remedy="use haversine, or domains over the same bounding box",
             )
     return first, second

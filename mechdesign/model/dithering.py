@@ -17,16 +17,20 @@ from mechdesign.validation import Floats, as_floats, require
 __all__ = ["MEASURES", "anchor_means", "between"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def _euclidean(apart: Floats) -> Floats:
-    return np.sqrt((apart**2).sum(axis=2))
+    return np.asarray(np.sqrt((apart**2).sum(axis=2)))
 
 
 def _manhattan(apart: Floats) -> Floats:
-    return np.abs(apart).sum(axis=2)
+    return np.asarray(np.abs(apart).sum(axis=2))
 
 
 def _chebyshev(apart: Floats) -> Floats:
-    return np.abs(apart).max(axis=2)
+    return np.asarray(np.abs(apart).max(axis=2))
 
 
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
@@ -39,7 +43,7 @@ _CHUNK = 4096
 
 
 def anchor_means(
-    anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None
+    anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None, quiet: bool = False
 ) -> tuple[Floats, Floats]:
     """Return how likely each anchor is drawn, and the mean of values over the visits that it is drawn for.
 
@@ -53,6 +57,7 @@ def anchor_means(
             have them. Points outside the rectangle are projected onto it, and an `OutsideWarning` counts them.
         values: Something about each visit, (k, m), such as costs of answers or errors of estimates.
         weights: How often each visit counts, (k,); all alike unless given.
+        quiet: Whether points outside go without a warning, since they have been counted already.
 
     Returns:
         π_a, float64 (n,), which sums to 1, and the means, float64 (n, m).
@@ -68,7 +73,7 @@ def anchor_means(
     assert anchors.lattice is not None
     corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
     outside = int(corners.outside.sum())
-    if outside:
+    if outside and not quiet:
         warnings.warn(
             f"points: {outside} of {len(visits)} lie outside the rectangle of the anchors and were projected onto it; "
             "costs are those of the points as they are",
@@ -78,7 +83,7 @@ def anchor_means(
     rows = np.repeat(np.arange(len(visits)), 4)
     joint = shares[:, None] * corners.weights
     matrix = sparse.csr_array((joint.ravel(), (corners.indices.ravel(), rows)), shape=(anchors.size, len(visits)))
-    drawn = np.asarray(matrix.sum(axis=1)).ravel()
+    drawn: Floats = np.asarray(matrix.sum(axis=1)).ravel()
     sums = matrix @ array
     never = drawn <= 0
     means = sums / np.where(never, 1.0, drawn)[:, None]

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.display import card, data_frame, points_plot
 from mechdesign.errors import InputError
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_number, read_only, require
+from mechdesign.validation import (
+    LARGEST_GRID,
+    Floats,
+    Integers,
+    as_floats,
+    as_indices,
+    as_integer,
+    as_number,
+    read_only,
+    require,
+)
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,8 @@ class Grid:
         """Check the counts and the sizes."""
         for name in ("columns", "rows"):
             object.__setattr__(self, name, as_integer(getattr(self, name), name, 1))
+        if self.size > LARGEST_GRID:
+            raise InputError("columns", "make too many cells", value=self.size, bound=f"{LARGEST_GRID} at most")
         for name in ("width", "height"):
             object.__setattr__(self, name, _positive(getattr(self, name), name))
 
@@ -68,6 +86,15 @@ class BoundingBox:
                 bound=f"less than {self.east}",
                 remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
             )
+
+    def __str__(self) -> str:
+        """Say where the box is."""
+        return self.text(self.south, self.north, self.west, self.east)
+
+    @staticmethod
+    def text(south: float, north: float, west: float, east: float) -> str:
+        """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
 
     @property
     def plane(self) -> Plane:
@@ -138,14 +165,57 @@ class Domain:
 
     def __repr__(self) -> str:
         """Say how many secrets there are and of which kind, without the arrays."""
-        parts = [f"size={self.size}", f"dimensions={self.points.shape[1]}", f"unit={self.unit!r}"]
-        if self.cells is not None:
-            parts.append(f"cells={self.cells!r}")
+        return f"Domain({', '.join(f'{name}: {value}' for name, value in [('size', self.size), *self._facts()])})"
+
+    def _repr_html_(self) -> str:
+        facts = [("secrets", str(self.size)), *self._facts()]
+        names = ", ".join(self.labels[:4]) + (", …" if self.size > 4 else "")
+        if any(label != str(index) for index, label in enumerate(self.labels)):
+            facts.append(("labels", names))
+        picture = ""
+        if self.points.shape[1] == 2 and self.size > 1:
+            picture = points_plot(self.points, f"Map of {self.size} places")
+        return card("Domain", facts, picture)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        if self.points.shape[1] == 0:
+            return [("labels", "only")]
+        unit = f" {self.unit}" if self.unit else ""
+        facts = []
         if self.lattice is not None:
-            parts.append(f"lattice={self.lattice!r}")
+            facts.append(("lattice", str(self.lattice)))
+        if self.cells is not None:
+            facts.append(("cells", f"{self.cells.columns} × {self.cells.rows}"))
+            facts.append(("box", f"{self.cells.width:.4g} × {self.cells.height:.4g}{unit}"))
+        else:
+            facts.append(("dimensions", str(self.points.shape[1])))
+            facts += [("unit", self.unit)] if self.unit else []
         if self.geographic is not None:
-            parts.append(f"geographic={self.geographic!r}")
-        return f"Domain({', '.join(parts)})"
+            box = self.geographic
+            facts.append(("latitude", f"{box.south:.6g} to {box.north:.6g}"))
+            facts.append(("longitude", f"{box.west:.6g} to {box.east:.6g}"))
+        return facts
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame: label, places in the unit of the domain and, where known, degrees.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
+        columns: dict[str, Any] = {"label": self.labels}
+        columns |= dict(zip(axes, self.points.T, strict=False))
+        if self.coordinates is not None:
+            columns |= {"latitude": self.coordinates[:, 0], "longitude": self.coordinates[:, 1]}
+        return data_frame(columns)
+
+    def __str__(self) -> str:
+        """Say what the domain is in words."""
+        if self.cells is None:
+            return f"{self.size} {'places' if self.points.shape[1] else 'labels'}"
+        size = f"{self.cells.columns} × {self.cells.rows} cells"
+        if self.geographic is not None:
+            return f"{size} over {self.geographic}"
+        return f"{size} over {self.cells.width:g} × {self.cells.height:g} {self.unit}".rstrip()
 
     def part(self, members: ArrayLike) -> Domain:
         """Return the domain of some members, indices in ascending order, under their labels; itself if it is all.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.model.channel import EXPONENT, uniform_bits
-from mechdesign.model.lattice import Lattice
+from mechdesign.model.lattice import Between, Lattice
 from mechdesign.model.places import Borders, Outside
 from mechdesign.validation import Floats, Integers, as_integer
 
@@ -63,14 +63,18 @@ def drawn_anchors(
     unique, inverse = np.unique(points, axis=0, return_inverse=True)
     places = [lattice.place(one, two) for one, two in unique.tolist()]
     which = inverse.reshape(-1)
-    columns, rows = (
-        np.array([place[axis][0] for place in places], dtype=np.int64)[which]
-        + _below([place[axis][1] for place in places], which, rng)
-        for axis in (0, 1)
-    )
-    outside = np.array([place[2] for place in places], dtype=np.bool_)
+    columns = _drawn([across for across, _, _ in places], which, rng)
+    rows = _drawn([up for _, up, _ in places], which, rng)
+    outside = np.array([missed for _, _, missed in places], dtype=np.bool_)
     anchors: Integers = rows * lattice.columns + columns
     return anchors.reshape(shape), int(outside[which].sum())
+
+
+def _drawn(places: list[Between], which: Integers, rng: np.random.Generator | None) -> Integers:
+    """Return a column, or row, for each draw."""
+    starts = np.array([start for start, _ in places], dtype=np.int64)
+    drawn: Integers = starts[which] + _below([share for _, share in places], which, rng)
+    return drawn
 
 
 def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> NDArray[np.int64]:

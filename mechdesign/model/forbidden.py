@@ -15,28 +15,30 @@ from mechdesign.validation import Floats, Integers, read_only
 __all__ = ["sharing", "spread", "tied"]
 
 
-def tied(n: int, claims: Sequence[Claim], *, both_ways: bool = False) -> Integers:
+def tied(n: int, claims: Sequence[Claim]) -> Integers:
     """Return a label (n,) for each of n secrets, equal where bounds tie secrets together, directly or by a chain.
 
-    With `both_ways`, the chain must lead there and back. Labels count from 0, in the order of their first secrets.
+    Labels count from 0, in the order of their first secrets.
     """
-    return connected(n, _pairs(claims), strong=both_ways)
+    return connected(n, _pairs(claims))
 
 
 def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
     """Return costs (n, m) that are also infinite where the bounds on pairs leave no probability.
 
-    From p(o|s) <= g p(o|t) and p(o|t) = 0 follows p(o|s) = 0: what is forbidden to t is forbidden to s. Raises
-    InfeasibleError when nothing is left for a secret.
+    From p(o|s) <= g p(o|t) and p(o|t) = 0 follows p(o|s) = 0: what is forbidden to t is forbidden to s. Where g is 1,
+    both rows are equal, as both sum to 1, and what is forbidden to s is forbidden to t, too. Raises InfeasibleError
+    when nothing is left for a secret.
     """
     forbidden = np.isinf(cost)
     if not forbidden.any():
         return cost
-    labels = tied(len(cost), claims, both_ways=True)
+    pairs = np.concatenate([_pairs(claims), _pairs(claims, equal=True)[:, ::-1]])
+    labels = connected(len(cost), pairs, strong=True)
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     sets: NDArray[np.bool_] = np.logical_or.reduceat(forbidden[order], starts, axis=0)
-    links = labels[_pairs(claims)]
+    links = labels[pairs]
     one_way = np.unique(links[links[:, 0] != links[:, 1]], axis=0)
     while True:
         grown = sets.copy()
@@ -70,7 +72,10 @@ def sharing(cost: Floats, claims: Sequence[Claim]) -> Integers:
     return connected(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 
-def _pairs(claims: Sequence[Claim]) -> Integers:
-    """Return the bounded pairs (s, t) of all claims, shape (k, 2)."""
-    found = [np.column_stack((claim.sources, claim.targets)) for claim in claims if isinstance(claim, PairBound)]
+def _pairs(claims: Sequence[Claim], *, equal: bool = False) -> Integers:
+    """Return the bounded pairs (s, t) of all claims, shape (k, 2), or only those with the factor 1."""
+    bounds = [claim for claim in claims if isinstance(claim, PairBound)]
+    found = [np.column_stack((claim.sources, claim.targets)) for claim in bounds]
+    if equal:
+        found = [pairs[claim.exponents <= 0] for pairs, claim in zip(found, bounds, strict=True)]
     return np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])

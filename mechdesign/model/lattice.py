@@ -11,7 +11,15 @@ from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats, Integers, as_integer, as_number
 
-__all__ = ["Corners", "Lattice"]
+__all__ = ["Between", "Corners", "Lattice"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+Between = tuple[int, Fraction]
+"""Where a coordinate lies: the index of a column or row, and the share of the way to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +56,8 @@ class Lattice:
     def __post_init__(self) -> None:
         """Check the counts and the sizes."""
         for name in ("columns", "rows"):
-            number = as_integer(getattr(self, name), name, 1)
-            if number == 1:
+            count = as_integer(getattr(self, name), name, 1)
+            if count == 1:
                 raise InputError(
                     name,
                     "puts all anchors in a line",
@@ -57,7 +65,7 @@ class Lattice:
                     bound="an integer >= 2",
                     remedy="points beside the line would lie between no anchors: give two at least in each direction",
                 )
-            object.__setattr__(self, name, number)
+            object.__setattr__(self, name, count)
         for name in ("width", "height"):
             number = as_number(getattr(self, name), name)
             if number <= 0:
@@ -95,7 +103,7 @@ class Lattice:
         weights = np.column_stack(((1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y))
         return Corners(indices, weights, ~inside)
 
-    def place(self, first: float, second: float) -> tuple[tuple[int, Fraction], tuple[int, Fraction], bool]:
+    def place(self, first: float, second: float) -> tuple[Between, Between, bool]:
         """Return where one point lies, exactly: column and share of the way to the next one, row and share likewise.
 
         The last entry tells whether the point was outside, and projected. `first` and `second` are as for `corners`;

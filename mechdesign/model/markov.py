@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from mechdesign.display import card, heat_map
 from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.prior import Prior
@@ -17,14 +18,20 @@ from mechdesign.validation import (
     as_floats,
     as_indices,
     as_integer,
+    as_nonnegative,
     as_smoothing,
+    renamed,
     require,
 )
 
-__all__ = ["MarkovChain", "smooth"]
+__all__ = ["MarkovChain", "VaryingChain", "smooth"]
 
 
-@dataclass(frozen=True, eq=False)
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkovChain:
     """A time-homogeneous Markov chain over n states.
 
@@ -60,8 +67,19 @@ class MarkovChain:
         """Return the number n of states."""
         return len(self.matrix)
 
+    def __repr__(self) -> str:
+        return f"MarkovChain({self.size} states)"
+
+    def _repr_html_(self) -> str:
+        facts = [("states", str(self.size)), ("transitions", str(int((self.matrix > 0).sum())))]
+        return card("Markov chain", facts, heat_map(self.matrix, "Probability of each next state"))
+
     def __len__(self) -> int:
         return self.size
+
+    def at(self, step: int) -> MarkovChain:
+        """Return the chain of the step from time `step` to the next: itself, at every time."""
+        return self
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
         # A request for a copy must not be answered with the frozen array itself.
@@ -77,11 +95,18 @@ class MarkovChain:
         state of a trace is followed by nothing. Raises `InputError` when a state is never left and nothing is added.
         """
         n = as_integer(n, "n", 1)
-        smoothing = as_smoothing(smoothing, "smoothing")
         counts = np.zeros((n, n))
         for index, trace in enumerate(traces):
             states = as_indices(trace, f"traces[{index}]", n)
             np.add.at(counts, (states[:-1], states[1:]), 1.0)
+        return cls.from_counts(counts, smoothing)
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0) -> MarkovChain:
+        """Estimate a chain from the numbers (n, n) of steps from each state to each, as `from_traces` does."""
+        smoothing = as_smoothing(smoothing, "smoothing")
+        counts = as_nonnegative(counts, "counts", 2)
+        n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size and smoothing == 0:
             raise InputError(
@@ -138,6 +163,64 @@ class MarkovChain:
         probabilities = np.zeros(self.size)
         probabilities[states] = _eliminate(self.matrix[np.ix_(states, states)])
         return Prior(probabilities)
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingChain:
+    """A Markov chain that changes with time: `chains[t]` leads from time t to time t + 1, counted from 0.
+
+    All have the same states. With `cyclic` they start again after the last one, like the hours of the day; a trace may
+    otherwise have at most one time more than there are chains.
+    """
+
+    chains: tuple[MarkovChain, ...]
+    cyclic: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that there are chains, all over the same states."""
+        chains = tuple(self.chains)
+        if not chains:
+            raise InputError("chains", "are empty", bound="at least one Markov chain")
+        for step, chain in enumerate(chains):
+            if not isinstance(chain, MarkovChain):
+                raise InputError(f"chains[{step}]", "is no Markov chain", value=chain)
+            if chain.size != chains[0].size:
+                raise InputError(
+                    f"chains[{step}]", "differs in number of states", value=chain.size, bound=f"{chains[0].size} states"
+                )
+        object.__setattr__(self, "chains", chains)
+
+    @classmethod
+    def of(cls, matrices: Iterable[MarkovChain | ArrayLike], cyclic: bool = False) -> VaryingChain:
+        """Return the chain with these matrices, each (n, n)."""
+        made: list[MarkovChain] = []
+        for step, matrix in enumerate(matrices):
+            try:
+                made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix)))
+            except InputError as error:
+                raise renamed(error, f"chains[{step}]", "matrix") from error
+        return cls(tuple(made), cyclic)
+
+    @property
+    def size(self) -> int:
+        """Return the number n of states."""
+        return self.chains[0].size
+
+    def __len__(self) -> int:
+        return len(self.chains)
+
+    def at(self, step: int) -> MarkovChain:
+        """Return the chain of the step from time `step` to the next; raise `InputError` beyond the last one."""
+        if self.cyclic:
+            return self.chains[step % len(self.chains)]
+        if step >= len(self.chains):
+            raise InputError(
+                "transition",
+                "ends before the trace",
+                value=len(self.chains),
+                bound=f"a matrix for step {step}, counted from 0",
+            )
+        return self.chains[step]
 
 
 def smooth(matrix: MarkovChain | ArrayLike, s: float) -> MarkovChain:

@@ -12,15 +12,20 @@ from mechdesign.errors import InputError
 __all__ = ["Origin"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a problem comes from, as its author says: it is kept with a design, and nothing in it is proved.
 
     Attributes:
-        specification: The text of the specification.
+        specification: The text of the specification, without comments.
         prior: Where the prior comes from, in words, with the user and the smoothing where there are any.
         files: The SHA-256 of each file or folder of data, by the name that the specification gives it.
         notes: What was noticed about the data, such as how many points were left out.
+        name: What the file of the specification is called, without its folder.
 
     >>> Origin(prior="uniform").to_json()["prior"]
     'uniform'
@@ -30,6 +35,7 @@ class Origin:
     prior: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    name: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
@@ -42,12 +48,17 @@ class Origin:
             "prior": self.prior,
             "files": dict(self.files),
             "notes": list(self.notes),
+            "name": self.name,
         }
+
+    def same_design(self, other: Origin) -> bool:
+        """Tell whether two designs are runs of one specification: of the same text, or of a file of the same name."""
+        return self.specification == other.specification or bool(self.name and self.name == other.name)
 
     @staticmethod
     def from_json(values: object) -> Origin:
         """Return the origin that `to_json` wrote; raise `InputError` for anything else."""
-        known = {"specification": str, "prior": str, "files": dict, "notes": list}
+        known = {"specification": str, "prior": str, "files": dict, "notes": list, "name": str}
         if not isinstance(values, Mapping) or any(type(values.get(name)) is not kind for name, kind in known.items()):
             raise InputError("origin", "is malformed", bound=f"an object with {', '.join(known)}")
         texts = [*values["files"], *values["files"].values(), *values["notes"]]

@@ -11,6 +11,11 @@ from mechdesign.validation import Floats, read_only
 
 __all__ = ["DEGREE_KM", "EARTH_RADIUS_KM", "Plane"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth (IUGG), in km."""
 

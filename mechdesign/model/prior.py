@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from mechdesign.display import card, data_frame, line_plot
 from mechdesign.errors import InputError
 from mechdesign.validation import (
     LARGEST_COUNT,
@@ -26,7 +27,11 @@ from mechdesign.validation import (
 __all__ = ["Prior", "per_user"]
 
 
-@dataclass(frozen=True, eq=False)
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Prior:
     """A distribution π over n secrets.
 
@@ -58,6 +63,27 @@ class Prior:
     def zeros(self) -> Integers:
         """Return the indices, in order, of the secrets of probability zero."""
         return np.flatnonzero(self.probabilities == 0)
+
+    def __repr__(self) -> str:
+        """Say how many secrets there are and how many can occur, without the array."""
+        return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        return card("Prior", self._facts(), line_plot(self.probabilities, "Prior probability of each secret"))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        most = int(self.probabilities.argmax())
+        facts = [("secrets", str(len(self)))]
+        if self.zeros.size:
+            facts.append(("of probability 0", str(self.zeros.size)))
+        return [*facts, ("most likely", f"{most} ({100 * self.probabilities[most]:.3g}%)")]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame with the column ``probability``, a row for each secret.
+
+        Raises MissingDependencyError where pandas is not installed.
+        """
+        return data_frame({"probability": self.probabilities})
 
     def __len__(self) -> int:
         return len(self.probabilities)

@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
+from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
@@ -24,6 +26,14 @@ from mechdesign.model.requirement import Requirement
 from mechdesign.validation import as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# Distances in plain floating point agree with the library's, which are rounded down, to within this.
+_CLOSE = 1e-9
 
 OBJECTIVES = ("expected", "worst")
 
@@ -75,7 +85,7 @@ class Problem:
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         if isinstance(requirements, str) or not isinstance(requirements, Sequence):
-            raise InputError("requirements", "must be a list", value=requirements)
+            raise InputError("requirements", "is not a list", value=requirements, bound="a list of requirements")
         for i, requirement in enumerate(requirements):
             if not isinstance(requirement, Requirement):
                 raise InputError(
@@ -86,6 +96,8 @@ class Problem:
                     f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
                 )
         for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
+            if domain is not None and not isinstance(domain, Domain):
+                raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
             if domain is not None and domain.size != size:
                 raise InputError(name, "has another size", value=domain.size, bound=str(size))
         values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title))
@@ -99,7 +111,7 @@ class Problem:
                 floors.setdefault(place, []).append(claim)
         told = sharing(self.cost, self.claims) if floors else None
         for place, together in floors.items():
-            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told)
+            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told, self.secrets)
             _check_beliefs(f"requirements[{place}].prior", together, probabilities)
 
     @classmethod
@@ -186,7 +198,11 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
 
 
 def _check_reachable(
-    path: str, floors: Sequence[Floor], prior: NDArray[np.float64], told: NDArray[np.int64] | None
+    path: str,
+    floors: Sequence[Floor],
+    prior: NDArray[np.float64],
+    told: NDArray[np.int64] | None,
+    secrets: Domain | None,
 ) -> None:
     """Raise `InfeasibleError` where the floors of one requirement, all of one minimum, are too high."""
     reached = [largest_distortion(floor.prior_or(prior), floor.error, told) for floor in floors]
@@ -199,10 +215,23 @@ def _check_reachable(
         if len(floors) > 1:
             whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows least)"
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
+        unit = _unit(floor.error, secrets)
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {float(floor.minimum):.12g} under {whose}; "
-            f"the largest possible, releasing {releasing}, is {float(largest):.12g}. {remedy}"
+            f"{path}: no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
+            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}"
         )
+
+
+def _unit(error: NDArray[np.float64], secrets: Domain | None) -> str:
+    """Return the unit of a matrix of distances between secrets, after a space; nothing where it is not known."""
+    if secrets is None or error.shape != (secrets.size, secrets.size):
+        return ""
+    known = [(each, secrets.unit) for each in (distances.euclidean, distances.manhattan, distances.chebyshev)]
+    found = known if secrets.points.shape[1] else []
+    found += [(distances.haversine, "km")] if secrets.coordinates is not None else []
+    alike = (unit for measure, unit in found if np.allclose(error, measure(secrets), rtol=_CLOSE, atol=0.0))
+    unit = next(alike, "")
+    return f" {unit}" if unit else ""
 
 
 def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64]) -> None:

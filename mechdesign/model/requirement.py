@@ -17,6 +17,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["Measured", "Requirement", "Words", "restricted"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Measured(Protocol):
     """A recognised matrix of distances: its name, such as "Euclidean distance", and its unit; either may be empty."""
 
@@ -92,6 +96,10 @@ class Requirement(ABC):
     @abstractmethod
     def title(self, words: Words) -> str:
         """Name the requirement and what its number means, such as "metric privacy, ε per km (Euclidean distance)"."""
+
+    def titles(self, words: Words) -> tuple[str, ...]:
+        """Name each of the statements: they share the title, unless they are about different things."""
+        return (self.title(words),) * len(self.stated())
 
     @abstractmethod
     def promise(self, words: Words) -> str:

@@ -75,7 +75,7 @@ _VALUES = {
     "union": "mechdesign.graphs.builders",
 }
 
-__all__ = [*_VALUES]
+__all__ = [*_VALUES, "metrics"]
 
 
 def __getattr__(name: str) -> object:
@@ -89,4 +89,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "metrics"])
+    return sorted(__all__)

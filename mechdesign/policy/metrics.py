@@ -29,6 +29,11 @@ from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, as
 
 __all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Labels = Sequence[Hashable] | NDArray[np.int64]
 
 

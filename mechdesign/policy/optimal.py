@@ -35,6 +35,11 @@ from mechdesign.validation import Floats, Integers, as_floats
 
 __all__ = ["Isolated", "PolicyProblem", "Within", "design", "policy_problem"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
 

@@ -22,6 +22,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["Geometry", "Overview", "overview"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """What the places of the secrets add to a policy graph.

@@ -22,6 +22,11 @@ __all__ = [
     "repaired",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

@@ -14,6 +14,11 @@ from mechdesign.programs.linear import LinearProgram
 
 __all__ = ["CharnesCooper", "FractionalProgram", "charnes_cooper", "dinkelbach"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[np.float64]
 
 

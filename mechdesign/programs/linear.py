@@ -15,6 +15,11 @@ from mechdesign.errors import InputError
 
 __all__ = ["LinearProgram", "Residuals", "residuals"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[np.float64]
 
 

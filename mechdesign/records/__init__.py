@@ -11,3 +11,7 @@ from mechdesign.records.store import Request, Store
 from mechdesign.records.table import tabulate
 
 __all__ = ["Request", "Row", "State", "Store", "environment", "identity", "tabulate"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

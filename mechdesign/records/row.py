@@ -16,6 +16,11 @@ from mechdesign.records.identity import canonical
 
 __all__ = ["Row", "State", "Value", "read_row", "write_row"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Value = str | int | float | bool | None
 
 _NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}

@@ -7,6 +7,7 @@ at once and afterwards, from the whole trace; `adversarial_privacy` bounds by ho
 
 from __future__ import annotations
 
+from mechdesign.model.markov import VaryingChain as VaryingChain
 from mechdesign.release.adversarial import AdversarialPrivacy as AdversarialPrivacy
 from mechdesign.release.adversarial import adversarial_level as adversarial_level
 from mechdesign.release.adversarial import adversarial_privacy as adversarial_privacy
@@ -33,6 +34,7 @@ __all__ = [
     "Release",
     "Stage",
     "Trace",
+    "VaryingChain",
     "adversarial_level",
     "adversarial_privacy",
     "compose",
@@ -44,3 +46,7 @@ __all__ = [
     "level_against",
     "stage_level",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -26,6 +26,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["AdversarialPrivacy", "adversarial_level", "adversarial_privacy"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class AdversarialPrivacy:
     """The least ε of adversarial privacy, and where it is reached.

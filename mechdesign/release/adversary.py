@@ -17,16 +17,20 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.graphs.exposure import degree_of_protection
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.composition import hull_level, stages_of
-from mechdesign.release.filter import as_chain, as_initial, forward
+from mechdesign.release.filter import Transition, as_chain, as_initial, forward
 from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +77,15 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Adversary:
-    """Somebody with a Markov chain and a belief of the first state, neither of which need be the designer's."""
+    """Somebody with a Markov chain, or one for each step, and a belief of the first state.
 
-    transition: MarkovChain
+    Neither need be the designer's.
+    """
+
+    transition: MarkovChain | VaryingChain
     initial: Prior
 
-    def __init__(self, transition: MarkovChain | ArrayLike, initial: Prior | ArrayLike) -> None:
+    def __init__(self, transition: Transition, initial: Prior | ArrayLike) -> None:
         chain = as_chain(transition)
         object.__setattr__(self, "transition", chain)
         object.__setattr__(self, "initial", as_initial(initial, chain.size))

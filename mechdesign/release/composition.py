@@ -31,6 +31,10 @@ from mechdesign.requirements.numbers import Number, positive
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Composition:
     """What several releases guarantee together.

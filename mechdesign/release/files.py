@@ -36,6 +36,7 @@ __all__ = [
     "CHANNELS",
     "MANIFEST",
     "OUTPUTS",
+    "REPORT",
     "SCHEMA",
     "STEPS",
     "check_release_target",
@@ -46,9 +47,11 @@ __all__ = [
 ]
 
 OUTPUTS, STEPS, MANIFEST, CHANNELS = "released.csv", "steps.json", "release.json", "channels"
+REPORT = "report.html"
 SCHEMA = "mechdesign-release/1"
 
-_PICTURES = ("map.svg", "over-time.svg")
+_PICTURES = ("map.svg", "over-time.svg", REPORT)
+_REHEARSAL = "a rehearsal, not to be published"
 
 
 def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
@@ -108,11 +111,12 @@ def manifest(
     }
 
 
-def check_release_target(directory: Path, force: bool = False) -> None:
+def check_release_target(directory: Path, force: bool = False, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a released trace may and can be written into `directory`.
 
-    It may when the folder does not exist or is empty, or holds a released trace, whole or interrupted; with `force`
-    always: files of other names are never touched.
+    It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
+    released trace, whole or interrupted. With `force` it may beside anything else: files of other names are never
+    touched.
     """
     ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, CHANNELS}
 
@@ -122,6 +126,20 @@ def check_release_target(directory: Path, force: bool = False) -> None:
         return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
 
     check_folder(directory, is_ours, "a released trace", force)
+    if not overwrite and (directory / OUTPUTS).exists() and not _is_rehearsal(directory):
+        raise ExportError(
+            f"{directory} holds a released trace, and another run of the same trace tells more than either; choose "
+            "another folder, or say --overwrite (overwrite=True) to replace it"
+        )
+
+
+def _is_rehearsal(directory: Path) -> bool:
+    try:
+        document = json.loads((directory / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        # An unfinished run, whose outputs somebody may have seen.
+        return False
+    return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
 def write_release(

@@ -8,6 +8,7 @@ however small it is, and is impossible only where the model says so. The constra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +16,18 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from mechdesign.errors import InputError
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.validation import Floats, as_floats, read_only, renamed, require
 
-__all__ = ["Filtered", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
+__all__ = ["Filtered", "Transition", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
 
 # Sums above this lost nothing that counts when terms below the least float64, 2e-308, were dropped.
 _SAFE_SUM = 1e-250
+
+
+Transition = MarkovChain | VaryingChain | ArrayLike
+"""How states follow one another: a matrix (n, n), or one for each step, (T − 1, n, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +54,14 @@ class Filtered:
 
 
 def forward(
-    initial: Prior | ArrayLike, transition: MarkovChain | ArrayLike, log_likelihoods: ArrayLike, path: str = "outputs"
+    initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Filtered:
     """Filter T observations.
 
     `initial` (n,) is the belief at the first time, before anything is observed, `transition` (n, n) the chain between
-    two times, and `log_likelihoods` (T, n) holds ln Pr(z_t | s_t = i), a density being as good as a probability. Raises
-    `InputError`, naming ``path[t]``, for the first observation that is impossible after those before it.
+    two times, or one for each step (`VaryingChain`), and `log_likelihoods` (T, n) holds ln Pr(z_t | s_t = i), a density
+    being as good as a probability. Raises `InputError`, naming ``path[t]``, for the first observation that is
+    impossible after those before it.
     """
     chain = as_chain(transition)
     log_prior = logarithm(as_initial(initial, chain.size).probabilities)
@@ -64,7 +70,7 @@ def forward(
     priors, posteriors, evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
     for t, log_likelihood in enumerate(observed):
         if t:
-            log_prior = predict(posteriors[t - 1], chain)
+            log_prior = predict(posteriors[t - 1], chain.at(t - 1))
         priors[t] = log_prior
         posteriors[t], evidence[t] = update(log_prior, log_likelihood, f"{path}[{t}]")
     for array in (priors, posteriors, evidence):
@@ -122,14 +128,17 @@ def logarithm(probabilities: Floats) -> Floats:
         return np.log(probabilities)
 
 
-def as_chain(transition: MarkovChain | ArrayLike, path: str = "transition") -> MarkovChain:
-    """Return a checked chain; errors name `path`."""
-    if isinstance(transition, MarkovChain):
+def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | VaryingChain:
+    """Return a checked chain, or several where there is one for each step; errors name `path`."""
+    if isinstance(transition, MarkovChain | VaryingChain):
         return transition
+    several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
     try:
+        if several or np.ndim(np.asarray(transition)) == 3:
+            return VaryingChain.of(transition)  # type: ignore[arg-type]
         return MarkovChain(np.asarray(transition))
     except InputError as error:
-        raise renamed(error, path, "matrix") from error
+        raise renamed(error, path, error.path.split("[")[0]) from error
 
 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:

@@ -16,6 +16,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["Release"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """What was released at one time, and what the adversary makes of it. All of it may be public.

@@ -7,42 +7,44 @@ import io
 from typing import Protocol
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.model.domain import Domain
-from mechdesign.release.adversary import Beliefs, degrees_of
+from mechdesign.release.accuracy import Measurable
+from mechdesign.release.adversary import degrees_of
 from mechdesign.release.composition import Composition
 from mechdesign.release.outcome import Release
 from mechdesign.report import maps
 from mechdesign.report.figures import figure_bytes
 from mechdesign.report.traces import over_time_picture, trace_picture
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Integers
 
-__all__ = ["private_files", "public_pictures"]
+__all__ = ["over_time", "private_files", "public_pictures", "trace_map"]
 
 
-class Drawable(Protocol):
+class Drawable(Measurable, Protocol):
     """What the pictures show of a released trace; see `mechdesign.release.released.ReleasedTrace`."""
 
     @property
     def releases(self) -> tuple[Release, ...]: ...
     @property
-    def domain(self) -> Domain: ...
-    @property
     def outputs(self) -> Integers | None: ...
-    @property
-    def places(self) -> Floats: ...
-    @property
-    def lengths(self) -> Floats: ...
-    @property
-    def beliefs(self) -> Beliefs: ...
     @property
     def composition(self) -> Composition: ...
 
 
 def public_pictures(found: Drawable) -> dict[str, bytes]:
     """Return the pictures that may be published, by name: they depend on the truth through the outputs alone."""
+    files = {"over-time.svg": figure_bytes(over_time(found))}
+    if (drawn := trace_map(found)) is not None:
+        files["map.svg"] = figure_bytes(drawn)
+    return files
+
+
+def over_time(found: Drawable) -> Figure:
+    """Show over the steps who protects whom, and how far an adversary expects to be off."""
     stages = [release.stage for release in found.releases]
     degrees = [stage.degrees[stage.members] for stage in stages]
     likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
@@ -61,10 +63,7 @@ def public_pictures(found: Drawable) -> dict[str, bytes]:
     title = f"{count} release{'s' * (count > 1)}, ε = {exact_text(found.composition.epsilon)} in all; " + (
         f"every state is hidden among at least {min(least)}" if min(least) > 1 else "some state is exposed"
     )
-    files = {"over-time.svg": figure_bytes(over_time_picture(panels, title))}
-    if (drawn := _map(found, None)) is not None:
-        files["map.svg"] = drawn
-    return files
+    return over_time_picture(panels, title)
 
 
 def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
@@ -93,17 +92,18 @@ def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
         "true.csv": text.getvalue().encode(),
         "true-over-time.svg": figure_bytes(over_time_picture(panels, title + unit)),
     }
-    if (drawn := _map(found, true)) is not None:
-        files["true-map.svg"] = drawn
+    if (drawn := trace_map(found, true)) is not None:
+        files["true-map.svg"] = figure_bytes(drawn)
     return files
 
 
-def _map(found: Drawable, truth: Integers | None) -> bytes | None:
+def trace_map(found: Drawable, truth: Integers | None = None) -> Figure | None:
+    """Show the released trace, with `truth`, shape (steps,), for its owner only; None for places without a map."""
     outputs = found.outputs
     if outputs is not None:
-        return figure_bytes(trace_picture(found.domain, outputs, truth))
+        return trace_picture(found.domain, outputs, truth)
     if maps.kind(found.domain) in ("grid", "points"):
-        return figure_bytes(trace_picture(found.domain, [], truth, found.places))
+        return trace_picture(found.domain, [], truth, found.places)
     return None
 
 

@@ -15,12 +15,13 @@ from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.adversary import Adversary, Beliefs
 from mechdesign.release.composition import Composition, compose
 from mechdesign.release.files import (
     OUTPUTS,
+    REPORT,
     STEPS,
     check_release_target,
     manifest,
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     import os
 
 __all__ = ["ReleasedTrace"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +62,7 @@ class ReleasedTrace:
     title: str
     mechanism: str
     releases: tuple[Release, ...]
-    transition: MarkovChain
+    transition: MarkovChain | VaryingChain
     initial: Prior
     seeded: bool
     finished: bool
@@ -120,28 +125,32 @@ class ReleasedTrace:
     @functools.cached_property
     def files(self) -> dict[str, bytes]:
         """The files that may be published, by name, but for the manifest."""
+        from mechdesign.release.page import html
         from mechdesign.release.pictures import public_pictures
 
         made = {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
-        return made | public_pictures(self)
+        return made | public_pictures(self) | {REPORT: html(self).encode()}
 
     def manifest(self) -> dict[str, Any]:
         """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files."""
         return manifest(self.title, self.mechanism, self.composition, self.randomness, self.files)
 
-    def save(self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False) -> None:
+    def save(
+        self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True
+    ) -> None:
         """Write the files that may be published; the manifest comes last, and only where all steps were released.
 
         Args:
-            directory: A folder; an older release in it is replaced.
+            directory: A folder.
             channels: Write the channel of each step, too, for `mechdesign.verify`.
             force: Write into a folder that holds other files, beside them.
+            overwrite: Replace a release that stands there; a rehearsal is always replaced.
 
         Raises:
             ExportError: The files may not, or cannot, be written.
         """
         folder = Path(directory)
-        check_release_target(folder, force)
+        check_release_target(folder, force, overwrite)
         designs = [release.stage.design for release in self.releases] if channels else []
         described = self.manifest() if self.finished else None
         write_release(folder, self.files, [each for each in designs if each], described)

@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.release.filter import Filtered, as_chain, forward, log_mix, update
+from mechdesign.release.filter import Filtered, Transition, as_chain, forward, log_mix, update
 from mechdesign.validation import Floats, as_floats, read_only
 
 __all__ = ["backward", "smooth"]
 
 
 def smooth(
-    initial: Prior | ArrayLike, transition: MarkovChain | ArrayLike, log_likelihoods: ArrayLike, path: str = "outputs"
+    initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Floats:
     """Return Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
 
@@ -29,7 +29,7 @@ def smooth(
     return backward(forward(initial, chain, log_likelihoods, path), chain, log_likelihoods)
 
 
-def backward(filtered: Filtered, chain: MarkovChain, log_likelihoods: ArrayLike) -> Floats:
+def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
     """Return the smoothed beliefs (T, n) from the filtered ones, and the chain and likelihoods that made these."""
     observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")
     smoothed = np.empty(observed.shape)
@@ -40,6 +40,7 @@ def backward(filtered: Filtered, chain: MarkovChain, log_likelihoods: ArrayLike)
         # States that the past excludes must not set the scale.
         possible = filtered.log_posteriors[t] > -np.inf
         seen = np.where(possible, observed[t] + later, -np.inf)
-        later = log_mix(seen - seen.max(), chain.matrix.T)
+        if t:
+            later = log_mix(seen - seen.max(), chain.at(t - 1).matrix.T)
     read_only(smoothed)
     return smoothed

@@ -38,6 +38,10 @@ from mechdesign.validation import Floats, Integers, as_integer, read_only
 __all__ = ["Fitted", "Stage"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A mechanism fitted to a policy graph on a constrained domain.

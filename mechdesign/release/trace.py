@@ -14,10 +14,10 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.policy.optimal import Within
-from mechdesign.release.filter import as_chain, as_initial, logarithm, predict, update
+from mechdesign.release.filter import Transition, as_chain, as_initial, logarithm, predict, update
 from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner, RepairMethod
 from mechdesign.release.stage import Stage
@@ -28,6 +28,10 @@ from mechdesign.validation import Floats, as_floats, as_generator, as_integer, r
 __all__ = ["Trace"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Trace:
     """Releases the states of a hidden Markov model one after the other; the belief of the adversary is its only state.
 
@@ -35,7 +39,8 @@ class Trace:
         domain: the n states and their places.
         g: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
-        transition: the Markov chain that the adversary knows, (n, n).
+        transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
+            `mechdesign.release.VaryingChain`, or an array (steps − 1, n, n).
         initial: the distribution of the state at the first time, before anything is released, (n,).
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
             `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
@@ -77,7 +82,7 @@ class Trace:
         domain: Domain,
         g: nx.Graph,
         epsilon: Number,
-        transition: MarkovChain | ArrayLike,
+        transition: Transition,
         initial: Prior | ArrayLike,
         mechanism: str = "planar-isotropic",
         *,
@@ -119,7 +124,7 @@ class Trace:
         self,
         planner: Planner,
         epsilon: Fraction,
-        chain: MarkovChain,
+        chain: MarkovChain | VaryingChain,
         initial: Prior,
         rng: np.random.Generator | int | None,
     ) -> None:
@@ -141,7 +146,7 @@ class Trace:
         return self._planner.domain
 
     @property
-    def transition(self) -> MarkovChain:
+    def transition(self) -> MarkovChain | VaryingChain:
         """The Markov chain."""
         return self._chain
 
@@ -172,7 +177,7 @@ class Trace:
         time = self._time + (not same_time)
         # The initial distribution is that of the first state, before which nothing moves.
         moves = not same_time and time > 0
-        log_prior = predict(self._log_posterior, self._chain) if moves else self._log_posterior
+        log_prior = predict(self._log_posterior, self._chain.at(time - 1)) if moves else self._log_posterior
         stage = self._planner.stage(time, log_prior, budget)
         if stage.surrogates[state] < 0:
             raise InputError(
@@ -222,7 +227,7 @@ class Trace:
         stages = []
         for time in range(self._time + 1, self._time + 1 + count):
             if time > 0:
-                log_prior = predict(log_prior, self._chain)
+                log_prior = predict(log_prior, self._chain.at(time - 1))
             stages.append(self._planner.stage(time, log_prior, self._epsilon))
         return tuple(stages)
 

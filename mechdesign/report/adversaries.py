@@ -13,8 +13,8 @@ from mechdesign.certify.claims import Floor
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section, table, text
-from mechdesign.report.scales import short
-from mechdesign.report.words import measure
+from mechdesign.report.numbers import short
+from mechdesign.report.words import recognised
 
 __all__ = ["Adversary", "adversaries", "adversaries_section"]
 
@@ -51,6 +51,7 @@ def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
 
 
 def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
+    known: list[Floats] = []
     for place in dict.fromkeys(problem.places):
         floors = [
             claim
@@ -61,7 +62,10 @@ def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
         if floors:
             first = floors[0]
             asked = None if believing else float(first.minimum)
-            yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
+            # Who knows the true prior is said once for each way to measure errors.
+            if asked is not None or not any(np.array_equal(first.error, error) for error in known):
+                yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
+            known.append(first.error)
         for index, floor in enumerate(believing):
             assert floor.prior is not None
             name = f"requirement {place + 1}, its own prior" + (f" {index + 1}" if len(believing) > 1 else "")
@@ -73,7 +77,7 @@ def _adversary(
 ) -> Adversary:
     expected = attack.optimal(channel, belief, floor.error)
     real = attack.optimal(channel, belief, floor.error, truth=problem.prior)
-    unit = measure(floor.error, problem.secrets, problem.secrets).unit
+    unit = recognised(floor.error, problem.secrets, problem.secrets).unit
     apart = float(np.abs(belief - problem.prior).sum() / 2)
     return Adversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 

@@ -26,14 +26,14 @@ def cost_bars(
     ]
     points += [(item.name, item.cost, item.note, False) for item in references]
     points.sort(key=lambda point: point[1])
-    largest = max(point[1] for point in points) or 1.0
+    largest = max(point[1] for point in points if math.isfinite(point[1])) or 1.0
     digits = min(12, max(4, 1 - math.floor(math.log10(gap)))) if 0 < gap < 1 else 6
     rows = []
     for name, value, said, ours in points:
         number = short(value, digits if ours else 4) + (f" {unit}" if unit else "")
         rows.append(
             f'<li{" class=ours" if ours else ""}><span class="name">{_text(name)}</span>'
-            f'<span class="track"><i style="width:{100 * value / largest:.2f}%"></i></span>'
+            f'<span class="track"><i style="width:{100 * min(max(value, 0.0), largest) / largest:.2f}%"></i></span>'
             f'<span class="value">{_text(number)}{f" <small>({_text(said)})</small>" if said else ""}</span></li>'
         )
     nothing = next((item.cost for item in references if item.name == NO_INFORMATION), None)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.report.scales import Scale, levels, ticks
-from mechdesign.report.views import WIDTH, View
+from mechdesign.report.views import TALLEST, WIDTH, View
 from mechdesign.report.words import plain
 
 __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
@@ -22,15 +22,18 @@ __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
 Floats = NDArray[np.float64]
 
 HATCH = (
-    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern></defs></svg>'
+    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" '
+    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0v18" class="hatch"/></pattern>'
+    "</defs></svg>"
 )
 """Defines, once for a page, how cells of probability zero are filled."""
 
 # Cells with numbers in them are at least so wide on a phone that two digits can be read.
 _MOST_NUMBERED, _MOST_COLUMNS = 64, 10
-# Largest height of a picture on its own and of one among many, in rem.
-_TALL, _SMALL = 28.0, 18.0
+# Largest height of a picture among many, in rem.
+_SMALL = 18.0
+# The part of the bar of colours that its lower end takes where that stands for everything below, too.
+_LOWER_END = 0.27
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class Panel:
         side: Whose members these are: "secrets" or "answers".
         mark: A member that is outlined.
         cross: A place in the box, marked by a cross.
-        outline: A path of an outline in the box of a map.
+        outline: Identifier of an outline, a path in the box of a map, that the page defines.
     """
 
     view: View
@@ -80,7 +83,7 @@ def panel(shown: Panel, small: bool = False) -> str:
     title = f'<p class="title">{escape(plain(shown.title))}</p>' if shown.title else ""
     if view.is_map:
         parts = [_svg(shown), *([] if small else _map_ticks(view)), _ruler(view)]
-        limit = (_SMALL if small else _TALL) * WIDTH / view.height
+        limit = (_SMALL if small else TALLEST) * WIDTH / view.height
         style, kind = f"max-width:{limit:.1f}rem", "plot map" + (" bare" if small else "")
     else:
         parts = [_svg(shown), _side(_value_ticks(shown.scale)), _below(view)]
@@ -92,9 +95,9 @@ def panel(shown: Panel, small: bool = False) -> str:
 
 def key(scale: Scale, zero: str = "", points: bool = False) -> str:
     """Return the bar of the colours of maps with its label, and how a `zero` is shown where that is said."""
-    places = ticks(scale)
+    places = [(at, name) for at, name in ticks(scale) if at >= _LOWER_END or not scale.below]
     marks = "".join(f'<span style="left:{100 * at:.1f}%">{escape(name)}</span>' for at, name in places)
-    below = '<span class="below">≤ </span>' if scale.below else ""
+    below = f'<span class="below">≤ {escape(scale.write(float(scale.norm.vmin or 0.0)))}</span>' if scale.below else ""
     absent = f'<p class="zero"><i class="{"hollow" if points else "hatched"}"></i>{escape(zero)}</p>' if zero else ""
     return (
         f'<div class="key"><p class="label">{escape(plain(scale.label))}</p>'
@@ -106,7 +109,10 @@ def _svg(shown: Panel) -> str:
     view = shown.view
     shapes = [*_shapes(shown), *_numbers(shown)]
     if shown.outline:
-        shapes.append(f'<path class="outline" d="{shown.outline}"/>')
+        # A picture within the picture ends at its borders.
+        shapes.append(
+            f'<svg width="{WIDTH:g}" height="{view.height:.6g}"><use class="outline" href="#{shown.outline}"/></svg>'
+        )
     shapes += _marks(shown)
     stretch = "" if view.is_map else ' preserveAspectRatio="none"'
     label = escape(plain(f"{shown.title + ': ' if shown.title else ''}{shown.what}, {_summary(shown)}"))

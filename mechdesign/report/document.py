@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from importlib import resources
+from itertools import zip_longest
 
 from matplotlib.figure import Figure
 
@@ -19,6 +21,9 @@ from mechdesign.report.words import plain
 
 __all__ = ["document", "figure", "section", "table", "text"]
 
+# Columns that a phone has room for.
+_FEW = 3
+_TAG = re.compile("<[^>]*>")
 # Nothing is fetched, and no script runs but the page's own, whatever a label may hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -65,32 +70,48 @@ def section(heading: str, *parts: str) -> str:
     return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *parts, "</section>"])
 
 
-def figure(picture: Figure | Callable[[], Figure], name: str, subject: str, caption: str) -> str:
+def figure(
+    picture: Figure | Callable[[], Figure],
+    name: str,
+    subject: str,
+    caption: str,
+    hints: Mapping[str, str] | None = None,
+) -> str:
     """Return a picture with its caption, under its headline, which is text of the page.
 
     What draws a picture, in place of one, is asked twice: also for narrow screens (`mechdesign.report.style.narrow`).
+    `hints` are those of `mechdesign.report.svg.inline_svg`.
     """
     wide = picture() if callable(picture) else picture
     finding = " ".join(wide.get_suptitle().split())
-    drawn = [inline_svg(wide, name, f"{subject}. {finding}.")]
+    label = f"{subject}. {finding}."
+    drawn = [inline_svg(wide, name, label, hints)]
     if callable(picture):
         with narrow():
             slim = picture()
         drawn = [
             f'<div class="wide-screen">\n{drawn[0]}\n</div>',
-            f'<div class="narrow-screen">\n{inline_svg(slim, f"{name}-narrow", f"{subject}. {finding}.")}\n</div>',
+            f'<div class="narrow-screen">\n{inline_svg(slim, f"{name}-narrow", label, hints)}\n</div>',
         ]
     return framed(name, finding, drawn, caption)
 
 
 def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str = "") -> str:
-    """Return a table of cells that are HTML already; the first of each row is its head."""
+    """Return a table of cells that are HTML already; the first of each row is its head.
+
+    On a narrow screen the rows of a table of many columns become lists, each cell beside the head of its column.
+    """
+    kind = f"{kind} many".strip() if len(heads) > _FEW else kind
+    named = [f' data-head="{_TAG.sub("", head)}"' if len(heads) > _FEW else "" for head in heads[1:]]
     lines = [f'<div class="wide"><table class="{kind}">' if kind else '<div class="wide"><table>']
     if heads:
         lines.append("<thead><tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead>")
     lines.append("<tbody>")
     for first, *rest in rows:
-        lines.append(f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>")
+        cells = zip_longest(rest, named[: len(rest)], fillvalue="")
+        lines.append(
+            f'<tr><th scope="row">{first}</th>' + "".join(f"<td{of}>{cell}</td>" for cell, of in cells) + "</tr>"
+        )
     return "\n".join([*lines, "</tbody>", "</table></div>"])
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.model.domain import Domain
 from mechdesign.report.charts import Panel, framed, key, panels
 from mechdesign.report.scales import LEVELS, Scale, probability_scale
 from mechdesign.report.views import View, name_of
 
-__all__ = ["Explored", "beliefs", "data_block", "decoded", "encoded", "explore", "explorer"]
+__all__ = ["Explored", "beliefs", "data_block", "decoded", "encoded", "explore", "explorer", "series_block"]
 
 Floats = NDArray[np.float64]
 
@@ -145,6 +144,24 @@ def data_block(shown: Explored, series: dict[str, tuple[ArrayLike, str]]) -> str
         "first": shown.first,
         "series": {name: {"values": _numbers(values), "unit": unit} for name, (values, unit) in series.items()},
     }
+    return _block(data)
+
+
+def series_block(views: Mapping[str, View], series: Mapping[str, tuple[ArrayLike, str, str]]) -> str:
+    """Return the data of a page whose pictures can be asked, and no more.
+
+    `views` are by the `side` of the panels, `series` by what they show: values, their unit, and what they are called.
+    """
+    return _block({
+        "views": {name: each.data() for name, each in views.items()},
+        "series": {
+            name: {"values": _numbers(values), "unit": unit, "said": said}
+            for name, (values, unit, said) in series.items()
+        },
+    })  # fmt: skip
+
+
+def _block(data: dict[str, Any]) -> str:
     # No text in the data can end the element.
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return f'<script type="application/json" id="data">{written.replace("<", chr(92) + "u003c")}</script>'

@@ -1,22 +1,140 @@
-"""Figures as the content of files: the same bytes every time."""
+"""Figures of designs, for papers and notebooks: plain Matplotlib figures, apart from pyplot and the user's settings.
+
+Each function takes a `mechdesign.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
+`matplotlib.figure.Figure`; `save_figure` writes one in the format that the ending of a file name says, the same bytes
+every time. Where secrets have places the figures are maps, else bars. The report of a design shows the same, and its
+maps can be asked (`mechdesign.Design.save`).
+
+>>> import mechdesign as md
+>>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
+>>> problem = md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=square, observables=square)
+>>> md.figures.prior(md.design(problem)).get_suptitle()
+'Half of the prior is on 2 of 4 secrets'
+"""
 
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from numpy.typing import ArrayLike
 
 from mechdesign.atomic import write_file
+from mechdesign.errors import ExportError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_bytes", "save_figure"]
+    from mechdesign.certify.certificate import Certificate
+    from mechdesign.model.channel import Channel
+    from mechdesign.model.domain import Domain
+    from mechdesign.model.problem import Problem
+
+__all__ = [
+    "Designed",
+    "answers",
+    "costs",
+    "errors",
+    "figure_bytes",
+    "policy",
+    "prior",
+    "requirements",
+    "save_figure",
+    "trace",
+]
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Designed(Protocol):
+    """What the figures show of a design."""
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102
+    @property
+    def channel(self) -> Channel: ...  # noqa: D102
+    @property
+    def certificate(self) -> Certificate: ...  # noqa: D102
+
+
+def prior(design: Designed) -> Figure:
+    """Show where secrets are likely, unlikely, and impossible."""
+    from mechdesign.report.plot import prior_picture
+
+    return prior_picture(design.problem.prior, design.problem.secrets)
+
+
+def answers(design: Designed, count: int = 6) -> Figure:
+    """Show how probable each answer is for the `count` most likely secrets."""
+    from mechdesign.report.plot import outputs_picture
+    from mechdesign.report.words import answers
+
+    problem = design.problem
+    return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
+
+
+def errors(design: Designed) -> Figure:
+    """Show the expected error of the best attack for each secret, and against the prior."""
+    from mechdesign.attacks import attack
+    from mechdesign.report.plot import error_picture
+    from mechdesign.report.words import attack_measure
+
+    problem, found = design.problem, attack_measure(design.problem)
+    best = attack.optimal(design.channel, problem.prior, found.matrix)
+    return error_picture(best.per_secret, problem.prior, problem.secrets, found.unit)
+
+
+def costs(design: Designed) -> Figure:
+    """Show the certified cost between its lower bound and the costs of other mechanisms."""
+    from mechdesign.report.baselines import baselines, reference_costs
+    from mechdesign.report.dots import cost_picture
+    from mechdesign.report.words import cost_measure
+
+    problem, proved = design.problem, design.certificate
+    return cost_picture(
+        proved.cost,
+        proved.lower_bound,
+        proved.relative_gap,
+        reference_costs(problem, baselines(problem)),
+        proved.objective,
+        cost_measure(problem).unit,
+    )
+
+
+def requirements(design: Designed) -> Figure:
+    """Show what was realised of each requirement, as a part of what was asked for."""
+    from mechdesign.report.dots import requirements_picture
+    from mechdesign.report.sentences import met
+
+    return requirements_picture(met(design.problem, design.certificate))
+
+
+def policy(domain: Domain, edges: ArrayLike) -> Figure:
+    """Show a policy graph on the map: `edges` (k, 2) between the secrets of `domain`."""
+    from mechdesign.report.policy import policy_picture
+
+    return policy_picture(domain, edges)
+
+
+def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -> Figure:
+    """Show a released trace on the map, states (T,) of `domain`; with the true one it is for its owner only."""
+    from mechdesign.report.traces import trace_picture
+
+    return trace_picture(domain, released, truth)
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
-    write_file(path, [figure_bytes(figure, path.suffix.lower().removeprefix("."))])
+    file = Path(path)
+    form = file.suffix.lower().removeprefix(".")
+    known = figure.canvas.get_supported_filetypes()
+    if form not in known:
+        raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
+    write_file(file, [figure_bytes(figure, form)])
 
 
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:

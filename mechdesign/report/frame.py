@@ -14,7 +14,17 @@ from mechdesign.report.scales import short
 from mechdesign.report.style import INK, RULE
 from mechdesign.report.words import clip
 
-__all__ = ["LONGEST", "borders", "degree_ticks", "extent", "frame", "in_unit", "round_ticks", "ruler_length"]
+__all__ = [
+    "LONGEST",
+    "borders",
+    "degree_ticks",
+    "extent",
+    "frame",
+    "in_unit",
+    "plane_of",
+    "round_ticks",
+    "ruler_length",
+]
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +69,9 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
             axis.set_major_locator(round_ticks(6))
             axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
         return
-    for axis, found in zip((axes.xaxis, axes.yaxis), degrees, strict=True):
-        axis.set_ticks([place for place, _ in found], labels=[name for _, name in found])
+    across, up = degrees
+    axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
+    axes.set_yticks([place for place, _ in up], labels=[name for _, name in up])
     if to_scale:
         _ruler(axes, domain.unit, east - west)
 
@@ -91,6 +102,15 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
             for angle in kept.tolist()
         ])  # fmt: skip
     return sides[0], sides[1]
+
+
+def plane_of(domain: Domain, positions: Floats) -> Floats:
+    """Return where longitudes and latitudes (k, 2) are in the unit of the domain; without degrees, the same."""
+    degrees = _degrees(domain)
+    if degrees is None:
+        return positions
+    (start_x, per_x), (start_y, per_y) = degrees
+    return (positions - [start_x, start_y]) * [per_x, per_y]
 
 
 def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:

@@ -12,7 +12,7 @@ from mechdesign.report.numbers import short
 from mechdesign.report.words import Measure, decimal, recognised
 from mechdesign.validation import Floats
 
-__all__ = ["InWords", "claimants", "requirement_name"]
+__all__ = ["InWords", "claim_names", "claimants", "requirement_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,11 @@ class InWords(Words):
 def requirement_name(problem: Problem, requirement: Requirement) -> str:
     """Name a requirement and what its number means; its distance, too, where that is one of the library's."""
     return requirement.title(InWords(problem))
+
+
+def claim_names(problem: Problem) -> tuple[str, ...]:
+    """Name each claim, and so each entry of a certificate: by the requirement that makes it, or its part of it."""
+    return tuple(name for requirement in problem.requirements for name in requirement.titles(InWords(problem)))
 
 
 def claimants(problem: Problem) -> tuple[Requirement, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
-__all__ = ["percent", "power", "relative", "short"]
+__all__ = ["bounded", "percent", "power", "relative", "short"]
 
 
 def percent(value: float) -> str:
@@ -47,6 +47,19 @@ def power(value: float, rounding: str = ROUND_CEILING) -> str:
     digit, exponent = f"{raised:.0e}".split("e")
     superscript = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
+
+
+def bounded(value: float, *, up: bool, digits: int = 7) -> str:
+    """Write a bound >= 0 for reading, in `digits` digits at most, rounded to the side that stays true.
+
+    >>> bounded(0.5999999999999998, up=True), bounded(3.78175878903, up=True), bounded(3.78175878903, up=False)
+    ('0.6', '3.781759', '3.781758')
+    """
+    if not 0 < value < math.inf:
+        return short(value)
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    number = context.create_decimal(repr(float(value))).normalize()
+    return f"{number:f}" if -5 < number.adjusted() < digits + 5 else f"{number}"
 
 
 def relative(gap: float) -> str:

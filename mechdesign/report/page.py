@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.data.outline import Outline
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.forbidden import tied
@@ -20,19 +20,30 @@ from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report import bars, pictures, plot, policy
 from mechdesign.report.adversaries import adversaries_section
+from mechdesign.report.baselines import Baseline, baselines, reference_costs
+from mechdesign.report.coordinates import coordinates_section
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.evidence import evidence_section
-from mechdesign.report.references import reference_costs
-from mechdesign.report.scales import power, short
-from mechdesign.report.sentences import claimants, met, requirement_name, summary
-from mechdesign.report.words import attack_measure, cost_measure, decimal, plain
+from mechdesign.report.names import claim_names
+from mechdesign.report.numbers import bounded, power, short
+from mechdesign.report.sentences import met, summary
+from mechdesign.report.side_by_side import side_by_side
+from mechdesign.report.words import Measure, attack_measure, cost_measure, decimal, plain
 from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]
 
 
-def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
+def html(
+    problem: Problem,
+    channel: Channel,
+    certificate: Certificate,
+    origin: Origin | None = None,
+    outline: Outline | None = None,
+) -> str:
     """Return the report on a channel as one self-contained page; `origin` says where the problem comes from.
+
+    An `outline` is drawn on its maps.
 
     The same values give the same text. Titles and labels may hold anything: they are shown as they are, never read as
     HTML. Raises InputError when the channel or the certificate is of another problem.
@@ -42,10 +53,11 @@ def html(problem: Problem, channel: Channel, certificate: Certificate, origin: O
     sections = [
         _header(title, problem, certificate),
         _requirements(problem, certificate),
+        *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
-        _costs(problem, certificate),
-        *_pictures(problem, channel),
+        _costs(problem, channel, certificate),
+        *_pictures(problem, channel, outline),
         evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
@@ -85,13 +97,13 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
     if not problem.requirements:
         return section("Requirements", "<p>Nothing was required.</p>")
     rows = []
-    for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True):
+    for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
         least, symbol = checked.at_least, checked.symbol
         rows.append(
             (
-                text(requirement_name(problem, requirement)),
+                text(name),
                 f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
-                f"{symbol if least else f'{symbol} ='} {_exact(checked.realised)}",
+                f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
                 "holds" if checked.holds else "<strong>does not hold</strong>",
             )
         )
@@ -142,16 +154,17 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     yield section("Policy graph", *parts)
 
 
-def _costs(problem: Problem, certificate: Certificate) -> str:
+def _costs(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     found = cost_measure(problem)
+    compared = baselines(problem)
     aim = certificate.objective
     rows = [
         (
             "Expected cost" + (", minimised" if aim == "expected" else ""),
-            _number(certificate.expected_cost, found.unit),
+            _cost(certificate.expected_cost, found),
         ),
-        ("Worst cost" + (", minimised" if aim == "worst" else ""), _number(certificate.worst_cost, found.unit)),
-        (f"Lower bound of the {aim} cost", _number(certificate.lower_bound, found.unit)),
+        ("Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)),
+        (f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)),
         ("Relative gap", power(certificate.relative_gap)),
     ]
     if certificate.forbidden:
@@ -164,20 +177,40 @@ def _costs(problem: Problem, certificate: Certificate) -> str:
         certificate.cost,
         certificate.lower_bound,
         certificate.relative_gap,
-        reference_costs(problem),
+        reference_costs(problem, compared),
         found.unit,
-        "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−E(s, o)/2), with "
-        "E(s, o) the bound on the logarithm of the odds that the requirements imply; remapped, each of its outputs is "
-        "replaced by the answer that is then best on average.",
+        _meaning(compared),
     )
-    return section("Cost", table((), rows, "numbers"), note, picture)
+    return section(
+        "Cost",
+        table((), rows, "numbers"),
+        note,
+        picture,
+        side_by_side(problem, channel, certificate, compared),
+    )
 
 
-def _pictures(problem: Problem, channel: Channel) -> Iterable[str]:
+def _meaning(compared: Sequence[Baseline]) -> str:
+    """Say what the baselines are that there are."""
+    names = " ".join(item.name for item in compared)
+    sentences = (
+        (
+            "exponential",
+            "The exponential mechanism draws answer o for secret s with probability in proportion to exp(−λ E(s, o)), "
+            "with E(s, o) the bound on the logarithm of the odds that the requirements imply, and the largest λ that "
+            "keeps them all.",
+        ),
+        ("planar", "Planar Laplace noise is added to the place, and the nearest answer given."),
+        ("remapped", "Remapped, each output is replaced by the answer that is then best on average."),
+    )
+    return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
+
+
+def _pictures(problem: Problem, channel: Channel, outline: Outline | None) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
     measured = found.name or "error as given"
-    shown = pictures.pictures(problem, channel, best.per_secret, found.unit)
+    shown = pictures.pictures(problem, channel, best.per_secret, found.unit, outline)
     yield shown.data
     yield section("Prior", shown.prior("What an adversary is taken to believe before any answer."))
     yield section(
@@ -237,13 +270,8 @@ def _pair(problem: Problem, pair: tuple[int, int]) -> str:
     return " and ".join(text(problem.secrets.labels[index]) for index in pair)
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{_exact(value)} {text(unit)}".rstrip()
-
-
-def _exact(value: float) -> str:
-    """Write all digits: fewer would be rounded, and not always to the side that is proved."""
-    return repr(float(value)) if math.isfinite(value) else short(value)
+def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
+    return text(measured.with_root(value, functools.partial(bounded, up=up)))
 
 
 def _value(value: str | float | int) -> str:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.data.outline import Outline
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.report.charts import Panel, framed, key, panel, panels
 from mechdesign.report.explorer import Explored, data_block, explore, explorer
+from mechdesign.report.outlines import outline_path
 from mechdesign.report.plot import _own_place, error_finding, most_likely, outputs_finding, prior_finding
-from mechdesign.report.scales import error_scale, percent, probability_scale, short
+from mechdesign.report.scales import error_scale, percent, probability_scale
 from mechdesign.report.scatter import against_prior
 from mechdesign.report.views import View, name_of, view
 from mechdesign.report.words import answers, plain
@@ -98,9 +100,12 @@ class Pictures:
 
 
 def pictures(
-    problem: Problem, channel: Channel, error: ArrayLike, unit: str, outline: tuple[str, str] = ("", "")
+    problem: Problem, channel: Channel, error: ArrayLike, unit: str, outline: Outline | None = None
 ) -> Pictures:
-    """Return the pictures of a channel; `error` (n,) is that of the best attack for each secret, in `unit`."""
+    """Return the pictures of a channel; `error` (n,) is that of the best attack for each secret, in `unit`.
+
+    An `outline` is drawn on every map.
+    """
     n, m = channel.numerators.shape
     domain = answers(problem)
     secrets, observables = view(problem.secrets, n), view(domain, m)
@@ -108,8 +113,15 @@ def pictures(
     errors = np.asarray(error, dtype=np.float64)
     first = int(most_likely(problem.prior, 1)[0])
     explored = explore(secrets, observables, channel.matrix, problem.prior, first, same)
-    data = data_block(explored, {"prior": (problem.prior, "%"), "error": (errors, plain(unit))})
-    return Pictures(problem, channel.matrix, errors, unit, secrets, observables, explored, outline, data)
+    paths = {"outline-secrets": outline_path(outline, secrets), "outline-answers": outline_path(outline, observables)}
+    drawn = "".join(
+        f'<path id="{name}" vector-effect="non-scaling-stroke" d="{path}"/>' for name, path in paths.items() if path
+    )
+    names = tuple(name if path else "" for name, path in paths.items())
+    data = (f'<svg class="defs" aria-hidden="true"><defs>{drawn}</defs></svg>\n' if drawn else "") + data_block(
+        explored, {"prior": (problem.prior, "%"), "error": (errors, plain(unit))}
+    )
+    return Pictures(problem, channel.matrix, errors, unit, secrets, observables, explored, (names[0], names[1]), data)
 
 
 def _key(shown: View, picture: Panel, zero: str) -> list[str]:

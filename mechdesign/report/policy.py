@@ -20,7 +20,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import borders, extent, frame, in_unit, round_ticks
 from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, INK, MUTED, NARROW_WIDTH, RULE, abreast, drawn, headline, new_figure
 
 __all__ = ["Shown", "can_draw", "policy_picture"]
 
@@ -74,9 +74,17 @@ def policy_picture(domain: Domain, edges: ArrayLike, shown: Shown | None = None,
     width, height = maps.panel_size(domain, _MAP_WIDTH, _MAP_HEIGHT) if flat else (_MAP_WIDTH, 2.4)
     hull = _corners(marks.hull)
     beside = len(hull) > 0 or len(_corners(marks.hull_after)) > 0
-    figure = new_figure(max(width + 0.9 + (_HULL_SIDE + 0.6) * beside, 5.0), max(height, _HULL_SIDE * beside) + 1.3)
+    if abreast(2) == 2:
+        figure = new_figure(max(width + 0.9 + (_HULL_SIDE + 0.6) * beside, 5.0), max(height, _HULL_SIDE * beside) + 1.3)
+    else:
+        height *= min(1.0, NARROW_WIDTH / (width + 0.9))
+        figure = new_figure(NARROW_WIDTH, height + 1.2 + (_HULL_SIDE + 0.7) * beside)
     if beside:
-        left, right = figure.subplots(1, 2, width_ratios=[width, _HULL_SIDE])
+        left, right = (
+            figure.subplots(1, 2, width_ratios=[width, _HULL_SIDE])
+            if abreast(2) == 2
+            else figure.subplots(2, 1, height_ratios=[height, _HULL_SIDE])
+        )
         _draw_hull(right, hull, _corners(marks.hull_after), domain)
     else:
         left = figure.subplots()
@@ -238,7 +246,7 @@ def _key(figure: Figure, axes: Axes, edges: int) -> None:
         for handle, label in zip(handles, labels, strict=True)
     ]
     if keys:
-        columns = 2 if figure.get_figwidth() < 7 else 3
+        columns = abreast(2 if figure.get_figwidth() < 7 else 3)
         figure.legend(keys, labels, loc="outside lower left", fontsize=8.5, ncols=columns, handlelength=1.8)
 
 

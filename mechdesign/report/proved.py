@@ -9,10 +9,11 @@ import numpy as np
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.report.names import claimants, requirement_name
+from mechdesign.report.names import claim_names, claimants
 from mechdesign.report.numbers import short
 from mechdesign.report.words import decimal, recognised
 
@@ -21,10 +22,10 @@ __all__ = ["proved", "stated"]
 
 def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
     """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
-    parts = zip(problem.claims, claimants(problem), certificate.requirements, strict=True)
+    parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
     return tuple(
-        f"{requirement_name(problem, requirement)}: {_sentence(problem, claim, requirement)}"
-        for claim, requirement, checked in parts
+        f"{name}: {_sentence(problem, claim, requirement)}"
+        for claim, requirement, name, checked in parts
         if checked.holds
     )
 
@@ -56,6 +57,13 @@ def _sentence(problem: Problem, claim: Claim, requirement: Requirement) -> str:
         believed = "the prior in the files" if claim.prior is None else "the prior of this requirement"
         return f"whoever knows the channel, and {believed}, errs by at least {least} on average, however they guess"
     n, m = problem.cost.shape
+    if isinstance(claim, Dithered):
+        points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
+        name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
+        return (
+            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o, with d "
+            f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
+        )
     assert isinstance(claim, PairBound)
     count = len(claim)
     every = "all" if count == n * (n - 1) else f"{count} of"

@@ -176,12 +176,13 @@ async function inflate(text) {
 
 async function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const views = { secrets: data.secrets, answers: data.answers || data.secrets };
-  const answers = views.answers.size;
-  const channel = await inflate(data.channel);
+  // A page that compares has views of its own, and no channel to choose secrets from.
+  const views = data.views || { secrets: data.secrets, answers: data.answers || data.secrets };
+  const answers = data.channel ? views.answers.size : 0;
+  const channel = data.channel ? await inflate(data.channel) : null;
   const stored = data.beliefs ? await inflate(data.beliefs) : null;
-  const rowOf = new Map(data.rows.map((secret, row) => [secret, row]));
-  let chosen = data.first;
+  const rowOf = new Map((data.rows || []).map((secret, row) => [secret, row]));
+  let chosen = data.first || 0;
 
   const answersOf = (secret) => {
     const row = rowOf.get(secret);
@@ -199,7 +200,7 @@ async function start() {
     if (what === "answers") return { view: views.answers, values: answersOf(chosen), unit: "%", said: "answered" };
     if (what === "beliefs") return { view: views.secrets, values: beliefs, unit: "%", said: "believed" };
     if (what === "row") return { view: views.answers, values: answersOf(Number(of)), unit: "%", said: "answered" };
-    return { view: views.secrets, ...data.series[what], said: what };
+    return { view: views[picture.dataset.side], ...data.series[what], said: data.series[what].said || what };
   };
 
   const tip = document.createElement("div");

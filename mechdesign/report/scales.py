@@ -101,7 +101,7 @@ def ticks(scale: Scale, most: int = 5) -> list[tuple[float, str]]:
     """Return ticks for the bar of a scale: where each is, as a part of the length of the bar, and its text."""
     low, top = float(scale.norm.vmin or 0.0), float(scale.norm.vmax or 1.0)
     if not scale.logarithmic:
-        round_numbers = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, top)
+        round_numbers = np.asarray(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, top))
         return [(value / top, scale.write(value)) for value in round_numbers.tolist() if 0 <= value <= top * (1 + 1e-9)]
     reach = math.log10(top / low) or 1.0
     steps = (1,) if reach >= 2.5 else (1, 3) if reach >= 1.2 else (1, 2, 5)

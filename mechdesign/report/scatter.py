@@ -64,7 +64,7 @@ def _across(prior: Floats) -> tuple[Floats, list[tuple[float, str]], bool]:
     low, high = float(prior.min()), float(prior.max())
     if high / low <= _WIDE:
         end = high * 1.06
-        values = round_ticks(4).tick_values(0.0, end).tolist()
+        values = np.asarray(round_ticks(4).tick_values(0.0, end)).tolist()
         return prior / end * WIDTH, [(value / end, percent(value)) for value in values if value <= end], False
     start, reach = math.log10(low) - 0.08, math.log10(high / low) + 0.16
     step = max(1, math.ceil(reach / 4))

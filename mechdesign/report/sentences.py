@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.claims import Floor
 from mechdesign.model.problem import Problem
 from mechdesign.report.dots import Met
-from mechdesign.report.names import InWords, claimants, requirement_name
-from mechdesign.report.numbers import relative, short
+from mechdesign.report.names import InWords, claim_names, claimants, requirement_name
+from mechdesign.report.numbers import bounded, relative, short
 from mechdesign.report.words import cost_measure
 
 __all__ = ["claimants", "met", "requirement_name", "summary"]
@@ -20,20 +21,24 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
     """Pair the requirements of a problem with what was found about them."""
     return tuple(
         Met(
-            requirement_name(problem, requirement).partition(" (")[0],
+            name.partition(" (")[0],
             float(Fraction(checked.nominal)),
             checked.realised,
             checked.at_least,
             checked.holds,
         )
-        for requirement, checked in zip(claimants(problem), certificate.requirements, strict=True)
+        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
     )
 
 
 def summary(problem: Problem, certificate: Certificate) -> str:
     """Return one paragraph for a reader who knows nothing of the field."""
     n, m = problem.cost.shape
-    promises = [requirement.promise(InWords(problem)) for requirement in problem.requirements]
+    words = InWords(problem)
+    promises = [
+        requirement.promise(words) + _reached(problem, certificate, place)
+        for place, requirement in enumerate(problem.requirements)
+    ]
     sentences = [
         f"This mechanism answers with one of {m} observables, drawn at random, in place of one of {n} secrets.",
         *_permitted(problem),
@@ -55,11 +60,25 @@ def _permitted(problem: Problem) -> list[str]:
     return [f"For each secret only {each} of them are permitted, which may tell something about it by itself."]
 
 
+def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
+    """Say by how much the best guess is off, where a requirement asks for less than that."""
+    errors = [
+        (checked.realised, float(Fraction(checked.nominal)), claim)
+        for of, claim, checked in zip(problem.places, problem.claims, certificate.requirements, strict=True)
+        if of == place and isinstance(claim, Floor)
+    ]
+    if len(errors) != 1:
+        return ""
+    ((realised, asked, claim),) = errors
+    shown = bounded(realised, up=False, digits=4)
+    if realised <= asked or shown == bounded(asked, up=False, digits=4):
+        return ""
+    return f" (with this mechanism by {InWords(problem).measure(claim.error).with_unit(shown)})"
+
+
 def _listed(promises: list[str]) -> str:
-    if len(promises) == 1:
-        return f"Whoever sees an answer can {promises[0]}."
     first, *rest = promises
-    return f"Whoever sees an answer can {first}" + "".join(f"; can {promise}" for promise in rest) + "."
+    return " ".join([f"Whoever sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
 
 
 def _cost(problem: Problem, certificate: Certificate) -> str:

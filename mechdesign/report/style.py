@@ -8,12 +8,27 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import matplotlib.style
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-__all__ = ["ACCENT", "INK", "MUTED", "RULE", "drawn", "headline", "is_narrow", "narrow", "new_figure", "styled"]
+__all__ = [
+    "ACCENT",
+    "INK",
+    "MUTED",
+    "NARROW_WIDTH",
+    "RULE",
+    "abreast",
+    "drawn",
+    "headline",
+    "narrow",
+    "new_figure",
+    "put_legend",
+    "styled",
+]
 
 # Colours of the page. `mechdesign.report.svg` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
@@ -82,9 +97,15 @@ def narrow() -> Iterator[None]:
         _narrow.reset(token)
 
 
-def is_narrow() -> bool:
-    """Tell whether pictures are drawn for a narrow screen."""
-    return _narrow.get()
+def abreast(most: int) -> int:
+    """Return how many panels, or entries of a key, stand side by side: `most`, and 1 on a narrow screen."""
+    return 1 if _narrow.get() else most
+
+
+def put_legend(axes: Axes, **style: Any) -> None:
+    """Put the key of a picture to its right, and below it on a narrow screen."""
+    place = (0.0, -0.2) if _narrow.get() else (1.0, 1.0)
+    axes.legend(**{"loc": "upper left", "bbox_to_anchor": place, "fontsize": 8.5, **style})
 
 
 def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
@@ -94,6 +115,8 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
         with styled():
             figure = function(*args, **kwargs)
+            if _narrow.get():
+                _thin_out(figure)
             figure.draw_without_rendering()
             # The layout is done: saving need not do it again, and with other settings could do it differently.
             figure.set_layout_engine("none")
@@ -102,9 +125,17 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
     return wrapper
 
 
+def _thin_out(figure: Figure) -> None:
+    """Leave fewer ticks along the lower sides, where there is less room."""
+    for axes in figure.axes:
+        locator = axes.xaxis.get_major_locator()
+        if isinstance(locator, MaxNLocator):
+            locator.set_params(nbins=4)
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of `width` × `height` inches that arranges its parts by itself; see also `narrow`."""
-    if is_narrow():
+    if _narrow.get():
         width = min(width, NARROW_WIDTH)
     figure = Figure(figsize=(width, height), layout="constrained")
     engine = figure.get_layout_engine()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import borders, extent, frame, in_unit
 from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, INK, MUTED, RULE, abreast, drawn, headline, new_figure, put_legend
 from mechdesign.report.words import clip
 
 __all__ = ["over_time_picture", "trace_picture"]
@@ -81,10 +82,19 @@ def trace_picture(
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
     frame(axes, domain, ticks=True)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
     steps = f"{count} step{'s' * (count > 1)}"
+    axes.set_title(_key(count, places is None), loc="left", fontsize=8.5, color=MUTED)
     headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
     return figure
+
+
+def _key(count: int, spread: bool) -> str:
+    """Say how a map shows time, and that dots are not where they seem to be."""
+    time = "the later, the darker" if count > 1 else ""
+    moved = "dots are spread within their state, so that none hides another" if spread else ""
+    said = "; ".join(part for part in (time, moved) if part)
+    return said[:1].upper() + said[1:]
 
 
 def _seen(domain: Domain, places: Floats) -> tuple[float, float, float, float]:
@@ -114,7 +124,7 @@ def _draw_series(axes: Axes, series: Mapping[str, ArrayLike]) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5, handlelength=2.2)
+    put_legend(axes, handlelength=2.2)
 
 
 def _mark_steps(axes: Axes) -> None:
@@ -150,7 +160,11 @@ def _spread(domain: Domain, count: int) -> Floats:
 
 def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> None:
     axes.plot(places[:, 0], places[:, 1], color=colour, linewidth=0.8, alpha=0.45, zorder=2)
-    axes.scatter(places[:, 0], places[:, 1], s=16, color=colour, marker=marker, linewidth=0, zorder=3, label=name)
+    # Light at the first step, full at the last.
+    depths = np.linspace(0.25, 1.0, len(places)) if len(places) > 1 else np.ones(1)
+    colours = [(*to_rgb(colour), depth) for depth in depths]
+    axes.scatter(places[:, 0], places[:, 1], s=22, color=colours, marker=marker, linewidth=0, zorder=3)
+    axes.scatter([], [], s=22, color=colour, marker=marker, linewidth=0, label=name)
     x, y = places[0]
     axes.scatter(x, y, s=90, facecolor="none", edgecolor=colour, linewidth=1.5, zorder=4, label=f"{name}, first step")
 
@@ -174,7 +188,7 @@ def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.i
     else:
         axes.set_ylabel("state")
     axes.grid(axis="y")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8.5)
+    put_legend(axes)
     steps = f"{len(outputs)} step{'s' * (len(outputs) > 1)}"
     headline(figure, f"{steps}, released and true: for their owner only" if truth is not None else f"{steps} released")
     return figure

@@ -1,7 +1,8 @@
-"""Where the members of a domain are on a page: cells, points or bars in a box 1000 units wide, with ticks and a ruler."""
+"""Where members of a domain are on a page: cells, points or bars in a box 1000 units wide, with ticks and a ruler."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,13 @@ from mechdesign.report.frame import LONGEST, degree_ticks, extent, in_unit, roun
 from mechdesign.report.scales import short
 from mechdesign.report.words import clip, plain
 
-__all__ = ["WIDTH", "View", "name_of", "view"]
+__all__ = ["TALLEST", "WIDTH", "View", "name_of", "view"]
 
 WIDTH = 1000.0
 """Width of every picture, in its own units."""
+
+TALLEST = 28.0
+"""Largest height of a map on its own, in rem."""
 
 Floats = NDArray[np.float64]
 Tick = tuple[float, str]
@@ -26,6 +30,8 @@ _BARS_HEIGHT = 360.0
 _MOST_NAMES = 36
 # Characters of all names together that stand side by side on the narrowest screen.
 _NARROW = 44
+# Width of a map on a phone, and of a character of its ticks, in rem.
+_PHONE, _CHARACTER = 17.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +136,8 @@ def _plane(domain: Domain) -> View:
         axis = f"x and y{in_unit(domain.unit)}" + ("" if to_scale else ", not to scale")
     else:
         across, up = degrees
+    # The picture and the names beside it share the room.
+    beside = (max((len(name) for _, name in up), default=0) + 1) * _CHARACTER
     ruler = None
     if to_scale and domain.unit:
         length = ruler_length(east - west)
@@ -140,12 +148,21 @@ def _plane(domain: Domain) -> View:
         _onto(domain, height, domain.points),
         np.full(domain.size, _diameter(domain.size, height)),
         cells,
-        _within(across, west, east),
+        _apart(_within(across, west, east), min(_PHONE, TALLEST * WIDTH / height - beside)),
         _within(up, south, north),
         ruler,
         axis,
         domain=domain,
     )
+
+
+def _apart(ticks: tuple[Tick, ...], width: float) -> tuple[Tick, ...]:
+    """Return as many of evenly spaced ticks as stand side by side below a map so many rem wide."""
+    if len(ticks) < 2:
+        return ticks
+    longest = (max(len(name) for _, name in ticks) + 2) * _CHARACTER
+    step = math.ceil(longest / ((ticks[1][0] - ticks[0][0]) * max(width, 1.0)))
+    return ticks[(len(ticks) - 1) % step // 2 :: step]
 
 
 def _onto(domain: Domain, height: float, points: Floats) -> Floats:

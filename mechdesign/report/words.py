@@ -26,7 +26,7 @@ _CLOSE = 1e-9
 # Distances in a plane that another processor computed differ in the last bits only, by less than their margin.
 _BITS = 2e-15
 
-PLANE_DISTANCE = "plane distance, nowhere above the great circle"
+PLANE_DISTANCE = "plane distance ≤ great circle"
 """What `distances.euclidean` measures between latitudes and longitudes."""
 
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

@@ -16,6 +16,10 @@ from mechdesign.validation import Integers, as_integer
 __all__ = ["ClaimedPrivacy"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClaimedPrivacy(Requirement):
     """The requirement that makes these statements, on so many secrets.
@@ -65,7 +69,7 @@ class ClaimedPrivacy(Requirement):
 
     def promise(self, words: Words) -> str:
         """Say what the claims come to."""
-        return "; can ".join(_limit(claim, words) for claim in self.claims())
+        return "; they can ".join(_limit(claim, words) for claim in self.claims())
 
 
 def _limit(claim: Claim, words: Words) -> str:

@@ -11,12 +11,13 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, SpacingWarning
 from mechdesign.model import distances
+from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Words
 from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
@@ -24,6 +25,11 @@ from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Integers
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
@@ -143,6 +149,22 @@ class ContinuousPrivacy(RequirementKind):
         between = Stated.dithered(self.kind, self.epsilon, _NORMS[self.distance], (columns, rows), self.steps)
         return (between, *neighbours)
 
+    def least_epsilon(self, channel: Channel) -> float:
+        """Return the least ε with which a channel from these anchors, of whatever origin, protects all points.
+
+        Exact, rounded up; infinite where there is none. The ε of the requirement does not enter.
+
+        >>> anchors = Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
+        >>> snapped = Channel.from_matrix([[0.75, 0.25], [0.5, 0.5], [0.75, 0.25], [0.5, 0.5]])
+        >>> ContinuousPrivacy(1, anchors).least_epsilon(snapped)
+        1.0
+        """
+        claim = self.stated()[0].claim(self.size)
+        assert isinstance(claim, Dithered)
+        if channel.numerators.shape[0] != self.size:
+            raise InputError("channel", "is not one from these anchors", value=channel, bound=f"{self.size} rows")
+        return claim.least(claim.steepest(channel.numerators))
+
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
@@ -183,6 +205,10 @@ class ContinuousPrivacy(RequirementKind):
         """Name the requirement, its unit and its distance."""
         unit = words.measure(distances.euclidean(self.domain)).unit
         return f"continuous privacy, ε per {unit or 'unit of distance'} ({_NAMES[self.distance]} distance, all points)"
+
+    def titles(self, words: Words) -> tuple[str, ...]:
+        """Name the bound between all points, and those between neighbouring anchors that imply it."""
+        return self.title(words), "between neighbouring anchors along x", "between neighbouring anchors along y"
 
     def promise(self, words: Words) -> str:
         """Say how much the odds of two points change."""

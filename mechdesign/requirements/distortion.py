@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,19 +10,24 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
-from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.errors import InputError
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
-from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import Number, not_negative
 from mechdesign.validation import Floats, Integers, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12
@@ -79,6 +83,7 @@ class DistortionPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "distortion"
+    floors: ClassVar[bool] = True
     number: ClassVar[str] = "minimum"
     table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction
@@ -88,9 +93,7 @@ class DistortionPrivacy(RequirementKind):
     def __init__(
         self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
     ) -> None:
-        value = exact(minimum, "minimum")
-        if value < 0:
-            raise InputError("minimum", "is negative", value=minimum, bound="at least 0")
+        value = not_negative(minimum, "minimum")
         matrix = as_floats(distance, "distance", "(k, n)")
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape)
@@ -127,11 +130,8 @@ class DistortionPrivacy(RequirementKind):
             believed: Whether these visits are what the adversary believes, while the problem is stated for others.
         """
         errors = between(anchors, points, anchors if estimates is None else estimates, distance)
-        with warnings.catch_warnings():
-            # The problem says of the same visits how many lie outside.
-            if not believed:
-                warnings.simplefilter("ignore", OutsideWarning)
-            prior, means = anchor_means(anchors, points, errors, weights)
+        # Of its own visits the problem says how many lie outside.
+        prior, means = anchor_means(anchors, points, errors, weights, quiet=not believed)
         return cls(minimum, means.T, prior if believed else None)
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class DistortionPrivacy(RequirementKind):
         """Say how far off the best guess is, and who guesses."""
         least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
         if not self.priors:
-            return f"guess the secret, even knowing the prior, but is then off by at least {least} on average"
+            return f"guess the secret, even knowing the prior, but will then be off by at least {least} on average"
         return (
             f"guess the secret, believing {self._beliefs()}, but then expects to be off by at least {least} on average"
         )
@@ -212,14 +212,13 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
     """Return the priors that were given, one or several; raise `InputError` for a wrong one."""
     if given is None:
         return ()
-    several = isinstance(given, Sequence) and len(given) > 0 and np.ndim(given[0]) > 0  # type: ignore[arg-type]
-    if isinstance(given, np.ndarray) and given.ndim == 2:
-        several = True
+    several = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) > 0
+    several = several or (isinstance(given, np.ndarray) and given.ndim == 2)
     found = []
-    for index, each in enumerate(given if several else (given,)):  # type: ignore[arg-type]
+    for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
         try:
-            prior = each if isinstance(each, Prior) else Prior(each)  # type: ignore[arg-type]
+            prior = each if isinstance(each, Prior) else Prior(np.asarray(each))
         except InputError as error:
             raise renamed(error, path, "prior") from error
         if len(prior) != n:

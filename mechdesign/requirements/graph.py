@@ -22,6 +22,10 @@ from mechdesign.validation import Integers
 __all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class GraphPrivacyTable(Table, frozen=True):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 

@@ -28,6 +28,11 @@ from mechdesign.validation import Floats, Integers, as_floats, read_only, requir
 
 __all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "square", "with_fields"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _R = TypeVar("_R", bound=Requirement)
 
 
@@ -79,6 +84,11 @@ class RequirementKind(Requirement):
     """The keys of its ``[[privacy]]`` table: ``kind``, a `Literal` of its name, and a field for each other key.
 
     A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
+
+    joins_all: ClassVar[bool] = False
+    """Whether a named distance between secrets ties all of them together, so that they make one program."""
+    floors: ClassVar[bool] = False
+    """Whether it bounds the adversary's error from below, which makes further rows."""
 
     @classmethod
     @abstractmethod

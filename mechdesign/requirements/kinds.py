@@ -33,6 +33,11 @@ __all__ = [
     "register",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 KINDS: Registry[type[RequirementKind]] = Registry("kind")
 """Every kind of requirement that a ``[[privacy]]`` table may state, by the name that stands under ``kind``."""
 

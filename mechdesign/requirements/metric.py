@@ -22,6 +22,12 @@ from mechdesign.validation import Floats, Integers
 
 __all__ = ["MetricPrivacy", "MetricTable"]
 
+_IRREGULAR = {"feet": "foot", "inches": "inch"}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class MetricTable(Table, frozen=True):
     """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
@@ -43,6 +49,10 @@ class MetricTable(Table, frozen=True):
     graph: Annotated[Raw, holds(GraphTable)] | None = None
 
 
+# Beyond this exponent a factor says no more than its exponent.
+_LARGEST_FACTOR = 13.0
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class MetricPrivacy(RequirementKind):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
@@ -53,6 +63,7 @@ class MetricPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "metric"
+    joins_all: ClassVar[bool] = True
     table: ClassVar[type[Table]] = MetricTable
     epsilon: Fraction
     distance: Floats
@@ -97,7 +108,7 @@ class MetricPrivacy(RequirementKind):
         """Name the requirement, its unit and its distance."""
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
-        return f"metric privacy, ε per {found.unit or 'unit of distance'}{name}"
+        return f"metric privacy, ε per {_one(found.unit) or 'unit of distance'}{name}"
 
     def promise(self, words: Words) -> str:
         """Say how much the odds of two secrets change, at a typical distance."""
@@ -105,8 +116,17 @@ class MetricPrivacy(RequirementKind):
         length, exponent = self._example()
         apart = words.number(length)
         apart = f"{found.with_unit(apart)} apart" if found.unit else f"at distance {apart}"
-        factor = f"a factor of at most {words.factor(exponent)} (closer ones by less)"
+        factor = f"a factor of at most {words.factor(exponent)} (closer ones by less{self._farthest(words, exponent)})"
         return f"shift the odds between two secrets {apart} by {factor}"
+
+    def _farthest(self, words: Words, exponent: float) -> str:
+        """Say how much the odds of the two secrets that are farthest apart change, where that is more."""
+        lengths = self.distance[np.isfinite(self.distance)]
+        most = float(self.epsilon) * float(lengths.max(initial=0.0))
+        if most <= exponent:
+            return ""
+        factor = f", a factor of about {float(f'{math.exp(most):.2g}'):,g}," if most < _LARGEST_FACTOR else ""
+        return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
         """Return a distance to give as an example, 1 where the secrets are at such distances, and ε times it."""
@@ -116,3 +136,10 @@ class MetricPrivacy(RequirementKind):
             # The power of ten next to the typical distance.
             length = 10.0 ** round(math.log10(float(np.median(lengths))))
         return length, float(self.epsilon) * length
+
+
+def _one(unit: str) -> str:
+    """Return the name of one unit: "mile" for "miles"."""
+    if unit in _IRREGULAR:
+        return _IRREGULAR[unit]
+    return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith(("ss", "us")) else unit

@@ -1,4 +1,4 @@
-"""The numbers of requirements: exact, whatever type they are given in."""
+"""The numbers of requirements: exact, whatever type they are given in, and in a range in which floats do not end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from fractions import Fraction
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
 
-__all__ = ["Number", "positive"]
+__all__ = ["Number", "not_negative", "positive"]
 
 Number = float | int | str | Decimal | Fraction
 """A float means the decimal that its repr prints; the others are exact."""
 
 
 def positive(value: Number, path: str) -> Fraction:
-    """Return a number, exact; raise `InputError` unless it is above 0."""
+    """Return a number, exact; raise `InputError` unless it is above 0 and within the limits of `not_negative`."""
     number = exact(value, path)
     if number <= 0:
         raise InputError(path, "must be positive", value=value, bound="greater than 0")
+    return not_negative(value, path)
+
+
+def not_negative(value: Number, path: str) -> Fraction:
+    """Return a number, exact; raise `InputError` unless it is 0 or between 1e-100 and 1e100."""
+    number = exact(value, path)
+    if number < 0:
+        raise InputError(path, "is negative", value=value, bound="at least 0")
+    if number and not exact(LEAST_NUMBER) <= number <= exact(LARGEST_NUMBER):
+        bound = f"0 or between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g}"
+        raise InputError(path, "is out of range", value=value, bound=bound)
     return number

@@ -22,6 +22,10 @@ from mechdesign.validation import Floats, Integers
 __all__ = ["ThresholdPrivacy", "ThresholdTable"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class ThresholdTable(Table, frozen=True):
     """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius.
 

@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def solve(
     program: LinearProgram, solver: str = "highs", options: Options | None = None, start: object = None
 ) -> Solution:

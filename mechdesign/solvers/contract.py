@@ -14,6 +14,11 @@ from mechdesign.programs.linear import LinearProgram, Residuals
 
 __all__ = ["Answer", "BackEnd", "Options", "Progress", "ProgressCallback", "Solution", "Status"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[np.float64]
 
 

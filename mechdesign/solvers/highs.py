@@ -20,6 +20,7 @@ from typing import Any
 import highspy
 import numpy as np
 
+from mechdesign import interrupts
 from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Status
@@ -195,11 +196,13 @@ def _run(highs: Any, options: Options) -> bool:
     def stop() -> None:
         moment.stop = True
 
-    try:
-        return _wait(done, moment, options, stop)
-    finally:
-        moment.stop = True
-        thread.join()
+    with interrupts.scope():
+        interrupts.defer()
+        try:
+            return _wait(done, moment, options, stop)
+        finally:
+            moment.stop = True
+            thread.join()
 
 
 def _wait(done: threading.Event, moment: _Moment, options: Options, stop: Callable[[], None]) -> bool:
@@ -209,6 +212,7 @@ def _wait(done: threading.Event, moment: _Moment, options: Options, stop: Callab
     interrupted = False
     while True:
         try:
+            interrupts.check()
             if done.wait(0.1):
                 return interrupted
             elapsed = time.perf_counter() - clock
@@ -275,11 +279,13 @@ def _solve_apart(program: LinearProgram, settings: Mapping[str, object], options
 
         thread = threading.Thread(target=converse, daemon=True)
         thread.start()
-        try:
-            interrupted = _wait(done, moment, options, process.kill)
-        finally:
-            process.kill()
-            thread.join()
+        with interrupts.scope():
+            interrupts.defer()
+            try:
+                interrupted = _wait(done, moment, options, process.kill)
+            finally:
+                process.kill()
+                thread.join()
     if received and received[0]:
         answer: Answer = pickle.loads(received[0])
         return answer

@@ -5,6 +5,7 @@ A solver is a file of its own and a `Solver` here, or, from outside the package,
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 from collections.abc import Callable
@@ -102,7 +103,10 @@ def find(name: str) -> Solver:
     elif name in _SOLVERS:
         solver = _SOLVERS[name]
     else:
-        raise InputError("solver", "is not known", value=name, bound=f"one of auto, {_names()}, {_CVXPY}NAME")
+        close = difflib.get_close_matches(name, [_RESERVED, *_SOLVERS], n=1)
+        remedy = f"did you mean {close[0]}?" if close else ""
+        bound = f"one of {_RESERVED}, {_names()}, {_CVXPY}NAME"
+        raise InputError("solver", "is not known", value=name, bound=bound, remedy=remedy)
     if not solver.installed:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {solver.package}: pip install {solver.package}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,73 +11,213 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.data.matrices import read_matrix
+from mechdesign.data.resampling import Sampling, seconds_text
+from mechdesign.data.states import Steps
 from mechdesign.data.tables import ChainTable, Raw
 from mechdesign.data.traces import Visits
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import InputError, SpecificationError, StepWarning
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
+from mechdesign.leakage.estimate import Correlations, correlations_from_traces
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.spec.priors import PriorTable, read_visits
+from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.spec.priors import PriorTable, Read, read_visits
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
 _DATA = ("checkins", "plt")
+_COUNTED = ("estimated", *_DATA)
+_HOURS = 24
+
+# By how much intervals may differ from the steps of a chain: as a share, and as a factor where they are not even.
+_CLOSE, _FAR = 0.1, 2.0
 
 
-def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> tuple[MarkovChain, tuple[str, ...]]:
-    """Return the chain over `domain` that the table at `path` describes, and notes for the user.
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """How states follow one another, as a table of a specification says.
+
+    Attributes:
+        chains: one chain, or those of successive steps, or of the hours of the day.
+        by: what `chains` are for: "step", "hour", or None for one chain at all times.
+        every: the length of a step in seconds, where the table says so.
+        median: the median interval of the data that steps were counted in, in seconds, where they have no even steps.
+        notes: what a user should know about the data.
+    """
+
+    chains: tuple[MarkovChain, ...]
+    by: str | None = None
+    every: int | None = None
+    median: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def along(self, steps: Steps, path: str) -> MarkovChain | VaryingChain:
+        """Return the chain, or chains, of a trace; raise `SpecificationError` where they do not fit its times.
+
+        Warns with `StepWarning` where steps were counted in data of other intervals than those of the trace.
+        """
+        self._check_interval(steps.interval, path)
+        if self.by is None:
+            return self.chains[0]
+        count = len(steps.states)
+        if self.by == "step":
+            if len(self.chains) < count - 1:
+                raise SpecificationError(
+                    f"{path}.paths",
+                    "ends before the trace",
+                    value=len(self.chains),
+                    bound=f"at least {count - 1} matrices for a trace of {count} states",
+                )
+            return VaryingChain(self.chains)
+        if steps.times is None:
+            raise SpecificationError(
+                f"{path}.by", "needs a trace with times", value=self.by, bound="a trace with a column time"
+            )
+        hours = steps.times.astype("datetime64[h]").astype(np.int64) % _HOURS
+        return VaryingChain(tuple(self.chains[hour] for hour in hours.tolist()))
+
+    def _check_interval(self, interval: float | None, path: str) -> None:
+        if interval is None:
+            return
+        if self.every is not None and abs(interval - self.every) > _CLOSE * self.every:
+            raise SpecificationError(
+                f"{path}.every",
+                "differs from the steps of the trace",
+                value=f"{seconds_text(self.every)}, and states {seconds_text(interval)} apart in the median",
+                bound="the same",
+                remedy=f'resample the trace: [release] every = "{seconds_text(self.every)}"',
+            )
+        if self.median is not None and not interval / _FAR <= self.median <= interval * _FAR:
+            warnings.warn(
+                f"{path}: steps were counted in data with a median interval of {seconds_text(self.median)}, and the "
+                f"states of the trace are {seconds_text(interval)} apart: give every, so that both have the same steps",
+                StepWarning,
+                stacklevel=2,
+            )
+
+
+def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> Transitions:
+    """Return the chain, or chains, over `domain` that the table at `path` describes.
 
     `prior` is the table of the prior, whose data serve where the table says ``estimated = true``.
     """
     table = convert(raw, ChainTable, path)
     form = one_of(table, path)
-    if form in ("path", "neighbours"):
-        if table.smoothing is not None:
-            raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
-        return (_read(table, path, domain, folder) if form == "path" else _walk(table, path, domain)), ()
-    visits = _visits(table, form, path, domain, folder, prior)
-    steps = sum(len(cells) - 1 for cells in visits.cells)
-    with at(path, {"traces": form}):
-        chain = MarkovChain.from_traces(visits.cells, domain.size, table.smoothing or 0.0)
-    return chain, (f"{path}: {steps} steps of {len(dict.fromkeys(visits.users))} user(s) counted",)
+    with at(path):
+        sampling = Sampling.of(table.every, table.gap)
+    _check_keys(table, form, path)
+    if form not in _COUNTED:
+        chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, path, domain, folder)
+        return Transitions(chains, table.by, sampling.every)
+    read = _visits(table, form, path, domain, folder, prior, sampling)
+    notes = (*read.notes, *_counted_notes(read, path))
+    median = read.median if read.sampling.every is None else None
+    with at(path, {"traces": form, "counts": form}):
+        if table.by is None:
+            chain = MarkovChain.from_traces(read.visits.cells, domain.size, table.smoothing or 0.0)
+            return Transitions((chain,), None, read.sampling.every, median, notes)
+        chains = _hourly(read.visits, domain.size, table.smoothing or 0.0)
+        return Transitions(chains, table.by, read.sampling.every, median, notes)
+
+
+def _counted_notes(read: Read, path: str) -> tuple[str, ...]:
+    notes: tuple[str, ...] = ()
+    if read.sampling.every is None and read.median is not None:
+        notes = (
+            f"{path}: steps lead from a point to the next one, {seconds_text(read.median)} apart in the median; "
+            'every = "5 min", say, makes them even',
+        )
+    steps = sum(len(cells) - 1 for cells in read.visits.cells)
+    return (*notes, f"{path}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted")
+
+
+def _check_keys(table: ChainTable, form: str, path: str) -> None:
+    """Raise `SpecificationError` for keys that do not go with the form of the chain."""
+    counted = form in _COUNTED
+    for key, fits, remedy in (
+        ("smoothing", counted, "leave it out"),
+        ("gap", counted, "leave it out: nothing is counted"),
+        ("by", counted or form == "paths", "give the files of the matrices as paths"),
+    ):
+        if getattr(table, key) is not None and not fits:
+            raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy=remedy)
+    if form == "paths" and table.by is None:
+        raise SpecificationError(f"{path}.by", "is missing", bound='"hour" or "step"', remedy="say what paths are for")
+    if counted and table.by == "step":
+        raise SpecificationError(
+            f"{path}.by", "does not go with data", value="step", bound='"hour"', remedy="name files: paths"
+        )
+
+
+def _hourly(visits: Visits, n: int, smoothing: float) -> tuple[MarkovChain, ...]:
+    """Return a chain for each hour of the day (UTC): that of the steps that start in it."""
+    counts = np.zeros((_HOURS, n, n))
+    if not visits.times or any(times is None for times in visits.times):
+        raise InputError("by", "needs data with times", value="hour", bound="a column time")
+    for cells, times in zip(visits.cells, visits.times, strict=True):
+        assert times is not None
+        hours = times.astype("datetime64[h]").astype(np.int64) % _HOURS
+        np.add.at(counts, (hours[:-1], cells[:-1], cells[1:]), 1.0)
+    return tuple(MarkovChain.from_counts(hour, smoothing) for hour in counts)
 
 
 def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> sparse.csr_array:
     """Return a matrix (n, n) that is positive where a step is possible; no step leads from a state never left."""
     table = convert(raw, ChainTable, path)
     form = one_of(table, path)
+    if table.by is not None or form == "paths":
+        raise SpecificationError(
+            f"{path}.{'paths' if form == 'paths' else 'by'}", "changes with time, and a policy graph does not"
+        )
+    with at(path):
+        sampling = Sampling.of(table.every, table.gap)
     if table.smoothing is not None:
         raise SpecificationError(
             f"{path}.smoothing", "would make every step possible, and join all secrets", remedy="leave it out"
         )
     if form in ("path", "neighbours"):
-        chain = _read(table, path, domain, folder) if form == "path" else _walk(table, path, domain)
+        (chain,) = (_read if form == "path" else _walk)(table, path, domain, folder)
         return sparse.csr_array(chain.matrix)
-    cells = _visits(table, form, path, domain, folder, prior).cells
+    cells = _visits(table, form, path, domain, folder, prior, sampling).visits.cells
     ends = [np.concatenate([stretch[part] for stretch in cells]) for part in (slice(None, -1), slice(1, None))]
     return sparse.csr_array((np.ones(len(ends[0])), tuple(ends)), shape=(domain.size, domain.size))
 
 
-def _read(table: ChainTable, path: str, domain: Domain, folder: Path) -> MarkovChain:
+def _read(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
+    return (_read_file(str(table.path), table.delimiter, path, "path", domain, folder),)
+
+
+def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
+    names = table.paths or []
+    if not names or (table.by == "hour" and len(names) != _HOURS):
+        bound = "24 files" if table.by == "hour" else "at least one file"
+        raise SpecificationError(f"{path}.paths", "has the wrong number of files", value=len(names), bound=bound)
+    known: dict[str, MarkovChain] = {}
+    for index, name in enumerate(names):
+        if name not in known:
+            known[name] = _read_file(name, table.delimiter, path, f"paths[{index}]", domain, folder)
+    return tuple(known[name] for name in names)
+
+
+def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
     with in_file(path):
-        matrix: NDArray[np.float64] = read_matrix(folder / str(table.path), table.delimiter)
+        matrix: NDArray[np.float64] = read_matrix(folder / name, delimiter)
     if matrix.shape != (domain.size, domain.size):
         raise SpecificationError(
-            f"{path}.path",
+            f"{path}.{key}",
             "has the wrong shape",
             value=matrix.shape,
             bound=f"{domain.size} rows and {domain.size} columns, as the domain has members",
         )
-    with at(path, {"matrix": "path"}):
+    with at(path, {"matrix": key}):
         return MarkovChain(matrix)
 
 
-def _walk(table: ChainTable, path: str, domain: Domain) -> MarkovChain:
+def _walk(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
     """Return the chain that stays, or steps to any of the neighbours of a cell, all with the same probability."""
     near = neighbours(domain, int(table.neighbours or 0), f"{path}.neighbours")
     matrix = np.eye(domain.size)
     matrix[near[:, 0], near[:, 1]] = matrix[near[:, 1], near[:, 0]] = 1.0
-    return MarkovChain(matrix / matrix.sum(axis=1, keepdims=True))
+    return (MarkovChain(matrix / matrix.sum(axis=1, keepdims=True)),)
 
 
 def neighbours(domain: Domain, count: int, path: str) -> NDArray[np.int64]:
@@ -91,9 +233,12 @@ def neighbours(domain: Domain, count: int, path: str) -> NDArray[np.int64]:
     return pairs if count == 8 else pairs[beside]
 
 
-def _visits(table: ChainTable, form: str, path: str, domain: Domain, folder: Path, prior: Raw) -> Visits:
+def _visits(
+    table: ChainTable, form: str, path: str, domain: Domain, folder: Path, prior: Raw, sampling: Sampling
+) -> Read:
+    asked = None if sampling == Sampling() else sampling
     if form != "estimated":
-        return read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder)
+        return read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder, asked)
     if not table.estimated:
         raise SpecificationError(f"{path}.estimated", "cannot be false", value=False, bound="true")
     known = convert(prior, PriorTable, "prior")
@@ -105,4 +250,34 @@ def _visits(table: ChainTable, form: str, path: str, domain: Domain, folder: Pat
             bound="true beside a prior with checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
-    return read_visits(getattr(known, given[0]), given[0], f"prior.{given[0]}", domain, folder)
+    return read_visits(getattr(known, given[0]), given[0], f"prior.{given[0]}", domain, folder, asked)
+
+
+def build_correlations(
+    raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw
+) -> tuple[Correlations, tuple[str, ...]]:
+    """Return the chain that the table at `path` describes in both directions, and notes for the user.
+
+    Of data, the backward direction follows from the frequencies of the states that steps leave, else from the
+    stationary distribution. Raises `SpecificationError` for chains that change with time.
+    """
+    table = convert(raw, ChainTable, path)
+    form = one_of(table, path)
+    if table.by is not None or form == "paths":
+        key = "paths" if form == "paths" else "by"
+        raise SpecificationError(f"{path}.{key}", "changes with time: there is no one matrix", bound="one chain")
+    if form not in _COUNTED:
+        made = build_chain(raw, path, domain, folder, prior)
+        (chain,) = made.chains
+        with at(path, {"matrix": form, "initial": form}):
+            stationary = chain.stationary()
+            backward = chain.reverse(stationary)
+        states = np.arange(domain.size)
+        return Correlations(chain, backward, stationary, states, 0), made.notes
+    with at(path):
+        sampling = Sampling.of(table.every, table.gap)
+    read = _visits(table, form, path, domain, folder, prior, sampling)
+    smoothing = table.smoothing or 0.0
+    with at(path, {"traces": form}):
+        found = correlations_from_traces(read.visits, domain.size, smoothing, only_visited=not smoothing)
+    return found, (*read.notes, *_counted_notes(read, path))

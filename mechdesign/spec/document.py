@@ -7,13 +7,18 @@ from typing import Annotated
 import msgspec
 
 from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.spec.domains import DomainTable
+from mechdesign.spec.domains import DomainTable, ObservablesTable
 from mechdesign.spec.measures import CostTable
-from mechdesign.spec.policy import PolicyTable, ReleaseTable
+from mechdesign.spec.policy import LedgerTable, PolicyTable, ReleaseTable
 from mechdesign.spec.priors import PriorTable
 from mechdesign.synthesis.settings import TOLERANCE, Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
@@ -59,9 +64,10 @@ class Document(Table, frozen=True):
         privacy: what must be protected: at least one requirement, all of which are kept.
         version: the version of this grammar.
         title: what the mechanism is called in reports.
-        observables: the answers, where they are others than the secrets.
+        observables: the answers, where they are others than the secrets: some of them, a coarser grid, or a domain.
         policy: how a policy graph is kept.
         release: how a trace is released.
+        ledger: where what a trace spends is recorded.
         solver: how programs are solved.
         sweep: lists of values for keys, for `mechdesign sweep`: the path of each, such as "privacy.0.epsilon", with its
             values; and the mode, "product" (each value with each) or "zip" (the first ones together, and so on).
@@ -73,8 +79,9 @@ class Document(Table, frozen=True):
     privacy: list[Raw]
     version: int = VERSION
     title: str = ""
-    observables: Annotated[Raw, holds(DomainTable)] | None = None
+    observables: Annotated[Raw, holds(ObservablesTable)] | None = None
     policy: Annotated[Raw, holds(PolicyTable)] = msgspec.field(default_factory=dict)
     release: Annotated[Raw, holds(ReleaseTable)] = msgspec.field(default_factory=dict)
+    ledger: Annotated[Raw, holds(LedgerTable)] | None = None
     solver: Annotated[Raw, holds(SolverTable)] = msgspec.field(default_factory=dict)
     sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)

@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mechdesign.data.states import index_of
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
@@ -57,11 +58,50 @@ class GeographicGrid(Table, frozen=True):
     east: float
 
 
+class PlaneAnchors(Table, frozen=True):
+    """The corners of a grid over a rectangle, numbered from the south-west, row by row; the first stands at (0, 0).
+
+    Attributes:
+        columns: how many anchors from west to east, at least 2.
+        rows: how many anchors from south to north, at least 2.
+        width: the width of the rectangle.
+        height: the height of the rectangle.
+        unit: the unit of width and height.
+    """
+
+    columns: int
+    rows: int
+    width: float
+    height: float
+    unit: str = "km"
+
+
+class GeographicAnchors(Table, frozen=True):
+    """The corners of a grid over a box on the Earth, in kilometres of a plane that never exceed the great circle.
+
+    Attributes:
+        columns: how many anchors from west to east, at least 2.
+        rows: how many anchors from south to north, at least 2.
+        south: the southern border in degrees.
+        north: the northern border in degrees.
+        west: the western border in degrees.
+        east: the eastern border in degrees.
+    """
+
+    columns: int
+    rows: int
+    south: float
+    north: float
+    west: float
+    east: float
+
+
 class DomainTable(Table, frozen=True):
     """The secrets, or the answers.
 
     Attributes:
         grid: a grid of cells.
+        anchors: the corners of a grid, for ``kind = "continuous"``: real coordinates between them are secrets, too.
         points: the coordinates of each place.
         csv: a file of places.
         labels: the names of members without places, or of the `points`.
@@ -69,10 +109,11 @@ class DomainTable(Table, frozen=True):
         unit: the unit of coordinates; a grid has its own.
     """
 
-    alternatives: ClassVar = ("grid", "points", "csv", "line", "labels")
+    alternatives: ClassVar[tuple[str, ...]] = ("grid", "anchors", "points", "csv", "line", "labels")
     beside: ClassVar = MappingProxyType({"labels": "points"})
 
     grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
+    anchors: Annotated[Raw, holds(PlaneAnchors, GeographicAnchors)] | None = None
     points: list[list[float]] | None = None
     csv: Annotated[Raw, holds(PlacesFile)] | None = None
     labels: list[str] | None = None
@@ -80,16 +121,85 @@ class DomainTable(Table, frozen=True):
     unit: str | None = None
 
 
+class ObservablesTable(DomainTable, frozen=True):
+    """The answers, where they are others than the secrets.
+
+    Attributes:
+        subset: some of the secrets, by index or label.
+        blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
+        grid: a grid of cells.
+        anchors: the corners of a grid.
+        points: the coordinates of each place.
+        csv: a file of places.
+        labels: the names of members without places, or of the `points`.
+        line: the number of places 0, 1, 2, … on a line.
+        unit: the unit of coordinates; a grid has its own.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
+
+    subset: list[int | str] | None = None
+    blocks: int | tuple[int, int] | None = None
+
+
+def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tuple[Domain, tuple[int, ...] | None]:
+    """Return the answers that the table at `path` describes, and their indices where they are some of the secrets."""
+    table = convert(raw, ObservablesTable, path)
+    form = one_of(table, path)
+    if form not in ("subset", "blocks"):
+        return build_domain(raw, path, folder), None
+    if table.unit is not None:
+        raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy="leave it out")
+    if table.blocks is not None:
+        return _coarser(table.blocks, f"{path}.blocks", secrets), None
+    places = {label: index for index, label in enumerate(secrets.labels)}
+    found: dict[int, int] = {}
+    for place, name in enumerate(table.subset or ()):
+        with at(path):
+            index = index_of(name, places, f"subset[{place}]")
+        if index in found:
+            raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
+        found[index] = place
+    if not found:
+        raise SpecificationError(f"{path}.subset", "is empty", bound="at least one secret")
+    members = sorted(found)
+    return secrets.part(members), tuple(members)
+
+
+def _coarser(blocks: int | tuple[int, int], path: str, secrets: Domain) -> Domain:
+    """Return the grid whose cells are blocks of those of the secrets."""
+    cells, box = secrets.cells, secrets.geographic
+    if cells is None:
+        raise SpecificationError(path, "needs secrets on a grid", value=Shown(secrets), bound="a domain with a grid")
+    across, up = (blocks, blocks) if isinstance(blocks, int) else blocks
+    for size, count, name in ((across, cells.columns, "columns"), (up, cells.rows, "rows")):
+        if size < 1 or count % size:
+            raise SpecificationError(
+                path,
+                f"does not divide the {count} {name}",
+                value=size,
+                bound=f"one of {', '.join(str(each) for each in range(1, count + 1) if count % each == 0)}",
+            )
+    columns, rows = cells.columns // across, cells.rows // up
+    if (columns, rows) == (cells.columns, cells.rows):
+        return secrets
+    if box is not None:
+        return Domain.geographic_grid(columns, rows, box.south, box.north, box.west, box.east)
+    return Domain.grid(columns, rows, cells.width, cells.height, secrets.unit)
+
+
 def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
     """Return the domain that the table at `path` describes; file names are relative to `folder`."""
     table = convert(raw, DomainTable, path)
     form = one_of(table, path)
-    if table.unit is not None and form in ("grid", "labels"):
-        remedy = "write the unit into the grid" if form == "grid" else "leave it out"
+    if table.unit is not None and form in ("grid", "anchors", "labels"):
+        remedy = "leave it out" if form == "labels" else f"write the unit into the {form}"
         raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy=remedy)
     unit = table.unit or ""
     if table.grid is not None:
         return _grid(table.grid, f"{path}.grid")
+    if table.anchors is not None:
+        return _grid(table.anchors, f"{path}.anchors", anchors=True)
     if table.csv is not None:
         return _places(convert(table.csv, PlacesFile, f"{path}.csv"), f"{path}.csv", unit, folder)
     if table.line is not None:
@@ -113,22 +223,27 @@ def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
         return Domain.from_labels(table.labels or ())
 
 
-def _grid(raw: Raw, path: str) -> Domain:
+def _grid(raw: Raw, path: str, anchors: bool = False) -> Domain:
     if not {"width", "height", "unit"} & set(raw) and {"south", "north", "west", "east"} & set(raw):
-        box = convert(raw, GeographicGrid, path)
+        box: GeographicGrid | GeographicAnchors
+        box = convert(raw, GeographicAnchors, path) if anchors else convert(raw, GeographicGrid, path)
         _check_size(max(0, box.columns) * max(0, box.rows), path)
         with at(path):
-            return Domain.geographic_grid(box.columns, box.rows, box.south, box.north, box.west, box.east)
+            made = Domain.geographic_anchors if anchors else Domain.geographic_grid
+            return made(box.columns, box.rows, box.south, box.north, box.west, box.east)
     if {"width", "height"} & set(raw) and (mixed := {"south", "north", "west", "east"} & set(raw)):
         raise SpecificationError(
             path,
             f"has both a size and {min(mixed)}",
             bound="either width and height, or south, north, west and east",
         )
-    plane = convert(raw, PlaneGrid, path)
+    plane: PlaneGrid | PlaneAnchors
+    plane = convert(raw, PlaneAnchors, path) if anchors else convert(raw, PlaneGrid, path)
     _check_size(max(0, plane.columns) * max(0, plane.rows), path)
     with at(path):
-        return Domain.grid(plane.columns, plane.rows, plane.width, plane.height, plane.unit)
+        return (Domain.anchors if anchors else Domain.grid)(
+            plane.columns, plane.rows, plane.width, plane.height, plane.unit
+        )
 
 
 def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:

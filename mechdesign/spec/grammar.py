@@ -16,6 +16,11 @@ from mechdesign.spec.document import VERSION, Document
 
 __all__ = ["held", "schema"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 

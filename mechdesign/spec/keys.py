@@ -19,9 +19,11 @@ __all__ = ["check_key", "files", "with_value"]
 
 # In every table that has them these keys name a file, or a folder, of data.
 _FILES = ("path", "budgets")
+# In every table that has them these keys list such names.
+_LISTS = ("paths",)
 # What is not about one design.
 _FIXED = ((Document, "sweep"), (Document, "version"))
-_WITHOUT_FILES = ("solver", "sweep", "title")
+_WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 
 
 def check_key(key: str, path: str) -> None:
@@ -70,6 +72,8 @@ def files(data: object) -> Iterator[str]:
         for key, value in data.items():
             if key in _FILES and isinstance(value, str):
                 yield value
+            elif key in _LISTS and isinstance(value, list):
+                yield from value
             elif key not in _WITHOUT_FILES:
                 yield from files(value)
     elif isinstance(data, list):

@@ -20,6 +20,7 @@ from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.model import distances
+from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
@@ -71,13 +72,16 @@ class CostTable(Table, frozen=True):
 class Measures:
     """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
 
-    `prior` is the table of the prior, whose data some policy graphs come from.
+    `prior` is the table of the prior, whose data some policy graphs come from. `subset` holds the indices of the
+    observables where they are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior.
     """
 
     secrets: Domain
     observables: Domain
     folder: Path
     prior: Raw = field(default_factory=dict)
+    subset: tuple[int, ...] | None = None
+    visits: Floats | None = None
     _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
@@ -94,6 +98,8 @@ class Measures:
             cost = self._named(table.distance or "", f"{path}.distance", self.observables)
         elif form == "matrix":
             cost = self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.observables.size))
+        elif self.subset is not None:
+            cost = self.between_secrets(table, path)[:, list(self.subset)]
         else:
             raise SpecificationError(f"{path}.graph", "joins secrets only", remedy="use distance or matrix")
         if not np.isfinite(cost).all():
@@ -130,6 +136,11 @@ class Measures:
     def between_secrets(self, table: MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
         """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
         form = one_of(cast(Table, table), path, _MEASURES)
+        if form == "distance" and any_rows and self.visits is not None:
+            # Errors are about the visits themselves, as far as an anchor stands for them.
+            with at(path, {"cost": "distance"}):
+                errors = between(self.secrets, self.visits, self.secrets, table.distance or "")
+                return anchor_means(self.secrets, self.visits, errors, quiet=True)[1].T
         if form == "distance":
             return self._named(table.distance or "", f"{path}.distance")
         if form == "matrix":

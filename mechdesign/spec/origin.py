@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,16 @@ from mechdesign.model.origin import Origin
 from mechdesign.spec.document import Document
 from mechdesign.spec.keys import files
 
-__all__ = ["build_origin"]
+__all__ = ["build_origin", "without_comments"]
+
+# Strings, which may hold the sign of a comment; lines of nothing but comments, with empty ones among them; and comments
+# at the end of a line.
+_TOML = re.compile(
+    r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'''
+    r"|(?P<lines>^(?:[ \t\r]*\n|[ \t]*#[^\n]*(?:\n|\Z))+)"
+    r"|(?P<end>[ \t]*#[^\n]*)",
+    re.DOTALL | re.MULTILINE,
+)
 
 _FORMS = {
     "uniform": "uniform: all secrets equally likely",
@@ -26,11 +37,8 @@ _FORMS = {
 }
 
 
-def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, ...], release: bool = False) -> Origin:
-    """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly.
-
-    With `release` what a trace is released by belongs to it, too.
-    """
+def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
+    """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly."""
     tables: dict[str, object] = {
         "domain": document.domain,
         "observables": document.observables or {},
@@ -39,10 +47,32 @@ def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, 
         "privacy": document.privacy,
         "policy": document.policy,
     }
-    if release:
-        tables["release"] = document.release
     digests = {name: file_digest(folder / name) for name in dict.fromkeys(files(tables))}
-    return Origin(text or _written(document), _prior(document.prior), digests, notes)
+    return Origin(without_comments(text) or _written(document), _prior(document.prior), digests, notes, name)
+
+
+def without_comments(text: str) -> str:
+    r"""Return a specification without its comments: what counts, and all that is kept with a design.
+
+    >>> without_comments('# for ann\ntitle = "No. #1"  # and bob\n')
+    'title = "No. #1"\n'
+    """
+    stripped = _TOML.sub(_kept, text)
+    if _values(stripped) != _values(text):
+        raise AssertionError("the specification means something else without its comments")
+    return stripped
+
+
+def _kept(found: re.Match[str]) -> str:
+    if found["string"] is not None or "#" not in found[0]:
+        return found[0]
+    blank = found["lines"] is not None and any(not line.strip() for line in found[0].splitlines())
+    return "\n" if blank and found.start() else ""
+
+
+def _values(text: str) -> str:
+    # As a text, in which NaN equals itself.
+    return repr(tomllib.loads(text, parse_float=str))
 
 
 def _prior(raw: Raw) -> str:

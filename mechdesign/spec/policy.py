@@ -12,22 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
+from mechdesign.data.resampling import Sampling
 from mechdesign.data.tables import ChainTable, Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.constraint import delta_set
 from mechdesign.mechanisms import registry as mechanisms
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
 from mechdesign.release.planner import OPTIMAL
 from mechdesign.requirements.graph import graph_requirements
-from mechdesign.spec.chains import build_chain
+from mechdesign.spec.chains import Transitions, build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import PriorTable, build_prior
-from mechdesign.spec.tables import choice, convert
+from mechdesign.spec.tables import at, choice, convert
 
-__all__ = ["Policy", "PolicySettings", "ReleaseSettings", "build_policy", "build_release", "build_settings"]
+__all__ = [
+    "LedgerTable",
+    "Policy",
+    "PolicySettings",
+    "ReleaseSettings",
+    "build_policy",
+    "build_release",
+    "build_settings",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
@@ -66,6 +80,8 @@ class ReleaseTable(Table, frozen=True):
         mechanism: a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or
             "lp": the optimal channel, solved at each step as ``[solver]`` says.
         transition: how states follow one another, as the adversary knows it, too.
+        every: the trace is brought to even steps of this length, such as "5 min", by its column ``time``.
+        gap: the longest time without a state; a trace with a longer gap is refused; three steps unless given.
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
@@ -73,9 +89,25 @@ class ReleaseTable(Table, frozen=True):
 
     mechanism: str = "planar-isotropic"
     transition: Annotated[Raw, holds(ChainTable)] | None = None
+    every: str | None = None
+    gap: str | None = None
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None
+
+
+class LedgerTable(Table, frozen=True):
+    """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
+
+    Attributes:
+        path: its file, made when something is first spent.
+        epsilon: the budget of all releases together under pure differential privacy, exact.
+        rho: the budget of all releases together under zero-concentrated differential privacy, exact.
+    """
+
+    path: str
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -107,17 +139,25 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseSettings:
-    """How a trace is to be released: mechanism, Markov chain, prior of the first step, and where outputs may lie.
+    """How a trace is to be released: mechanism, transitions, prior of the first step, and where outputs may lie.
 
-    `snap` is None where the specification does not say; `notes` are for the user.
+    `sampling` says how the trace is brought to even steps. `snap` is None where the specification does not say; `notes`
+    are for the user.
     """
 
     mechanism: str
-    transition: MarkovChain
+    transitions: Transitions
+    sampling: Sampling
     initial: Prior
     snap: bool | None
     seed: int | None
     notes: tuple[str, ...]
+
+    @property
+    def transition(self) -> MarkovChain | VaryingChain:
+        """The Markov chain, or that of each step or hour."""
+        chains = self.transitions.chains
+        return chains[0] if self.transitions.by is None else VaryingChain(chains, cyclic=self.transitions.by == "hour")
 
 
 def build_settings(raw: Raw, made: Graphs) -> PolicySettings:
@@ -173,11 +213,14 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
             remedy='add [release] with transition = { path = "P.csv" }, { estimated = true } or { neighbours = 8 }',
         )
     secrets, folder = made.secrets, made.folder
-    chain, notes = build_chain(table.transition, "release.transition", secrets, folder, made.prior)
+    chain = build_chain(table.transition, "release.transition", secrets, folder, made.prior)
+    notes = chain.notes
+    with at("release"):
+        sampling = Sampling.of(table.every, table.gap)
     if table.initial is not None:
         prior, more = build_prior(table.initial, "release.initial", secrets, folder)
         notes += more
-    return ReleaseSettings(mechanism, chain, prior, table.snap, table.seed, notes)
+    return ReleaseSettings(mechanism, chain, sampling, prior, table.snap, table.seed, notes)
 
 
 def _mechanism(name: str) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
-from mechdesign.data.tables import Checkins, CountsFile, Raw, Table, Trajectories, holds
+from mechdesign.data.resampling import Sampling, median_interval, resample
+from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.report.numbers import percent
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import renamed
 
 _MOST_PEOPLE = 10**12
 
@@ -51,6 +53,18 @@ class Simulated(Table, frozen=True):
     background: float = 0.0
 
 
+class VisitsFile(Table, frozen=True):
+    """A file with a header and a visit a line, in columns x and y, or latitude and longitude.
+
+    Attributes:
+        path: the file.
+        delimiter: the character between columns.
+    """
+
+    path: str
+    delimiter: str = ","
+
+
 class PriorTable(Table, frozen=True):
     """How likely each secret is. All but the first two forms are counts, to each of which `smoothing` is added.
 
@@ -59,18 +73,21 @@ class PriorTable(Table, frozen=True):
         probabilities: a probability for each secret; they sum to 1.
         counts: a count for each secret.
         csv: a file of counts.
-        checkins: a file of check-ins, counted in the cells of a geographic grid.
-        plt: a folder of trajectories, counted likewise.
+        visits: a file of raw coordinates, for a domain of anchors; costs are then those of the visits themselves.
+        checkins: a file of check-ins, counted in the cells of a geographic grid; for geographic anchors taken as they
+            are.
+        plt: a folder of trajectories, likewise.
         simulated: simulated people.
         smoothing: what is added to each count; needed where cells are never visited, and 0 accepts probability zero.
     """
 
-    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "checkins", "plt", "simulated")
+    alternatives: ClassVar = ("uniform", "probabilities", "counts", "csv", "visits", "checkins", "plt", "simulated")
 
     uniform: bool | None = None
     probabilities: list[float] | None = None
     counts: list[float] | None = None
     csv: Annotated[Raw, holds(CountsFile)] | None = None
+    visits: Annotated[Raw, holds(VisitsFile)] | None = None
     checkins: Annotated[Raw, holds(Checkins)] | None = None
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     simulated: Annotated[Raw, holds(Simulated)] | None = None
@@ -83,6 +100,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
     form = one_of(table, path)
     if table.smoothing is not None and form in ("uniform", "probabilities"):
         raise SpecificationError(f"{path}.smoothing", f"does not go with {form}", remedy="leave it out")
+    if form == "visits":
+        raise SpecificationError(f"{path}.visits", "needs a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
         if not table.uniform:
             raise SpecificationError(f"{path}.uniform", "cannot be false", value=False, bound="true")
@@ -93,7 +112,9 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
             return Prior(np.array(table.probabilities)), ()
     notes: tuple[str, ...] = ()
     if table.checkins is not None or table.plt is not None:
-        counts, notes = _counted(read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder))
+        read = read_visits(getattr(table, form), form, f"{path}.{form}", domain, folder)
+        counts, notes = _counted(read.visits)
+        notes += read.notes
     elif table.simulated is not None:
         counts = _simulated(table.simulated, f"{path}.simulated", domain)
     elif table.csv is not None:
@@ -108,6 +129,12 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
             f"is needed: {empty} of the {domain.size} cells were never visited (the first is cell "
             f"{int(np.argmax(counts == 0))}), so that their probability would be zero",
             remedy="add smoothing = 0.01, say, or smoothing = 0 to accept probability zero",
+        )
+    smoothing = table.smoothing or 0.0
+    if smoothing > counts.sum() > 0:
+        notes += (
+            f"{path}.smoothing: {smoothing:g}, added to each of {domain.size} counts, is more than all that was "
+            f"counted ({counts.sum():g}): the prior says little of the data",
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
@@ -128,41 +155,102 @@ def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.
     return counts
 
 
-def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path) -> traces.Visits:
-    """Return the visits that the table ``checkins`` or ``plt`` (the `form`) at `path` names, in cells of `domain`."""
+class Read(NamedTuple):
+    """Visits to the cells of a grid, what became of the points before they were counted, and how to say it."""
+
+    visits: traces.Visits
+    sampling: Sampling
+    median: float | None
+    notes: tuple[str, ...]
+
+
+def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sampling: Sampling | None = None) -> Read:
+    """Return the visits that the table ``checkins`` or ``plt`` (the `form`) at `path` names, in cells of `domain`.
+
+    `sampling` is used where the table says nothing of even steps.
+    """
     table: Checkins | Trajectories
     table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     if domain.geographic is None:
         raise SpecificationError(
             path,
-            "needs a domain with latitudes and longitudes to count in",
+            "is counted in the cells of a box in latitude and longitude, and the domain has none",
+            value=Shown(domain),
             bound="a domain with grid = { columns, rows, south, north, west, east }",
+            remedy=f"let `mechdesign init {folder / table.path}` propose a box",
         )
+    found = read_traces(raw, form, path, folder, sampling)
     with in_file(path):
-        if isinstance(table, Checkins):
-            columns = (table.user, table.latitude, table.longitude, table.time, table.trace)
-            found = traces.read_checkins(folder / table.path, *columns, table.delimiter)
-        else:
-            found = traces.read_plt(folder / table.path)
+        try:
+            visits = traces.to_grid(found.found, domain)
+        except InputError as error:
+            raise renamed(error, str(folder / table.path), "traces") from error
+    return Read(visits, found.sampling, found.median, found.notes)
+
+
+class Traces(NamedTuple):
+    """Traces `found`, after even steps were made, if they were, what became of their points, and how to say it."""
+
+    found: tuple[traces.Trace, ...]
+    sampling: Sampling
+    median: float | None
+    notes: tuple[str, ...]
+
+
+def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling | None = None) -> Traces:
+    """Return the traces that the table ``checkins`` or ``plt`` (the `form`) at `path` names; see `read_visits`."""
+    table: Checkins | Trajectories
+    table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
+    with in_file(path):
+        found = _checkins(table, path, folder) if isinstance(table, Checkins) else traces.read_plt(folder / table.path)
     if table.only is not None:
         user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
         found = tuple(trace for trace in found if trace.user == user)
-    with in_file(path):
-        return traces.to_grid(found, domain)
+    with at(path):
+        own = Sampling.of(table.every, table.gap)
+        sampling = own if sampling is None or own != Sampling() else sampling
+        median = median_interval(found)
+        notes: tuple[str, ...] = ()
+        if sampling != Sampling():
+            found, facts = resample(found, sampling)
+            notes = (f"{path}: {facts}",)
+    return Traces(found, sampling, median, notes)
+
+
+def _checkins(table: Checkins, path: str, folder: Path) -> tuple[traces.Trace, ...]:
+    if (table.place is None) != (table.places is None):
+        lacking = "places" if table.places is None else "place"
+        raise SpecificationError(f"{path}.{lacking}", "is missing", bound="given beside the other: place and places")
+    places = None
+    if table.places is not None:
+        by_key = convert(table.places, PlacesByKey, f"{path}.places")
+        with in_file(f"{path}.places"):
+            source = folder / by_key.path
+            places = traces.read_places(source, by_key.key, by_key.latitude, by_key.longitude, by_key.delimiter)
+    return traces.read_checkins(
+        folder / table.path,
+        table.user or None,
+        table.latitude,
+        table.longitude,
+        table.time,
+        table.trace,
+        table.delimiter,
+        place=table.place,
+        places=places,
+    )
 
 
 def _user(users: list[str], only: int | str, path: str) -> str:
     names = [user for user in users if user == str(only)]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
-        names = [user for user in users if user.isdecimal() and int(user) == only]
+        names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
     if len(names) != 1:
-        some = ", ".join(users[:5])
         raise SpecificationError(
             f"{path}.only",
             "is not a user" if not names else f"means several users: {', '.join(names)}",
             value=only,
-            bound=f"one of the {len(users)} users, such as {some}",
+            bound=f"one of the {len(users)} users in the data",
         )
     return names[0]
 
@@ -179,7 +267,7 @@ def _simulated(raw: Raw, path: str, domain: Domain) -> NDArray[np.float64]:
     """Return whole numbers of people in each cell, so that the prior is the same on every machine."""
     table = convert(raw, Simulated, path)
     if domain.points.shape[1] != 2:
-        raise SpecificationError(path, "needs a domain of places in the plane", value=domain)
+        raise SpecificationError(path, "needs a domain of places in the plane", value=Shown(domain))
     if not 1 <= table.people <= _MOST_PEOPLE:
         raise SpecificationError(
             f"{path}.people", "is out of range", value=table.people, bound=f"between 1 and {_MOST_PEOPLE}"

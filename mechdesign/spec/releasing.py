@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify.exact import exact_text
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.data.states import States, Steps
+from mechdesign.errors import BudgetExceededError, InputError, SpecificationError
+from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.problem import Problem
 from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
@@ -65,19 +65,30 @@ class Asked(Protocol):
     def release_settings(self) -> ReleaseSettings: ...
     @property
     def schedule(self) -> Schedule | None: ...
+    def ledger(self) -> Ledger | None: ...
     def problems(self) -> Iterator[Problem]: ...
-    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]: ...
+    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]: ...
 
 
 def release_trace(
-    given: Asked, trace: States, seed: int | None, delimiter: str, progress: ProgressCallback | None
+    given: Asked,
+    trace: States,
+    seed: int | None,
+    delimiter: str,
+    ledger: Ledger | None,
+    progress: ProgressCallback | None,
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
-    states = given.states(trace, delimiter)
+    steps, _ = given.steps(trace, delimiter)
+    states = steps.states
+    transition = settings.transitions.along(steps, "release.transition")
     epsilons = _epsilons(given, len(states))
     seed = settings.seed if seed is None else seed
-    steps = _prepared(given, problem, settings, seed)
+    charged = given.ledger() if ledger is None and seed is None else ledger
+    if charged is not None:
+        _require_budget(charged, [epsilon or given.policy.epsilon for epsilon in epsilons])
+    released = _prepared(given, problem, settings, transition, seed, charged)
     name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
     releases: list[Release] = []
     finished = False
@@ -86,7 +97,7 @@ def release_trace(
         for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
             if progress is not None:
                 progress(Progress(f"step {step + 1} of {len(states)}", time.perf_counter() - started))
-            releases.append(_step(steps, state, epsilon, f"{name}, step {step}"))
+            releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # A solver that is stopped gives the best channel that it has.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
@@ -96,7 +107,7 @@ def release_trace(
     except KeyboardInterrupt:
         if not releases:
             raise
-    made = (settings.transition, settings.initial, seed is not None, finished)
+    made = (transition, settings.initial, seed is not None, finished)
     return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
 
 
@@ -145,7 +156,27 @@ def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
     return known[:steps]
 
 
-def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: int | None) -> Trace:
+def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
+    """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
+    what, whom = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
+    rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
+    if (left := ledger.remaining_rho) is not None and rho > left:
+        raise BudgetExceededError(
+            f"{what} would spend ρ = {exact_text(rho)}, but {exact_text(left)} is left; spend less, or give the ledger "
+            "that the data deserve a larger budget"
+        )
+    if ledger.epsilon is not None and ledger.rho is None:
+        ledger.check(what, whom, epsilon=sum(epsilons, Fraction(0)))
+
+
+def _prepared(
+    given: Asked,
+    problem: Problem,
+    settings: ReleaseSettings,
+    transition: MarkovChain | VaryingChain,
+    seed: int | None,
+    ledger: Ledger | None,
+) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
     policy, solving = given.policy, given.settings
     assert problem.secrets is not None
@@ -154,7 +185,7 @@ def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: i
             problem.secrets,
             policy.graph,
             policy.epsilon,
-            settings.transition,
+            transition,
             settings.initial,
             settings.mechanism,
             delta=policy.settings.delta,
@@ -172,6 +203,7 @@ def _prepared(given: Asked, problem: Problem, settings: ReleaseSettings, seed: i
                 "options": solving.options,
             },
             rng=seed,
+            ledger=ledger,
         )
 
 

@@ -26,23 +26,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
+from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States, as_states
+from mechdesign.data.states import States, Steps, as_steps
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.domain import Domain
 from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import design_problem
+from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
-from mechdesign.spec.domains import build_domain
+from mechdesign.spec.domains import build_domain, build_observables
 from mechdesign.spec.measures import Measures
-from mechdesign.spec.origin import build_origin
+from mechdesign.spec.origin import build_origin, without_comments
 from mechdesign.spec.policy import (
+    LedgerTable,
     Policy,
     PolicySettings,
     PolicyTable,
@@ -54,8 +58,11 @@ from mechdesign.spec.policy import (
 )
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.sizes import specified_size
 from mechdesign.spec.tables import at, convert
+from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
@@ -63,6 +70,13 @@ if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
 
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
 
 
 class _Data(NamedTuple):
@@ -85,6 +99,7 @@ class Specification:
         folder: the folder that file names are relative to.
         document: the tables as they were written.
         text: the text that they were read from; empty where they were given as tables.
+        name: what the file is called, without its folder; empty where there is none.
     """
 
     title: str
@@ -92,6 +107,7 @@ class Specification:
     folder: Path
     document: Document
     text: str = ""
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
@@ -108,6 +124,11 @@ class Specification:
             # Where `functools.cached_property` keeps it.
             vars(made)["_data"] = vars(other)["_data"]
         return made
+
+    @functools.cached_property
+    def domain(self) -> Domain:
+        """The secrets."""
+        return build_domain(self.document.domain, "domain", self.folder)
 
     def problem(self) -> Problem:
         """Return the problem.
@@ -144,9 +165,12 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
             InfeasibleError: A floor is higher than any channel reaches.
+            TooLargeError: The problem does not fit into memory; nothing was built.
             SolverError: The solver failed.
         """
         settings = replace(self.settings, **changed)
+        check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
+        self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
         return replace(made, origin=self.origin)
 
@@ -156,6 +180,7 @@ class Specification:
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
         settings, schedule = replace(self.settings, **changed), self._scheduled()
+        self.check_size(settings)
         count = len(schedule.distinct)
         for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
@@ -164,8 +189,29 @@ class Specification:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
             yield epsilon, replace(made, origin=self.origin)
 
+    @property
+    def size(self) -> Size | None:
+        """The size of the program, known before anything is built; None where it depends on graphs or files."""
+        return specified_size(self.document, *self._domains)
+
+    def check_size(self, settings: SolveSettings | None = None) -> None:
+        """Raise `TooLargeError` where the program does not fit into memory, before anything is built.
+
+        `settings` are those of the specification unless given. Where `size` is None nothing is found.
+        """
+        chosen = self.settings if settings is None else settings
+        check_solver(chosen.solver, "solver.name")
+        if self.size is not None:
+            check_size(self.size, chosen, "domain", warn=False)
+
     def save_designs(
-        self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False, **changed: Any
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        force: bool = False,
+        overwrite: bool = True,
+        **changed: Any,
     ) -> Iterator[tuple[Fraction, Design]]:
         """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
 
@@ -173,14 +219,16 @@ class Specification:
             directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
             report: Write a report of each design.
             force: Write into a folder that holds other files, beside them.
+            overwrite: Replace also designs of another specification.
             changed: See `design`.
 
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.export.schedule import save_designs
+        from mechdesign.export.schedule import check_schedule_target, save_designs
 
-        schedule = self._scheduled()
+        schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)
+        check_schedule_target(directory, schedule, force, overwrite, asked)
         yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
@@ -197,22 +245,41 @@ class Specification:
 
     def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
+        return self.steps(trace, delimiter)[0].states
+
+    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]:
+        """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
-        return as_states(trace, secrets, delimiter)
+        found = as_steps(trace, secrets, delimiter)
+        sampling = convert(self.document.release, ReleaseTable, "release")
+        with at("release"):
+            asked = Sampling.of(sampling.every, sampling.gap)
+        if asked == Sampling():
+            return found, ()
+        found, note = found.resampled(asked)
+        return found, (f"trace: {note}",)
 
     def release(
-        self, trace: States, *, seed: int | None = None, delimiter: str = ",", progress: ProgressCallback | None = None
+        self,
+        trace: States,
+        *,
+        seed: int | None = None,
+        delimiter: str = ",",
+        ledger: Ledger | None = None,
+        progress: ProgressCallback | None = None,
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
         Args:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
-                ``longitude``, ``x`` and ``y``, or ``state``.
+                ``longitude``, ``x`` and ``y``, or ``state``, and, where it is known, ``time``.
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.
+            ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
+                rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
 
         Returns:
@@ -221,10 +288,22 @@ class Specification:
         Raises:
             SpecificationError: A key is wrong, or cannot be kept along a trace.
             InputError: A state is not known, or cannot be the true one.
+            BudgetExceededError: All steps together would pass the budget of the ledger; nothing was released.
         """
         from mechdesign.spec.releasing import release_trace
 
-        return release_trace(self, trace, seed, delimiter, progress)
+        return release_trace(self, trace, seed, delimiter, ledger, progress)
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none.
+
+        Raises `LedgerError` where its file is damaged, or was made with another budget.
+        """
+        if self.document.ledger is None:
+            return None
+        table = convert(self.document.ledger, LedgerTable, "ledger")
+        with at("ledger"):
+            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -235,10 +314,15 @@ class Specification:
             notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
         return notes
 
+    @property
+    def kept_text(self) -> str:
+        """The text as it is kept with designs: without comments, which may name people."""
+        return without_comments(self.text)
+
     @functools.cached_property
     def origin(self) -> Origin:
-        """Where the problem comes from, as it is kept with designs: this text, the prior, digests of the data."""
-        return build_origin(self.document, self.text, self.folder, self._data.notes)
+        """Where the problem comes from, as it is kept with designs: `kept_text`, the prior, digests of the data."""
+        return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
 
     @functools.cached_property
     def schedule(self) -> Schedule | None:
@@ -267,14 +351,28 @@ class Specification:
         return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
 
     @functools.cached_property
+    def _domains(self) -> tuple[Domain, Domain]:
+        """The secrets and the observables, which are cheap."""
+        return self.domain, self._observables[0]
+
+    @functools.cached_property
+    def _observables(self) -> tuple[Domain, tuple[int, ...] | None]:
+        """The observables, and their indices where they are some of the secrets."""
+        if self.document.observables is None:
+            return self.domain, None
+        return build_observables(self.document.observables, "observables", self.domain, self.folder)
+
+    @functools.cached_property
     def _data(self) -> _Data:
         document = self.document
-        secrets = build_domain(document.domain, "domain", self.folder)
-        observables = secrets
-        if document.observables is not None:
-            observables = build_domain(document.observables, "observables", self.folder)
+        secrets, (observables, subset) = self._domains[0], self._observables
+        visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
+        if visits is not None:
+            mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
+            measures = Measures(secrets, observables, self.folder, document.prior, subset, visits.points)
+            return _Data(mean_prior, means, "expected", measures, visits.notes)
         prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
-        measures = Measures(secrets, observables, self.folder, document.prior)
+        measures = Measures(secrets, observables, self.folder, document.prior, subset)
         cost, objective = measures.cost(document.cost, "cost")
         return _Data(prior, cost, objective, measures, notes)
 
@@ -317,7 +415,8 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
-    return parse(read_text(path), Path(path).parent)
+    text = read_text(path)
+    return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text, name=Path(path).name)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -349,14 +448,17 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
 
 
-def tables_of(text: str) -> Raw:
-    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote."""
+def tables_of(text: str, source: str = "specification") -> Raw:
+    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
+
+    `source` is the file that the text came from, for errors.
+    """
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError("specification", f"is not valid TOML: {error}") from error
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=_TOML) from error
     except (ValueError, RecursionError) as error:
-        raise SpecificationError("specification", f"cannot be read: {error}") from error
+        raise SpecificationError(source, f"cannot be read: {error}") from error
 
 
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:
@@ -375,6 +477,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     # Their data are read when they are asked for, but keys are checked at once.
     convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
+    if document.ledger is not None:
+        convert(document.ledger, LedgerTable, "ledger")
     if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
             "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'

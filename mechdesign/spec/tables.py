@@ -9,6 +9,7 @@ JSON schema takes its descriptions from them.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,7 +139,7 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
             join(place, found["key"]),
             "is not a known key",
             bound=f"one of {', '.join(names)}",
-            remedy=_suggestion(found["key"], names),
+            remedy=_inner(found["key"], kind, where) or _suggestion(found["key"], names),
         )
     if found := _MISSING.fullmatch(what):
         return SpecificationError(join(place, found["key"]), "is missing", remedy=f"add {found['key']} = …")
@@ -150,7 +151,12 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
     if found := _EXPECTED.fullmatch(what):
         kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
         bound = " or ".join(kinds) + (found["length"] or "")
-        return SpecificationError(place or "specification", "has the wrong type", value=value, bound=bound)
+        remedy = ""
+        if found["kinds"] == "array" and isinstance(value, Mapping):
+            remedy = f"write [[{place}]] in place of [{place}]: there may be several"
+        return SpecificationError(
+            place or "specification", "has the wrong type", value=value, bound=bound, remedy=remedy
+        )
     return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
 
 
@@ -175,6 +181,17 @@ def _inside(data: object, where: str) -> object:
     return data
 
 
+def _inner(key: str, kind: type[Table], where: str) -> str:
+    """Return in which table below, if any, a key belongs that is unknown here."""
+    if where:
+        return ""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        held = [meta.extra["tables"] for each in (hint, *get_args(hint)) for meta in getattr(each, "__metadata__", ())]
+        if any(key in inner.__struct_fields__ for tables in held for inner in tables):
+            return f"write it inside {name}: {name} = {{ …, {key} = … }}"
+    return ""
+
+
 def _suggestion(name: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else ""
@@ -188,7 +205,7 @@ def _shown(value: object) -> object:
         if value.denominator == 1:
             return int(value)
         near = nearest(value)
-        return near if Fraction(repr(near)) == value else exact_text(value)
+        return near if math.isfinite(near) and Fraction(repr(near)) == value else exact_text(value)
     if isinstance(value, Decimal):
         return float(value)
     return value

@@ -13,3 +13,7 @@ from mechdesign.sweep.conduct import Moment, Result, run
 from mechdesign.sweep.plan import Sweep, parse, read
 
 __all__ = ["Moment", "Result", "Sweep", "parse", "read", "run"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

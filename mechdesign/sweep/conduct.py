@@ -26,6 +26,10 @@ from mechdesign.validation import as_integer
 __all__ = ["Moment", "Result", "run"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Moment:
     """How far a sweep is.

@@ -16,7 +16,7 @@ from mechdesign.records import Row, State
 from mechdesign.records.row import Value
 from mechdesign.report.frame import in_unit, round_ticks
 from mechdesign.report.scales import relative, short
-from mechdesign.report.style import ACCENT, MUTED, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.report.words import clip
 
 __all__ = ["Layout", "hints", "layout", "sweep_picture"]
@@ -74,9 +74,9 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
     first = _positions([row.values[chosen.first] for row in rows])
     panels = list(dict.fromkeys(_value(row, chosen.panels) for row in rows))[:_MOST_PANELS]
     lines = list(dict.fromkeys(_line(row, chosen.lines) for row in rows))
-    columns = min(3, len(panels))
+    columns = abreast(min(3, len(panels)))
     count = math.ceil(len(panels) / columns)
-    legend = 0.25 * math.ceil(len(lines) / 2) if 1 < len(lines) <= len(_SERIES) else 0.0
+    legend = 0.25 * math.ceil(len(lines) / abreast(2)) if 1 < len(lines) <= len(_SERIES) else 0.0
     figure = new_figure(max(3.0 * columns, 5.5), 2.4 * count + 0.9 + legend)
     axes = figure.subplots(count, columns, squeeze=False, sharex=True, sharey=True)
     for panel, value in zip(axes.flat, panels, strict=False):
@@ -100,7 +100,7 @@ def sweep_picture(rows: Sequence[Row], chosen: Layout, unit: str = "") -> Figure
             axes[0, 0].plot([], [], color=colour, marker=marker, label=_named(line, chosen.lines))[0]
             for line, (colour, marker) in zip(lines, _SERIES, strict=False)
         ]
-        figure.legend(handles=handles, loc="outside lower left", ncols=2, fontsize=8.5)
+        figure.legend(handles=handles, loc="outside lower left", ncols=abreast(2), fontsize=8.5)
     headline(figure, _finding(rows, unit, len({_value(row, chosen.panels) for row in rows}) - len(panels)))
     return figure
 

@@ -18,6 +18,11 @@ from mechdesign.spec.specification import read_text, tables_of
 
 __all__ = ["MOST_ROWS", "Mode", "Sweep", "parse", "read"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Mode = Literal["product", "zip"]
 
 MOST_ROWS = 100_000
@@ -67,7 +72,7 @@ class Sweep:
 
 def read(path: str | os.PathLike[str]) -> Sweep:
     """Read a specification with a ``[sweep]`` table from a file; see `parse`."""
-    return parse(read_text(path), Path(path).parent)
+    return _parsed(read_text(path), Path(path).parent, os.fspath(path))
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Sweep:
@@ -87,7 +92,11 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Sweep:
     >>> len(sweep), list(sweep.points())[1]
     (6, {'privacy.0.epsilon': Decimal('0.5'), 'cost.power': 2})
     """
-    tables = tables_of(text)
+    return _parsed(text, base_folder)
+
+
+def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "specification") -> Sweep:
+    tables = tables_of(text, source)
     table = tables.pop(_TABLE, None)
     if not isinstance(table, dict) or not set(table) - {"mode"}:
         raise SpecificationError(

@@ -9,9 +9,8 @@ from pathlib import Path
 from mechdesign.atomic import write_file
 from mechdesign.records import Row, State, environment
 from mechdesign.records.row import Value
-from mechdesign.report.document import document, section, table, text
+from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import relative, short
-from mechdesign.report.svg import inline_svg
 from mechdesign.sweep.picture import hints, layout, sweep_picture
 from mechdesign.sweep.plan import Sweep
 from mechdesign.sweep.rows import cell
@@ -78,14 +77,18 @@ def _sections(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> Iter
 def _picture(sweep: Sweep, rows: Sequence[Row]) -> str:
     units = {str(row.details.get("unit", "")) for row in rows if "unit" in row.details}
     chosen = layout({key: [cell(value) for value in values] for key, values in sweep.values.items()}, sweep.mode)
-    figure = sweep_picture(rows, chosen, units.pop() if len(units) == 1 else "")
-    finding = " ".join(figure.get_suptitle().split())
-    drawn = inline_svg(figure, "costs", f"Cost of each design. {finding}.", hints(rows, list(sweep.values)))
+    unit = units.pop() if len(units) == 1 else ""
     caption = (
         "Each point is a design; let the pointer rest on it for its numbers. A bar reaches down to the proved lower "
         "bound, where the two can be told apart. Hollow points were stopped by a limit, and crosses have no channel."
     )
-    return f'<figure id="costs">\n{drawn}\n<figcaption>{text(caption)}</figcaption>\n</figure>'
+    return figure(
+        lambda: sweep_picture(rows, chosen, unit),
+        "costs",
+        "Cost of each design",
+        caption,
+        hints(rows, list(sweep.values)),
+    )
 
 
 def _rows(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
+from mechdesign.display import card, heat_map
 from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
-from mechdesign.model.places import Outside
 from mechdesign.model.origin import Origin
+from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 Integers = NDArray[np.int64]
 
@@ -43,6 +50,16 @@ class Design:
 
     def __repr__(self) -> str:
         return f"Design({self.channel!r}, {self.certificate!r})"
+
+    def _repr_html_(self) -> str:
+        n, m = self.channel.numerators.shape
+        facts = [("secrets, observables", f"{n}, {m}"), ("found", f"{self.status}, by {self.summary.solver}")]
+        picture = heat_map(self.channel.matrix, "Probability of each observable for each secret")
+        return card(self.problem.title or "Design", facts, picture) + self.certificate._repr_html_()
+
+    def to_pandas(self) -> Any:
+        """Return the channel as a pandas data frame; see `Channel.to_pandas`."""
+        return self.channel.to_pandas()
 
     @property
     def status(self) -> Status:
@@ -76,20 +93,24 @@ class Design:
         """
         return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
-    def save(self, directory: str | os.PathLike[str], report: bool = True) -> None:
+    def save(self, directory: str | os.PathLike[str], report: bool = True, overwrite: bool = True) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
 
-        An older set in the directory is replaced; `mechdesign.verify` never accepts a mixture of the two.
+        `mechdesign.verify` never accepts a mixture of an older set and this one.
 
         Args:
             directory: Folder to write, made where there is none.
             report: Whether to write the report.
+            overwrite: Whether to replace a set of another origin that stands there.
 
         Raises:
-            ExportError: The files cannot be written.
+            ExportError: The files may not, or cannot, be written.
         """
+        from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
+        if not overwrite:
+            check_target(directory, force=True, overwrite=False, origin=self.origin)
         proof = (self.certificate, self.evidence())
         save(self.problem, self.channel, *proof, Path(directory), report=report, origin=self.origin)
 

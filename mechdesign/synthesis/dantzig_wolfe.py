@@ -29,7 +29,7 @@ from mechdesign.synthesis.rounding import round_channel
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
-__all__ = ["couple"]
+__all__ = ["couple", "decomposes"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,12 +52,11 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> 
     and the rows are "auto", "all" or "reduced".
 
     Raises:
-        InputError: Another choice, or the worst cost, which would couple the parts once more.
+        InputError: Another choice.
         SolverError: A solver fails.
     """
-    _check_choices(problem, settings)
+    _check_choices(settings)
     floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
-    _check_priors(problem, parts, floors)
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -88,15 +87,18 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> 
     return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
 
 
-def _check_choices(problem: Problem, settings: SolveSettings) -> None:
-    if problem.objective != "expected":
-        raise InputError(
-            "objective",
-            "cannot be the worst cost where floors couple sets of secrets with answers of their own",
-            value=problem.objective,
-            bound="expected",
-            remedy="permit all secrets a common answer, or drop the floors",
-        )
+def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
+    """Tell whether `couple` takes a problem.
+
+    Members of a part must be permitted the same answers; the worst cost would couple the parts once more; and where an
+    adversary believes in secrets that can never be, all in a part of their own, that part has no scale.
+    """
+    beliefs = [claim.prior for claim in problem.claims if isinstance(claim, Floor) and claim.minimum > 0]
+    scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)
+    return problem.objective == "expected" and scaled and all(part.alike for part in parts)
+
+
+def _check_choices(settings: SolveSettings) -> None:
     solver, rows = settings.solver, settings.rows
     if solver != "auto" and takes_blocks(solver):
         bound = "auto, or a solver that takes programs of rows"
@@ -104,19 +106,6 @@ def _check_choices(problem: Problem, settings: SolveSettings) -> None:
     if rows not in ("auto", "all", "reduced"):
         bound = "auto, all or reduced"
         raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
-
-
-def _check_priors(problem: Problem, parts: Sequence[Part], floors: Mapping[int, Floor]) -> None:
-    """Raise InputError where an adversary believes in secrets that can never be, all in a part of their own."""
-    for index, floor in floors.items():
-        for part in parts:
-            if floor.prior is not None and not part.mass and floor.prior[part.secrets].any():
-                raise InputError(
-                    f"requirements[{problem.places[index]}].prior",
-                    f"is positive on secrets whose answers are their own, such as {part.secrets[0]}, and whose "
-                    "probability is 0",
-                    remedy="give these secrets some probability in the prior of the problem",
-                )
 
 
 def _round(

@@ -8,21 +8,31 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechdesign import interrupts
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError, SolverError
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.certified import Design, certified
-from mechdesign.synthesis.dantzig_wolfe import couple
+from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis.interior import interior
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
 from mechdesign.synthesis.recovery import recovered, usable
 from mechdesign.synthesis.search import search
 from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis.sizes import check_size, size_of
 
 __all__ = ["Design", "design", "synthesise"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_KEEPING = "certifying the best channel found so far"
 
 
 def design(
@@ -62,8 +72,11 @@ def design(
         The channel with its certificate; `summary` says how it was found.
 
     Raises:
+        InfeasibleError: No channel meets the bounds and floors with the permitted answers; what constant channels show
+            to be too much is refused by `Problem`.
         InputError: An argument is of the wrong kind or out of range.
         MissingDependencyError: The solver is not installed.
+        TooLargeError: The problem does not fit into memory; nothing was built.
         SolverError: The solver fails, or returns numbers from which no channel can be made.
     """
     progress = renamed_progress(progress, report)
@@ -76,18 +89,33 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
     check_choice(settings.solver, settings.rows)
     parts = split(problem)
-    if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
+    together = has_floors(problem) and not decomposes(problem, parts)
+    if together:
+        n, m = problem.cost.shape
+        parts = (Part(np.arange(n), np.arange(m), 1.0, bool(np.isfinite(problem.cost).all())),)
+    largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
+    check_size(size_of(problem, largest), settings)
+    if together or (len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]):
         return _whole(problem, settings)
     return _in_parts(problem, parts, settings)
 
 
 def _whole(problem: Problem, settings: SolveSettings) -> Design:
-    """Design a channel by one program for all secrets."""
+    """Design a channel by one program for all secrets.
+
+    From when a solver begins to when its answer is certified, a first Ctrl-C only stops the solver.
+    """
+    with interrupts.scope(_KEEPING):
+        return _searched(problem, settings)
+
+
+def _searched(problem: Problem, settings: SolveSettings) -> Design:
     clock = time.perf_counter()
     form = normalise(problem)
     chosen = plan(form, settings.solver, settings.rows)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
+    inside = interior(form) if form.forbidden.any() else None
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
@@ -101,17 +129,21 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
             solved = time.perf_counter() - clock
             planned = candidate.summary.plan or chosen.reason
             candidate = candidate.noted(plan=planned, seconds=round(solved, 3), tried=tried)
+            interrupts.defer()
             try:
                 settings.tell("certifying", solved)
-                made = recovered(found.form, candidate, tolerance)
+                made = recovered(found.form, candidate, tolerance, inside)
             except KeyboardInterrupt:
                 # The only answer is certified all the same; a second Ctrl-C ends that, too.
                 if best is not None or candidate.status is Status.INTERRUPTED:
                     raise
                 candidate = candidate.noted(status=Status.INTERRUPTED)
-                made = recovered(found.form, candidate, tolerance)
+                made = recovered(found.form, candidate, tolerance, inside)
             if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                 best = made
+            if interrupts.take():
+                best = best.noted(status=Status.INTERRUPTED)
+                break
             if candidate.status is Status.INTERRUPTED or exact(best.certificate.relative_gap) <= exact(tolerance):
                 break
     except KeyboardInterrupt:
@@ -149,8 +181,16 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
         stopped = stopped or made.status is Status.INTERRUPTED
         return made
 
-    found = couple(problem, parts, settings) if has_floors(problem) else assemble(problem, parts, solve)
-    seconds = time.perf_counter() - clock
-    settings.tell("certifying", seconds)
-    summary = replace(found.summary, seconds=round(seconds, 3))
-    return certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+    with interrupts.scope(_KEEPING):
+        if has_floors(problem):
+            found = couple(problem, parts, settings)
+        else:
+            # Every part has a channel that comes at once.
+            interrupts.defer()
+            found = assemble(problem, parts, solve)
+        interrupts.defer()
+        seconds = time.perf_counter() - clock
+        settings.tell("certifying", seconds)
+        summary = replace(found.summary, seconds=round(seconds, 3))
+        made = certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+        return made.noted(status=Status.INTERRUPTED) if interrupts.take() else made

@@ -41,7 +41,7 @@ def problem_multipliers(
         parts[floor.requirement] = FloorMultipliers(estimates, observables, grid[estimates, observables])
     moved: dict[int, list[_Columns]] = {}
     if form.ties:
-        reduced = (problem.prior if weights is None else weights)[:, None] * problem.cost
+        reduced = (problem.prior if weights is None else weights)[:, None] * form.finite_cost
         for floor, grid in zip(form.floors, floors, strict=True):
             prior = floor.claim.prior_or(problem.prior)
             reduced = reduced - prior[:, None] * (floor.claim.error.T @ grid)

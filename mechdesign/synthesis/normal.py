@@ -71,6 +71,18 @@ class NormalForm:
         return int(self.problem.cost.shape[1])
 
     @functools.cached_property
+    def forbidden(self) -> NDArray[np.bool_]:
+        """Which answers are forbidden to a group (k, m): those that are to one of its members."""
+        forbidden = np.zeros((self.groups, self.observables), dtype=np.bool_)
+        np.logical_or.at(forbidden, self.group, np.isinf(self.problem.cost))
+        return forbidden
+
+    @functools.cached_property
+    def finite_cost(self) -> Floats:
+        """The costs (n, m) of the problem, with 0 where the answer is forbidden."""
+        return np.where(np.isinf(self.problem.cost), 0.0, self.problem.cost)
+
+    @functools.cached_property
     def components(self) -> Integers:
         """A label for each group (k,), equal where a chain of bounds joins them."""
         return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor, PairBound
-from mechdesign.errors import InputError
+from mechdesign.certify.dithering import Dithered
 from mechdesign.model.forbidden import sharing, tied
 from mechdesign.model.problem import Problem
 
@@ -29,14 +29,16 @@ _NEVER = 1e-200
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Secrets that are solved together, with the observables permitted to them; ascending indices of both.
+    """Secrets that are solved together, with the observables permitted to any of them; ascending indices of both.
 
-    `mass` is the probability of the secrets; 0 where it is too small to matter.
+    `mass` is the probability of the secrets; 0 where it is too small to matter. `alike` tells whether all of them are
+    permitted the same observables.
     """
 
     secrets: Integers
     observables: Integers
     mass: float
+    alike: bool = True
 
 
 def has_floors(problem: Problem) -> bool:
@@ -48,25 +50,18 @@ def split(problem: Problem) -> tuple[Part, ...]:
     """Return the parts of a problem, in the order of their first secrets.
 
     Without floors these are the sets that bounds on pairs tie together. A floor also joins secrets with a common
-    permitted answer, since the adversary's error about that answer does not split. Raises InputError when the members
-    of a part are permitted different answers, which no solver here can take.
+    permitted answer, since the adversary's error about that answer does not split. The members of a part may be
+    permitted different answers: by a floor over answers that they share in part, or by bounds in one direction.
     """
     labels = sharing(problem.cost, problem.claims) if has_floors(problem) else tied(len(problem.prior), problem.claims)
     order = np.argsort(labels, kind="stable")
     permitted = np.isfinite(problem.cost)
     parts = []
     for secrets in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
-        first = permitted[secrets[0]]
-        other = np.flatnonzero((permitted[secrets] != first).any(axis=1))
-        if other.size:
-            raise InputError(
-                f"cost[{secrets[other[0]]}]",
-                f"forbids other answers than cost[{secrets[0]}], though a requirement joins the two secrets: a bound "
-                "in one direction only, or a distortion floor over answers that they share in part",
-                remedy="permit secrets that share an answer all the same answers, or drop that requirement",
-            )
+        to_any = permitted[secrets].any(axis=0)
+        alike = bool((permitted[secrets] == to_any).all())
         mass = float(problem.prior[secrets].sum())
-        parts.append(Part(secrets, np.flatnonzero(first), mass if mass > _NEVER else 0.0))
+        parts.append(Part(secrets, np.flatnonzero(to_any), mass if mass > _NEVER else 0.0, alike))
     return tuple(parts)
 
 
@@ -107,12 +102,15 @@ class Known(Generic[T]):
 
 def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     """Return what must be equal to the bit, and what may differ in the last digits."""
-    bounds: list[object] = [problem.objective, problem.cost.shape]
-    numbers = [problem.prior, problem.cost.ravel()]
+    permitted = np.isfinite(problem.cost)
+    bounds: list[object] = [problem.objective, problem.cost.shape, permitted.tobytes()]
+    numbers = [problem.prior, problem.cost[permitted]]
     for claim in problem.claims:
         if isinstance(claim, PairBound):
             arrays = (claim.sources, claim.targets, *claim.terms)
             bounds += [claim.number, claim.nominal, *(array.tobytes() for array in arrays)]
+        elif isinstance(claim, Dithered):
+            bounds += [claim]
         else:
             bounds += [claim.minimum > 0, claim.error.shape, claim.prior is None]
             numbers += [claim.error.ravel(), claim.prior_or(problem.prior)]

@@ -12,7 +12,7 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.spanner import bounded_pairs
 
-__all__ = ["EXACT", "LARGE", "LAZY", "Plan", "check_choice", "plan", "takes_blocks"]
+__all__ = ["EXACT", "LARGE", "LAZY", "SMALL", "Plan", "check_choice", "plan", "takes_blocks"]
 
 # What "auto" means, each with the features that the plans below rely on (`mechdesign.solvers.registry`).
 EXACT = "highs-simplex"
@@ -25,7 +25,7 @@ LAZY = "highs-ipx"
 # Up to this many rows the simplex method ends in an exact vertex in well under a second. It is as fast as the block
 # method up to 20 secrets and as many observables; at 25 it takes two to ten times as long, but is exact to the last
 # digits; at 30, beyond this limit, five to fifty times.
-_SMALL = 12_000
+SMALL = 12_000
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,31 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     """Choose rows and solver by size; a choice of the caller's is kept.
 
     Raises:
-        InputError: The solver is not known, or takes no choice of rows.
+        InputError: The solver is not known, takes no choice of rows, or no forbidden answers.
         MissingDependencyError: The solver is not installed.
     """
     check_choice(solver, rows)
     size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
+    forbidden = bool(form.forbidden.any())
     if solver == "auto":
-        solver = EXACT if size + floors <= _SMALL else LAZY if rows != "auto" else LARGE
+        solver = EXACT if size + floors <= SMALL else LAZY if rows != "auto" or forbidden else LARGE
+    if forbidden and takes_blocks(solver):
+        raise InputError(
+            "solver",
+            "takes no secrets that are permitted different answers",
+            value=solver,
+            bound="auto, or a solver that takes programs of rows",
+        )
     if takes_blocks(solver):
         taken: Rows = "all"
         size = int(np.isfinite(form.exponents).sum()) * form.observables
     else:
-        taken = rows if rows != "auto" else "reduced" if size <= _SMALL else "lazy"
+        taken = rows if rows != "auto" else "reduced" if size <= SMALL else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
     reason = f"{size} privacy rows over {shape}: {taken} rows, {solver}"
-    return Plan(taken, solver, reason, chosen, small=size + floors <= _SMALL)
+    return Plan(taken, solver, reason, chosen, small=size + floors <= SMALL)
 
 
 def check_choice(solver: str, rows: Rows) -> None:

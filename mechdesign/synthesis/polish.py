@@ -86,7 +86,7 @@ def _fixed(form: NormalForm, multipliers: FormMultipliers) -> Floats:
     """Return the part of the reduced costs (k, m) that multipliers of pairs have no share in."""
     problem = form.problem
     weights = problem.prior if multipliers.weights is None else multipliers.weights
-    fixed = form.gather(weights[:, None] * problem.cost)
+    fixed = np.where(form.forbidden, np.inf, form.gather(weights[:, None] * form.finite_cost))
     for floor, grid in zip(form.floors, multipliers.floors, strict=True):
         fixed = fixed - floor.error.T @ grid
     return fixed

@@ -26,6 +26,7 @@ from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_consta
 
 __all__ = ["recovered", "usable"]
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _UNSOLVABLE = {
@@ -52,14 +53,14 @@ def usable(candidate: Candidate, solver: str) -> tuple[Candidate, str]:
     return candidate.noted(status=Status.STALLED, message=message), ""
 
 
-def recovered(form: NormalForm, candidate: Candidate, tolerance: float) -> Design:
-    """Round a candidate to integers and certify what comes out.
+def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior: Floats | None = None) -> Design:
+    """Round a candidate to integers and certify what comes out; `interior` as `round_channel` has it.
 
     Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polished`
     mends them, if these prove more.
     """
     clock = time.perf_counter()
-    rounded = _rounded(form, candidate)
+    rounded = _rounded(form, candidate, interior)
     summary = replace(
         candidate.summary,
         privacy_weight=rounded.privacy_weight,
@@ -79,8 +80,8 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float) -> Desig
     return min(first, second, key=lambda design: design.certificate.relative_gap)
 
 
-def _rounded(form: NormalForm, candidate: Candidate) -> Rounded:
-    """Round what the solver found, or release a constant where that is cheaper."""
+def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) -> Rounded:
+    """Round what the solver found, or release a constant, or the interior channel, where that is cheaper."""
     problem = form.problem
     bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
 
@@ -91,10 +92,10 @@ def _rounded(form: NormalForm, candidate: Candidate) -> Rounded:
         floors = [floor.claim for floor in form.floors]
         return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
-    matrices = [np.tile(cheapest_constant(form), (form.groups, 1))]
+    matrices = [np.tile(cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
     if candidate.matrix is not None:
         matrices.insert(0, candidate.matrix)
-    found = [round_channel(form, matrix, holds, distortions) for matrix in matrices]
+    found = [round_channel(form, matrix, holds, distortions, interior) for matrix in matrices]
     channels = [rounded for rounded in found if rounded is not None]
     if not channels:
         raise SolverError(f"the numbers of {candidate.summary.solver or 'the solver'} cannot be rounded to a channel")

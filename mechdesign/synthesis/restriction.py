@@ -81,7 +81,8 @@ class Restriction:
     def apply(self, problem: Problem) -> tuple[Problem, RestrictionInverse]:
         """Return the problem of the part, with a prior that sums to 1, and its inverse."""
         cost = problem.cost[np.ix_(self.part.secrets, self.part.observables)]
-        kept, replaced = undominated(cost)
+        every = np.arange(self.part.observables.size)
+        kept, replaced = undominated(cost) if self.part.alike else (every, every)
         alone = restricted(problem, self.part, self.part.observables[kept])
         return alone, RestrictionInverse(self.part, cost, kept, replaced)
 

@@ -13,7 +13,7 @@ from mechdesign.model.channel import EXPONENT
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
-__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel"]
+__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel", "tight"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,6 +44,7 @@ def round_channel(
     matrix: Floats,
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
+    interior: Floats | None = None,
 ) -> Rounded | None:
     """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
 
@@ -56,14 +57,21 @@ def round_channel(
     floor only u will do: it strengthens the best estimate in every column. Both weights are
     proposed in floating point, decided by `holds` (exact privacy) and `distortions` (the floors' left-hand
     sides, exact), and doubled until these agree. None when the matrix is unusable.
+
+    Where groups are permitted different answers, `interior` (k, m), a channel that keeps all bounds and floors with
+    room to spare, takes the place of both u and the constant output.
     """
     if not np.isfinite(matrix).all():
         return None
     labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
     for threshold in _NEGLIGIBLE:
-        rows = _raise(_clean(matrix, threshold, labels), form.implied)
-        common = _common(rows, labels)
+        if interior is None:
+            rows = _raise(_clean(matrix, threshold, labels), form.implied)
+            common = _common(rows, labels)
+        else:
+            rows = _raise(_permitted(matrix, threshold, form.forbidden, interior), form.implied)
+            common = interior
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
         cost = channel_cost(form, mixed[form.group])
@@ -74,8 +82,10 @@ def round_channel(
     assert best is not None
     _, rows, common, weights = best
     chosen = _Chosen(rows, common, weights)
+    if interior is not None:
+        return _met(form, chosen, interior, holds, distortions)
     found = _met(form, chosen, cheapest_constant(form), holds, distortions)
-    if found is not None and (found.floor_weight <= _CHEAP or not _tight(form)):
+    if found is not None and (found.floor_weight <= _CHEAP or not tight(form)):
         return found
     largest = rows.max(axis=0)
     other = _met(form, chosen, largest / largest.sum(), holds, distortions)
@@ -99,9 +109,11 @@ def _met(
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
 ) -> Rounded | None:
-    """Round, with as much of the distribution `constant` (m,) in every row as the floors need."""
+    """Round, with as much of `constant`, (m,) or (k, m), in every row as the floors need."""
     weights, floor_weight = given.weights, 0.0
-    single = np.count_nonzero(constant) == 1
+    # How much of one constant output, or of an interior channel, a floor needs is known.
+    known = constant.ndim == 2 or np.count_nonzero(constant) == 1
+    reached = distortions(_apportion(constant)[form.group]) if constant.ndim == 2 else None
     while True:
         mixed = _mix(given.rows, given.common, weights)
         numerators = _apportion((1 - floor_weight) * mixed + floor_weight * constant)[form.group]
@@ -110,17 +122,17 @@ def _met(
                 return None
             weights = np.minimum(1.0, np.maximum(weights, _UNIT) * 2)
             continue
-        short = _shortage(form, distortions(numerators), floor_weight)
+        short = _shortage(form, distortions(numerators), floor_weight, reached)
         if short <= 0:
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        # What a constant lacks is known; a distribution that strengthens the best estimate may need far less.
-        needed = short * (1 + 1e-9) + 2.0**-50 if single else min(short, _LEAST)
-        floor_weight = min(1.0, max((2 if single else 8) * floor_weight, needed))
+        # A distribution that strengthens the best estimate may need far less.
+        needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _LEAST)
+        floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 
 
-def _tight(form: NormalForm) -> bool:
+def tight(form: NormalForm) -> bool:
     """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
     return any(floor.minimum >= (1 - _ROOM) * float(floor.error.sum(axis=1).min()) for floor in form.floors)
 
@@ -133,6 +145,14 @@ def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
         kept = rows[members].max(axis=0) > threshold
         rows[members] *= kept
         rows[members & (rows.sum(axis=1) <= 0)] = kept if kept.any() else 1.0
+    return _normalised(rows)
+
+
+def _permitted(matrix: Floats, threshold: float, forbidden: NDArray[np.bool_], interior: Floats) -> Floats:
+    """Clip, empty what is forbidden or negligible, normalise; rows of which nothing is left are those of `interior`."""
+    rows = np.where(forbidden | (matrix <= threshold), 0.0, np.minimum(matrix, 1.0))
+    lost = rows.sum(axis=1) <= 0
+    rows[lost] = interior[lost]
     return _normalised(rows)
 
 
@@ -174,12 +194,13 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
         exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
         violation = rows[source] * (1 + _NOISE) - ratio * rows[targets] * (1 - _NOISE) + (1 + ratio) * _UNIT
-        slack = common[source] * np.expm1(exponent)
+        # The second term is 0 where both rows are mixed with the same.
+        slack = common[source] * np.expm1(exponent) + ratio * (common[targets] - common[source])
         # Rows that are equal stay equal, however tight the bound.
         differ = (rows[source] != rows[targets]).any(axis=1)[:, None]
         used = (common[source] > 0) & (violation > 0) & differ
         with np.errstate(divide="ignore", invalid="ignore"):
-            weight = np.where(used, violation / (violation + slack), 0.0)
+            weight = np.where(used, violation / (violation + np.maximum(slack, 0.0)), 0.0)
         needed[source] = weight.max(initial=0.0)
     return np.array([needed[labels == label].max() for label in labels])
 
@@ -190,7 +211,7 @@ def _mix(rows: Floats, common: Floats, weights: Floats) -> Floats:
 
 def channel_cost(form: NormalForm, rows: Floats) -> float:
     """Return the objective of p(o|s) (n, m), in floating point."""
-    per_secret = (rows * form.problem.cost).sum(axis=1)
+    per_secret = (rows * form.finite_cost).sum(axis=1)
     return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
 
 
@@ -203,12 +224,17 @@ def cheapest_constant(form: NormalForm) -> Floats:
     return constant
 
 
-def _shortage(form: NormalForm, values: tuple[Fraction, ...], weight: float) -> float:
-    """Return the weight of a constant output that closes the largest gap below a floor, at most 1."""
+def _shortage(
+    form: NormalForm, values: tuple[Fraction, ...], weight: float, reached: tuple[Fraction, ...] | None = None
+) -> float:
+    """Return the weight that closes the largest gap below a floor, at most 1.
+
+    It is that of a channel with the distortions `reached`, or else of a constant output, which has the largest ones.
+    """
     short = 0.0
-    for floor, value in zip(form.floors, values, strict=True):
+    for index, (floor, value) in enumerate(zip(form.floors, values, strict=True)):
         if value < floor.claim.minimum:
-            largest = float(floor.error.sum(axis=1).min())
+            largest = float(floor.error.sum(axis=1).min() if reached is None else reached[index])
             reach = largest - float(value)
             missing = float(floor.claim.minimum - value) / reach if reach > 0 else 1.0
             short = max(short, weight + (1 - weight) * min(1.0, max(missing, 2.0**-50)))

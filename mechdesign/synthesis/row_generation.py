@@ -18,7 +18,7 @@ from mechdesign.solvers import Options, Progress, Solution, Status
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate
-from mechdesign.synthesis.row_program import RowInverse, RowReduction, Triples, all_triples
+from mechdesign.synthesis.row_program import RowInverse, RowReduction, Triples, permitted_triples
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
 from mechdesign.synthesis.summary import SolveSummary
@@ -46,7 +46,7 @@ def solve_rows(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
     run = _Run(plan, settings.options_for_rows(), time.perf_counter())
     pairs = bounded_pairs(form, plan.rows)
     if plan.rows in ("all", "reduced"):
-        found, _, _ = run.solve(form, all_triples(pairs, form.observables), start)
+        found, _, _ = run.solve(form, permitted_triples(pairs, form), start)
         return found.noted(rounds=1)
     near = irreducible(form.exponents, NEAR_DILATION) & bounded_pairs(form, "all")
     return _near(form, near, run) if plan.rows == "near" else _lazy(form, pairs, near, run)
@@ -74,7 +74,7 @@ def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
     factor = dilation(form.exponents, near)
     if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
-    triples = all_triples(near, form.observables)
+    triples = permitted_triples(near, form)
     outer, _, _ = run.solve(form, triples)
     inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
     # The gap is that of the rows, and none that better multipliers could close.
@@ -83,7 +83,7 @@ def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
 
 
 def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], run: _Run) -> Candidate:
-    triples = all_triples(near & pairs, form.observables)
+    triples = permitted_triples(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)

@@ -15,7 +15,7 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.summary import SolveSummary
 
-__all__ = ["RowInverse", "RowReduction", "Triples", "all_triples"]
+__all__ = ["RowInverse", "RowReduction", "Triples", "all_triples", "permitted_triples"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,6 +54,13 @@ def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
         np.repeat(targets, observables),
         np.tile(np.arange(observables), sources.size),
     )
+
+
+def permitted_triples(pairs: NDArray[np.bool_], form: NormalForm) -> Triples:
+    """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source."""
+    every = all_triples(pairs, form.observables)
+    used = ~form.forbidden[every.sources, every.observables]
+    return Triples(every.sources[used], every.targets[used], every.observables[used])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +147,10 @@ class RowReduction:
         adversary's error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last,
         ``privacy``. Privacy rows read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by
         one scale, the errors of floor i by another; that makes all of order one. Forbidden answers get the upper bound
-        0, for programs that leave the package; what is solved here has none (see `mechdesign.synthesis.parts`).
+        0.
         """
         problem, observables = form.problem, form.observables
-        forbidden = np.isinf(problem.cost)
-        costs = np.where(forbidden, 0.0, problem.cost)
+        costs = form.finite_cost
         worst = problem.objective == "worst"
         starts = np.cumsum([0, form.groups * observables] + [observables] * len(form.floors))
         width = int(starts[-1]) + worst
@@ -154,7 +160,7 @@ class RowReduction:
 
         scale = _scale(form) if self.scaled else 1.0
         cost, lower, upper = np.zeros(width), np.zeros(width), np.full(width, np.inf)
-        upper[column_blocks["p"]][form.gather(forbidden).ravel() > 0] = 0.0
+        upper[column_blocks["p"]][form.forbidden.ravel()] = 0.0
         if worst:
             cost[-1] = 1.0
         else:
@@ -188,14 +194,18 @@ class RowReduction:
 def _scale(form: NormalForm) -> float:
     """Return what makes the optimum of order one, or of the order of the groups where every group has its own cost.
 
-    The cheapest constant output bounds the optimum. Where a peaked prior makes that tiny, solvers would otherwise take
-    all that matters for zero.
+    The cheapest constant output bounds the optimum; where answers are forbidden, the mean of the permitted ones stands
+    for it. Where a peaked prior makes that tiny, solvers would otherwise take all that matters for zero.
     """
     problem = form.problem
-    largest = float(problem.cost.max())
+    largest = float(form.finite_cost.max())
     if problem.objective == "worst":
         return 1.0 / max(largest, 1e-300)
-    magnitude = float((problem.prior @ problem.cost).min())
+    if form.forbidden.any():
+        permitted = np.isfinite(problem.cost).sum(axis=1)
+        magnitude = float(problem.prior @ (form.finite_cost.sum(axis=1) / permitted))
+    else:
+        magnitude = float((problem.prior @ problem.cost).min())
     return form.groups / max(magnitude, _LEAST_MAGNITUDE * largest, 1e-300)
 
 

@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign import interrupts, solvers
 from mechdesign.solvers import Status
 from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm, normalise
 from mechdesign.synthesis.plan import LARGE, LAZY, Plan, plan, takes_blocks
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.rounding import tight
 from mechdesign.synthesis.row_generation import solve_rows
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["Found", "search"]
 
-# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes.
+# Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes;
+# floors alone, with estimates for one end of the pairs, are as quick as bounds alone.
 _SECONDS = 1_100_000
 _FLOORS_COST = 9
 _MINUTES = 2_200_000
@@ -54,7 +56,8 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
     they are few, a program with the rows of all pairs. Where secrets are nearly
     alike, by bounds with exponents below 1e-6, making them alike comes next. Where we chose the solver, the block
     method follows the simplex method, and lazy rows on HiGHS follow the block method where they take seconds, or where
-    it stalled far from the optimum and they take minutes; the summary says so.
+    they take minutes and it stalled far from the optimum, as it does at floors near the largest possible; the summary
+    says so.
     """
     bounded = bool(form.floors) or bool(np.isfinite(form.exponents).any())
     # The worst cost over a group is no cost of the group's: it takes a program.
@@ -71,6 +74,7 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
         if found.status in _STOPPED or (settings.time_limit is not None and settings.time_limit <= elapsed):
             return
         settings.tell(f"{tried[-1]}; {_name(second)} takes over", elapsed)
+        interrupts.check()
         again = other is form and (second.solver, second.rows) == (chosen.solver, chosen.rows)
         found = _solve(other, second, settings.after(elapsed), start if again else None)
         reason = f"{second.reason}, after {'; '.join(tried)}"
@@ -90,7 +94,9 @@ def _name(chosen: Plan) -> str:
 
 def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[NormalForm, Plan]]:
     """Yield the ways that are left after the first, each a form and how to solve it."""
-    near_alike = bool((form.exponents < _ALIKE).any())
+    forbidden = bool(form.forbidden.any())
+    # Secrets with different permitted answers cannot be made alike.
+    near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden
     blocks = takes_blocks(chosen.solver)
     if solvers.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
         yield form, replace(chosen, magnification=_MAGNIFICATION)
@@ -104,14 +110,19 @@ def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[
         yield merged, _merging(plan(merged, "auto" if chosen.chosen else chosen.solver))
     if not chosen.chosen:
         return
+    if forbidden:
+        if chosen.solver != LAZY:
+            yield form, plan(form, LAZY)
+        return
     if not blocks:
         yield form, plan(form, LARGE)
         if alike:
             yield merged, _merging(plan(merged, LARGE))
         return
-    size = form.exponents.size * form.observables
-    seconds = size * (_FLOORS_COST if form.floors else 1) <= _SECONDS
-    if seconds or (first.status is Status.STALLED and size <= _MINUTES):
+    bounds = int(np.isfinite(form.exponents).sum())
+    size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
+    seconds = size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS
+    if seconds or ((first.status is Status.STALLED or tight(form)) and size <= _MINUTES):
         yield form, plan(form, LAZY)
 
 
@@ -123,7 +134,8 @@ def _separate(form: NormalForm) -> Candidate:
     """Give every group its cheapest answer, which is optimal where nothing ties groups together."""
     problem = form.problem
     worst = problem.objective == "worst"
-    cost = problem.cost if worst else form.gather(problem.prior[:, None] * problem.cost)
+    cost = problem.cost if worst else form.gather(problem.prior[:, None] * form.finite_cost)
+    cost = np.where(form.forbidden, np.inf, cost)
     matrix = np.zeros((form.groups, form.observables))
     matrix[np.arange(form.groups), cost.argmin(axis=1)] = 1.0
     weights = (np.arange(form.groups) == cost.min(axis=1).argmax()).astype(np.float64) if worst else None

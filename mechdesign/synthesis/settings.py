@@ -18,6 +18,11 @@ from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Rows = Literal["auto", "all", "reduced", "near", "lazy"]
 
 TOLERANCE = 1e-6
@@ -43,7 +48,7 @@ class SolveSettings:
 
     Args:
         solver: "auto" (chosen by size), or a name that `mechdesign info` lists.
-        tolerance: Relative gap asked for, (cost − lower bound) / cost.
+        tolerance: Relative gap asked for, (cost − lower bound) / cost: between 0 and 1.
         time_limit: Seconds, or None for no limit.
         rows: Which privacy rows the solver sees: "auto", "all" (a row for every pair), "reduced" (pairs that no others
             imply), "lazy" (near pairs first, violated ones as they show) or "near" (a spanner of the pairs, at ε
@@ -86,7 +91,10 @@ class SolveSettings:
         if self.progress is not None and not callable(self.progress):
             raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
         object.__setattr__(self, "options", MappingProxyType(dict(options)))
-        object.__setattr__(self, "tolerance", _positive("tolerance", self.tolerance))
+        tolerance = _positive("tolerance", self.tolerance)
+        if not tolerance < 1:
+            raise InputError("tolerance", "must be below 1", value=self.tolerance, bound="between 0 and 1")
+        object.__setattr__(self, "tolerance", tolerance)
         if self.time_limit is not None:
             object.__setattr__(self, "time_limit", _positive("time_limit", self.time_limit))
 

@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
+from mechdesign import interrupts
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 
 # Far above the rounding of sums of distances, far below any slack that a certificate could notice.
 _ROUNDING = 1e-12
+_SOURCES = 64
 
 
 def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
@@ -39,6 +41,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
         first, second = exponents[:, r, None], exponents[None, r, :]
         detour = (first + second <= limit) & (first < exponents) & (second < exponents)
         kept &= ~detour
+        interrupts.check()
     return kept
 
 
@@ -51,11 +54,15 @@ def dilation(exponents: Floats, kept: NDArray[np.bool_]) -> float:
     sources, targets = np.nonzero(kept)
     # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
-    paths = csgraph.shortest_path(graph, method="D")
-    required = np.isfinite(exponents)
-    if not required.any():
-        return 1.0
-    return max(1.0, float(np.max(paths[required] / exponents[required])))
+    largest = 1.0
+    # A few sources at a time: SciPy hears no Ctrl-C.
+    for start in range(0, exponents.shape[0], _SOURCES):
+        some = np.arange(start, min(start + _SOURCES, exponents.shape[0]))
+        interrupts.check()
+        paths = csgraph.shortest_path(graph, method="D", indices=some)
+        required = np.isfinite(exponents[some])
+        largest = max(largest, float(np.max(paths[required] / exponents[some][required], initial=1.0)))
+    return largest
 
 
 def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:

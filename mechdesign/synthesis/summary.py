@@ -8,12 +8,17 @@ from mechdesign.solvers.contract import Status
 
 __all__ = ["SolveSummary"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # What provenance calls by another name: bundles have had these keys from the first version on.
 _KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
 _UNWRITTEN = ("message", "status")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SolveSummary:
     """How a design was found; a field that does not apply is None.
 
@@ -76,6 +81,11 @@ class SolveSummary:
     isolated: str | None = None
     edges_added: int | None = None
     tried: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say how it ended, by which solver and when: the fields say the rest."""
+        time = "" if self.seconds is None else f", {self.seconds:.3g} s"
+        return f"SolveSummary({self.status}, {self.solver or self.mechanism}{time})"
 
     def provenance(self) -> dict[str, str | int | float]:
         """Return the facts as a certificate keeps them, for display: written, never read back.

@@ -36,6 +36,7 @@ def require_enclosed(cells: np.ndarray, values: np.ndarray, size: int) -> None:
     lower, upper = _sums(cells, values, size)
     for low, true, high in zip(lower.tolist(), cell_sums(cells, values, size), upper.tolist(), strict=True):
         assert 0 <= Fraction(low) <= true <= Fraction(high)
+    assert (lower.tolist(), upper.tolist()) == sums_by_hand(cells.tolist(), values.tolist(), size)
 
 
 @pytest.mark.parametrize("j", range(1, 50))
@@ -155,8 +156,17 @@ def test_the_constant_of_a_floor_is_rounded_down_once() -> None:
         assert Fraction(below) <= true < Fraction(math.nextafter(below, 9))
         up += Fraction(nearest(true)) > true
     assert up > 20
+    exactly = Floor(Fraction(1, 4), [[1.0]])
+    below, _ = _floor_terms(exactly, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)
+    assert below == _sums(np.zeros(1, dtype=np.int64), np.ones(1), 1)[0][0] / 4
     huge = Floor(Fraction(10**300), [[1.0]])
     assert _floor_terms(huge, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)[0] == 1e290
+
+
+def test_what_may_have_underflowed_is_allowed_for() -> None:
+    claim = Floor(Fraction(1), [[0.0, 0.0]])
+    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.array([1.0, 0.5]), 2)
+    assert above.tolist() == [[2 * 2.0**-1050] * 2, [1.5 * 2.0**-1050] * 2]
 
 
 @np.errstate(over="ignore", invalid="ignore")

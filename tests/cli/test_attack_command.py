@@ -13,15 +13,20 @@ from mechdesign import errors
 
 
 def test_attack(made):
-    result = run("attack", made, "--json")
+    result = run("attack", made, "--json", "--pairwise")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     channel = md.Channel.load(made)
-    prior, error = [0.4, 0.3, 0.2, 0.1], 1 - np.eye(4)
+    prior, error = np.array([0.4, 0.3, 0.2, 0.1]), 1 - np.eye(4)
     for name, value in found["errors"].items():
         assert value == pytest.approx(getattr(md.attack, name)(channel, prior, error).distortion, rel=1e-6)
+        per_secret = getattr(md.attack, name)(channel, prior, error).per_secret
+        assert found["expected_errors"][name] == pytest.approx(prior @ per_secret, rel=1e-6)
     assert found["measure"] == "Hamming distance"
-    shown = run("attack", made)
+    # What a pair counts may be less than what the optimal attack errs by; the expected error never is.
+    assert min(found["expected_errors"].values()) == pytest.approx(found["errors"]["optimal"])
+    assert found["errors"]["pairwise_minimax"] < found["errors"]["optimal"]
+    shown = run("attack", made, "--pairwise")
     for words in ("Hamming distance", "optimal", "Bayes", "prior-free", "min-max", "pairwise min-max"):
         assert words in shown.stdout
 
@@ -45,7 +50,9 @@ def test_attacks_that_take_too_long(made, monkeypatch):
         raise errors.TimeLimitError("late")
 
     monkeypatch.setattr("mechdesign.attacks.attack.pairwise_minimax", late)
-    result = run("attack", made, "--time-limit", 5)
+    assert "not found" not in run("attack", made).stdout
+    assert "runs with --pairwise" in run("attack", made).stdout
+    result = run("attack", made, "--time-limit", 5, "--pairwise")
     assert result.exit_code == 0
     assert "not found in 5 s" in result.stdout
     assert run("attack", made, "--time-limit", 0).exit_code == 2

@@ -140,6 +140,7 @@ def _never(*_, **__):
         (("A", "A"), ["--solver", "hihgs"], "--solver: is not known; found 'hihgs'"),
         (("[cost]", '[solver]\nname = "x"\n[cost]'), [], "solver.name: is not known; found 'x'"),
         (("A", "A"), ["--tolerance", "0"], "--tolerance: must be positive"),
+        (("A", "A"), ["--tolerance", "5"], "--tolerance: must be below 1"),
         (("A", "A"), ["--time-limit", "nan"], "--time-limit: is not a number; found nan"),
         (("A", "A"), ["--threads", "-1"], "--threads: must be a number of threads"),
         (("A", "A"), ["--rows", "few"], "Invalid value for '--rows'"),

@@ -58,7 +58,7 @@ def test_a_walk_is_released():
     result = run("release", "--example", "walk")
     assert result.exit_code == 0, result.output
     assert "12 steps of 81 states" in result.stdout
-    assert "released/map.svg" in result.stdout[result.stdout.index("\nnext") :]
+    assert "released/report.html" in result.stdout[result.stdout.index("\nnext") :]
     assert Path("released/release.json").exists()
     Path("t.csv").write_text("state\n0\n")
     own = run("release", "--example", "walk", "-o", "own")

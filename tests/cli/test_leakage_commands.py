@@ -13,6 +13,9 @@ from click.testing import CliRunner, Result
 from mechdesign import leakage
 from mechdesign.cli import main
 
+# The formulas hold for any two matrices, also for those that no chain has.
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
 OTHER = np.array([[0.8, 0.2], [0.1, 0.9]])
 
@@ -141,3 +144,23 @@ def test_damaged_arrays(files: Path) -> None:
     Path("x.npz").write_bytes(b"PK\x03\x04junk")
     for name, problem in (("x.npy", "is not a NumPy file"), ("x.npz", "is not a sparse matrix of SciPy")):
         assert f"{name}: {problem}" in run("leakage", name, *MANY).stderr
+
+
+both_commands = pytest.mark.parametrize(
+    "command", [["leakage", "B.csv", "--epsilon", "0.1"], ["budget", "--alpha", "1", "--backward", "B.csv"]]
+)
+
+
+@both_commands
+def test_directions_of_different_chains_are_warned_of_once(files: Path, command: list[str]) -> None:
+    result = run(*command, "--steps", "4", "--forward", "F.npy")
+    assert result.exit_code == 0
+    assert result.stderr.count("cannot both be correlations of one chain") == 1
+
+
+@both_commands
+def test_matrices_of_different_sizes_are_refused(files: Path, command: list[str]) -> None:
+    Path("three.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
+    result = run(*command, "--steps", "4", "--forward", "three.csv")
+    assert result.exit_code == 2
+    assert "another number of states" in result.stderr

@@ -106,3 +106,35 @@ def test_progress_is_a_line_every_few_seconds_elsewhere(monkeypatch, capsys):
 )
 def test_exit_codes(error, code):
     assert exit_code(error) == code
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (errors.CertificateError("it does not hold"), 1, "it does not hold"),
+        (errors.BudgetExceededError("nothing is left"), 2, "nothing is left"),
+        (MemoryError(), 2, "not enough memory"),
+        (ZeroDivisionError("division by zero"), 70, "this should not happen"),
+        (BrokenPipeError(), 141, ""),
+        (KeyboardInterrupt(), 130, "stopped"),
+    ],
+)
+def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatch, raised, code, said):
+    def fail(*_):
+        raise raised
+
+    monkeypatch.setattr("mechdesign.cli.verify.examine", fail)
+    monkeypatch.setattr("mechdesign.cli._give_up_output", lambda: None)
+    monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
+    result = run("verify", "anything")
+    assert result.exit_code == code
+    assert said in result.stderr
+
+
+def test_what_fails_since_ctrl_c_came_is_a_stop():
+    from mechdesign.cli import _after_interrupt
+
+    error = RuntimeError("no compiled object yet")
+    error.__context__ = KeyboardInterrupt()
+    assert _after_interrupt(error)
+    assert not _after_interrupt(RuntimeError("another"))

@@ -41,7 +41,9 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_answer_for_a_place_is_a_place(city: Path) -> None:
-    drawn = run("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5).stdout.splitlines()
+    result = run("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5)
+    assert "20 draws for one place spend 20 times the ε" in result.stderr
+    drawn = result.stdout.splitlines()
     channel = md.Channel.load(city)
     domain = md.Domain.geographic_grid(4, 3, 35.6, 35.8, 139.6, 139.9)
     expected = domain.coordinates[channel.sample(domain.cell_of(35.68, 139.75), (20,), 5)]
@@ -55,6 +57,7 @@ def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
     result = run("sample", city, "--input", "p.csv", "-n", 2, "-o", "out.csv")
     assert result.exit_code == 0, result.stderr
     assert "out.csv holds 4 answers" in result.stderr
+    assert "times the ε" not in result.stderr
     rows = list(csv.DictReader(io.StringIO(Path("out.csv").read_text())))
     assert [row["row"] for row in rows] == ["0", "0", "1", "1"]
     # What was read, true places and users among them, is not written.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +71,55 @@ def test_arrays_that_are_no_matrix_of_numbers(tmp_path: Path) -> None:
         np.save(tmp_path / f"{number}.npy", array)
         with pytest.raises(InputError, match="does not hold a matrix of numbers"):
             read_matrix(tmp_path / f"{number}.npy")
+
+
+def array_file(header: str, content: bytes = b"", version: bytes = b"\1\0") -> bytes:
+    return b"\x93NUMPY" + version + len(header).to_bytes(2, "little") + header.encode() + content
+
+
+HEADERS = {
+    # The tokenizer of Python, with which NumPy reads headers of Python 2, stops at these.
+    "unfinished": "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2",
+    "no text": "{'descr': '<f8\0', 'fortran_order': False, 'shape': (2, 2), }\n",
+    "forged": "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999, 999999999), }\n",
+    "overflowing": "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4294967296), }\n",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 2), }\n",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }\n",
+    "nested": "(" * 9000,
+    "no type": "{'descr': 'float9', 'fortran_order': False, 'shape': (2, 2), }\n",
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("version", [b"\1\0", b"\3\0", b"\x09\0"])
+def test_damaged_headers_and_forged_shapes_are_refused(tmp_path: Path, name: str, version: bytes) -> None:
+    content = array_file(HEADERS[name], bytes(32), version)
+    (tmp_path / "m.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        archive.writestr("data.npy", content)
+    for file, words in (("m.npy", "is not a NumPy file"), ("m.npz", "is not a sparse matrix")):
+        with pytest.raises(InputError, match=words):
+            read_matrix(tmp_path / file)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
+def test_sparse_indices_beyond_the_shape_are_not_followed(tmp_path: Path, form: str) -> None:
+    sparse.save_npz(tmp_path / "good.npz", sparse.eye_array(4, format=form))
+    with np.load(tmp_path / "good.npz") as archive:
+        arrays = dict(archive)
+    name = "coords" if "coords" in arrays else "row" if "row" in arrays else "indices"
+    arrays[name] = arrays[name] + 10**6
+    np.savez(tmp_path / "m.npz", **arrays)
+    with pytest.raises(InputError, match="is not a sparse matrix"):
+        read_matrix(tmp_path / "m.npz")
+
+
+def test_a_small_sparse_file_does_not_fill_the_memory(tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "m.npz", sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6)))
+    with pytest.raises(InputError, match=r"is too large; found \(1000000, 1000000\)"):
+        read_matrix(tmp_path / "m.npz")
+    zeros = array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (38000000,), }\n", bytes(8 * 38 * 10**6))
+    with zipfile.ZipFile(tmp_path / "z.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("data.npy", zeros)
+    with pytest.raises(InputError, match="unpacks to much more than its own size"):
+        read_matrix(tmp_path / "z.npz")

@@ -80,7 +80,7 @@ def test_everything_comes_back(design, folder):
 
 
 def test_a_bundle_says_which_distance_was_proved(folder):
-    plane = {"name": "plane distance, nowhere above the great circle", "unit": "km"}
+    plane = {"name": "plane distance ≤ great circle", "unit": "km"}
     hamming = {"name": "Hamming distance", "unit": ""}
     assert bundle.read(folder).metadata["distances"] == [plane, plane, None, hamming]
 

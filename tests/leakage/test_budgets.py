@@ -16,6 +16,9 @@ from mechdesign.errors import ExportError, InputError
 from mechdesign.leakage import BudgetWarning, Candidates, Varying
 from mechdesign.model.markov import smooth
 
+# The formulas hold for any two matrices, also for those that no chain has.
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 OTHER = [[0.8, 0.2], [0.1, 0.9]]

@@ -9,6 +9,9 @@ from matplotlib.figure import Figure
 from mechdesign import leakage
 from mechdesign.leakage import plots
 
+# The formulas hold for any two matrices, also for those that no chain has.
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+
 STRONG = [[0.8, 0.2], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 
@@ -40,6 +43,23 @@ def test_figure_3_shows_the_series() -> None:
     lines = plots.leakage(np.full(10, 0.1), STRONG, None).axes[0].get_lines()
     np.testing.assert_array_equal(lines[0].get_ydata(), leakage.backward(np.full(10, 0.1), STRONG))
     np.testing.assert_array_equal(lines[2].get_ydata(), leakage.temporal(np.full(10, 0.1), STRONG))
+
+
+def test_figure_8_marks_the_first_and_the_last_release_on_a_logarithmic_axis() -> None:
+    best = np.full(30, 0.1)
+    best[3] = 0.0
+    figure = plots.allocation(1.0, 30, MILD, MILD, best)
+    left, right = figure.axes
+    assert (left.get_yscale(), right.get_yscale()) == ("log", "linear")
+    for line in left.get_lines():
+        marked = line.get_markevery()
+        assert (marked[0], marked[-1]) == (0, 29)
+    names = [text.get_text() for text in left.get_legend().get_texts()]
+    assert names == ["the same for all (Algorithm 7)", "more at both ends (Algorithm 8)", "least cost"]
+    figure.canvas.draw()
+    written = [label.get_text() for label in left.get_yticklabels(which="both") if label.get_text()]
+    assert written
+    assert all(float(text) > 0 and "e" not in text for text in written)
 
 
 def test_figure_4_of_a_function_alone() -> None:

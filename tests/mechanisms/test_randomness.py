@@ -47,7 +47,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(secrets, "token_bytes", counted)
     for name in ("default_rng", "Generator", "PCG64", "SeedSequence", "random", "RandomState"):
         monkeypatch.setattr(np.random, name, refuse)
-    yield counts
+    return counts
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -4,7 +4,6 @@ from scipy import stats
 
 import mechdesign as md
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.model.channel import Channel
 
 ONE = 1 << 62
 
@@ -137,12 +136,12 @@ def test_load_refuses_what_is_no_channel(tmp_path):
 
 def test_channels_from_matrices_are_the_nearest_integers():
     matrix = np.array([[0.1] * 10, [1.0] + [0.0] * 9])
-    channel = Channel.from_matrix(matrix, observables=list("abcdefghij"))
+    channel = md.Channel.from_matrix(matrix, observables=list("abcdefghij"))
     assert channel.observables == tuple("abcdefghij")
     # Ten floats 0.1 do not add up to 1; their exact shares do.
     assert set(channel.numerators[0].tolist()) <= {2**62 // 10, 2**62 // 10 + 2**62 % 10}
     assert channel.numerators[1].tolist() == [2**62] + [0] * 9
-    assert abs(Channel.from_matrix([[0.5, 0.5 + 9e-7]]).matrix.sum() - 1) < 1e-15
+    assert abs(md.Channel.from_matrix([[0.5, 0.5 + 9e-7]]).matrix.sum() - 1) < 1e-15
     for wrong, path in (([[0.5, 0.5 + 2e-6]], r"matrix\[0\]"), ([[1.5, -0.5]], r"matrix\[0,1\]"), ([1.0], "matrix")):
         with pytest.raises(InputError, match=f"^{path}: "):
-            Channel.from_matrix(wrong)
+            md.Channel.from_matrix(wrong)

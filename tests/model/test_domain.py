@@ -99,10 +99,8 @@ def test_labels_only():
 
 
 def test_repr_is_short():
-    assert repr(Domain.grid(2, 1, 2, 1)) == (
-        "Domain(size=2, dimensions=2, unit='km', cells=Grid(columns=2, rows=1, width=2.0, height=1.0))"
-    )
-    assert "south=0.0" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
+    assert repr(Domain.grid(2, 1, 2, 1)) == "Domain(size: 2, cells: 2 × 1, box: 2 × 1 km)"
+    assert "latitude: 0 to 1" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,25 @@ import re
 import zlib
 from base64 import b64decode
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
 from mechdesign.attacks import attack
+from mechdesign.data.outline import Outline, read_outline
+from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.report.charts import Panel, key, panel
 from mechdesign.report.explorer import beliefs, decoded, encoded, explore
+from mechdesign.report.outlines import outline_path
 from mechdesign.report.page import html
 from mechdesign.report.scales import LEVELS, error_scale, levels, percent, probability_scale, ticks
 from mechdesign.report.views import name_of, view
@@ -36,8 +41,8 @@ def data_of(page: str) -> dict:
 @pytest.fixture(scope="module")
 def script():
     """Return the script of the page in an engine of its own, without a page."""
-    racer = pytest.importorskip("py_mini_racer", reason="mini-racer is not installed")
-    engine = racer.MiniRacer()
+
+    engine = MiniRacer()
     engine.eval(resources.files("mechdesign.report").joinpath("report.js").read_text(encoding="utf-8"))
     return engine
 
@@ -212,3 +217,58 @@ def test_answers_of_another_domain_have_no_secret_to_choose():
     assert data_of(page)["answers"]["cells"] == [2, 2]
     # Each secret is a cross on the map of the other cells.
     assert page.count('<path class="mark"') == 5
+
+
+# --- outlines ----------------------------------------------------------------------------------------------------
+
+
+def written(tmp_path, document) -> Path:
+    path = tmp_path / "coast.geojson"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_an_outline_lies_where_its_degrees_are(tmp_path):
+    box = KINDS["geographic"]
+    line = {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75], [-73.92, 40.80, 7.0]]}
+    feature = {"type": "Feature", "properties": None, "geometry": line}
+    path = written(
+        tmp_path, {"type": "FeatureCollection", "features": [feature, {"type": "Feature", "geometry": None}]}
+    )
+    shown = view(box, 30)
+    found = outline_path(read_outline(path), shown)
+    assert [int(part) for part in re.findall(r"-?\d+", found)][:2] == [0, round(shown.height)]
+    # From the lower left corner through the middle to the upper right one.
+    assert sum(int(part) for part in re.findall(r"-?\d+", found)[2::2]) == 1000
+    page = html(*city(6, 5), outline=read_outline(path))
+    assert "outline-secrets" not in page  # nothing of it is on this map
+    plane = written(tmp_path, {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]})
+    page = html(*city(6, 5), outline=read_outline(plane))
+    assert page.count('id="outline-secrets"') == 1
+    assert page.count('href="#outline-') == 10
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("{", "is not JSON"),
+        ({"type": "Topology"}, "is no GeoJSON object"),
+        ([1], "is no GeoJSON object"),
+        ({"type": "FeatureCollection"}, "has no list of features"),
+        ({"type": "LineString", "coordinates": [[1], [2]]}, "holds no positions"),
+        ({"type": "Polygon", "coordinates": [["a"]]}, "holds no positions"),
+        ({"type": "Point", "coordinates": [1, 2]}, "holds no line"),
+    ],
+)
+def test_other_files_are_no_outlines(tmp_path, document, said):
+    with pytest.raises(InputError, match=said):
+        read_outline(written(tmp_path, document))
+    with pytest.raises(InputError, match="cannot be opened"):
+        read_outline(tmp_path / "none.geojson")
+
+
+def test_long_outlines_are_thinned():
+    turn = np.linspace(0, 40 * np.pi, 100_000)
+    spiral = np.column_stack((5 + turn / 30 * np.cos(turn), 2 + turn / 30 * np.sin(turn)))
+    found = outline_path(Outline((spiral,)), view(KINDS["grid"], 20))
+    assert 1000 < len(found) < 120_000

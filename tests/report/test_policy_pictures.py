@@ -207,7 +207,10 @@ def test_a_report_on_labels_has_no_picture_of_the_graph():
 def test_a_trace_on_a_map():
     figure = trace_picture(GRID, [0, 1, 1, 6])
     assert figure.get_suptitle() == "4 steps released"
-    (released,) = (c for c in figure.axes[0].collections if c.get_label() == "released")
+    (released,) = (c for c in figure.axes[0].collections if len(c.get_offsets()) == 4)
+    # The later a step, the darker, and both that and the spread are declared.
+    assert np.diff(released.get_facecolors()[:, 3]).min() > 0
+    assert "the darker; dots are spread" in figure.axes[0].get_title(loc="left")
     # Moved a little, but never out of the cell.
     apart = np.abs(released.get_offsets() - GRID.points[[0, 1, 1, 6]])
     assert apart.max() < 0.5

@@ -500,3 +500,14 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
     with pytest.raises(InputError, match="north: has no plane"):
         md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)
+
+
+def test_the_least_epsilon_of_any_channel_on_the_anchors():
+    design = designed()
+    (requirement,) = design.problem.requirements
+    assert requirement.least_epsilon(design.channel) == design.certificate.epsilon[0]
+    truth = md.Channel.from_matrix(np.eye(24))
+    assert requirement.least_epsilon(truth) == math.inf
+    assert requirement.least_epsilon(md.Channel.from_matrix(np.full((24, 2), 0.5))) == 0
+    with pytest.raises(InputError, match="channel: is not one from these anchors"):
+        requirement.least_epsilon(md.Channel.from_matrix(np.eye(3)))

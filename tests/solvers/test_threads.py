@@ -12,12 +12,13 @@ from threadpoolctl import ThreadpoolController
 
 import mechdesign as md
 from mechdesign.solvers.contract import Options
-from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.solvers.ipm import find_symmetry, parallel, solve_block
 from mechdesign.solvers.ipm.parallel import single_threaded
 
 
 def blas_threads():
-    return [library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()]
+    """Return the threads of the libraries that solves use: other packages may have brought others since."""
+    return [library["num_threads"] for library in parallel._controller().info()]
 
 
 @pytest.fixture

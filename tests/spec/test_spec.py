@@ -12,7 +12,7 @@ from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, fail
 
 from mechdesign import spec
 from mechdesign.data.traces import read_checkins, read_plt, to_grid
-from mechdesign.errors import InfeasibleError, MetricWarning
+from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -224,6 +224,24 @@ def test_a_floor_out_of_reach_names_the_largest():
         problem(domain=LABELS, privacy=privacy)
 
 
+@pytest.mark.parametrize(
+    ("distance", "unit"), [("euclidean", " km"), ("manhattan", " km"), ("chebyshev", " km"), ("hamming", "")]
+)
+def test_floors_out_of_reach_are_told_with_their_unit(distance, unit):
+    text = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 4.0, unit = 'km' }\nprior.uniform = true\n"
+    text += f"cost.distance = '{distance}'\nprivacy = [{{ kind = 'distortion', minimum = 9, distance = '{distance}' }}]"
+    with pytest.raises(InfeasibleError, match=rf"at 9{unit} under this prior; .* is [\d.]+{unit}\. "):
+        spec.parse(text).problem()
+
+
+@pytest.mark.parametrize("name", ["blok", "x"])
+def test_an_unknown_solver_is_named_by_its_key(name):
+    text = document(rest=f'solver.name = "{name}"')
+    with pytest.raises(SpecificationError, match=r"^solver\.name: is not known") as caught:
+        spec.parse(text).design()
+    assert ("Did you mean block?" in str(caught.value)) == (name == "blok")
+
+
 # --- the whole file ------------------------------------------------------------------------------------------------
 
 
@@ -285,7 +303,7 @@ def test_checkins_in_new_york(data_folder):
     traces = [t for t in read_checkins(folder / "specific_train.csv", "label", "lat", "lon") if t.user == "6"]
     visits = to_grid(traces, Domain.geographic_grid(12, 10, 40.70, 40.80, -74.02, -73.92))
     assert (found.prior == Prior.from_counts(visits.counts(), 0.01).probabilities).all()
-    assert f"{visits.outside} points outside the box left out, " in specification.notes
+    assert f"{visits.outside} points outside the box left out, 77% of all" in specification.notes
     assert found.requirements[0].epsilon == Fraction(3, 5)
     assert found.requirements[1].minimum == 1
 

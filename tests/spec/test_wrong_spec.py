@@ -118,7 +118,7 @@ def second(table):
             "prior.csv.delimiter",
             "",
         ),
-        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "latitudes and longitudes"),
+        (document(prior="prior.checkins = { path = 'c.csv' }"), "prior.checkins", "box in latitude and longitude"),
         (document(BOX, "prior.checkins = { path = 'none.csv' }"), "prior.checkins.path", "cannot be opened"),
         (document(BOX, "prior.checkins = { path = 'c.csv' }"), "prior.checkins", "no column 'user'"),
         (
@@ -132,7 +132,7 @@ def second(table):
                 BOX, "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lat', longitude = 'lon', only = 7 }"
             ),
             "prior.checkins.only",
-            "one of the 2 users, such as 6, bo",
+            "one of the 2 users in the data",
         ),
         (
             document(BOX, "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'at', longitude = 'lon' }"),
@@ -199,6 +199,7 @@ def second(table):
         (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
         (document(cost="cost.graph = { neighbours = 4, edges = [] }"), "cost.graph", "edges and neighbours"),
         # The requirements.
+        (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] in place of [privacy]"),
         (privacy("{}"), "privacy[0].kind", "is missing"),
         (privacy("{ kind = 3 }"), "privacy[0].kind", "found 3"),
         (second("{ kind = 'metrik' }"), "privacy[1].kind", "Did you mean metric?"),
@@ -206,6 +207,7 @@ def second(table):
         (second("{ kind = 'metric', epsilon = 0, distance = 'hamming' }"), "privacy[1].epsilon", "greater than 0"),
         (second("{ kind = 'metric', epsilon = -0.5, distance = 'hamming' }"), "privacy[1].epsilon", "found -0.5;"),
         (second("{ kind = 'metric', epsilon = nan, distance = 'hamming' }"), "privacy[1].epsilon", "finite number"),
+        (second("{ kind = 'metric', epsilon = -1e350, distance = 'hamming' }"), "privacy[1].epsilon", "must be"),
         (second("{ kind = 'metric', epsilon = 'x', distance = 'hamming' }"), "privacy[1].epsilon", "found 'x'"),
         (second("{ kind = 'metric', epsilon = true, distance = 'hamming' }"), "privacy[1].epsilon", "found True"),
         (second("{ kind = 'metric', epsilon = 1e-999999999, distance = 'hamming' }"), "privacy[1].epsilon", "range"),

@@ -13,6 +13,8 @@ const called = (work) => { try { return JSON.stringify({ value: work() }); }
                            catch (error) { return JSON.stringify({ error: String(error) }); } };
 const draws = (place, words, options) => called(() => words.map((word) =>
     sample(place, { ...options, random: (bytes) => bytes.set(word) })));
+const stream = (place, words, size, options) => called(() => Array.from({ length: size }, () =>
+    sample(place, { ...options, random: (bytes) => bytes.set(words.shift()) })));
 const verdict = () => called(verify);
 const cell = (place, options) => called(() => cellOf(place, options));
 const lower = (numerator, denominator, weights) => called(() =>
@@ -39,5 +41,12 @@ class Module:
 
     def draw(self, place: dict[str, Any], data: bytes, **options: Any) -> list[dict[str, Any]]:
         """Sample once for every 8 of the random bytes."""
-        words = [list(data[start : start + 8]) for start in range(0, len(data), 8)]
-        return self.call("draws", place, words, options)
+        return self.call("draws", place, _words(data), options)
+
+    def draw_from(self, place: dict[str, Any], data: bytes, size: int, **options: Any) -> list[dict[str, Any]]:
+        """Sample so many times, each time taking from the random bytes as many as it needs."""
+        return self.call("stream", place, _words(data), size, options)
+
+
+def _words(data: bytes) -> list[list[int]]:
+    return [list(data[start : start + 8]) for start in range(0, len(data), 8)]

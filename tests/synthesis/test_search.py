@@ -1,11 +1,13 @@
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers import Status
-from mechdesign.synthesis import search
+from mechdesign.synthesis import plan, search
 
 
 def problem(k):
@@ -50,6 +52,20 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     assert "stalled on purpose" in certificate.provenance["plan"]
     assert any("takes over" in moment.stage for moment in moments)
     assert certificate.relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize("digits", [6, 12])
+def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
+    monkeypatch.setattr(plan, "SMALL", 100)
+    monkeypatch.setattr(search, "_SECONDS", 0)
+    prior, distance = problem(5).prior, problem(5).cost
+    floor = largest_distortion(prior, distance) * (1 - Fraction(1, 10**digits))
+    asked = md.Problem(prior, 1 - np.eye(25), [md.DistortionPrivacy(floor, distance)])
+    made = md.design(asked, tolerance=1e-9)
+    assert made.certificate.relative_gap <= 1e-9
+    if digits == 12:
+        assert made.certificate.provenance["solver"] == "highs-ipx"
+        assert md.design(asked, solver="block").certificate.relative_gap > 1e-3
 
 
 @pytest.mark.usefixtures("coarse")

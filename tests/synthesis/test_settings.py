@@ -91,3 +91,10 @@ def test_the_former_name_of_progress_still_works_with_a_warning():
     assert moments
     with pytest.warns(DeprecationWarning, match="progress="):
         md.policy.design(np.eye(2), md.policy.complete(2), 1, report=moments.append)
+
+
+@pytest.mark.parametrize("tolerance", [1, 1.0, 5])
+def test_a_gap_that_asks_for_nothing_is_refused(tolerance):
+    with pytest.raises(InputError, match=r"tolerance: must be below 1.*between 0 and 1"):
+        SolveSettings(tolerance=tolerance)
+    assert SolveSettings(tolerance=0.999).tolerance == 0.999

@@ -8,7 +8,7 @@ from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["COPIED", "check_memory"]
+__all__ = ["COPIED", "allowed_memory", "block_memory", "check_memory"]
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
@@ -17,6 +17,8 @@ memory."""
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
+# Of each ratio row, in the kernels that take least of the host's memory (`Kernel.ENTRY_BYTES`).
+_LEAST_ENTRY_BYTES = 32
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
@@ -33,9 +35,10 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
     Raises:
         SolverError: with the estimate, where it exceeds that.
     """
-    estimate = _needed(layout, threads, kernel)
-    free = _available()
-    most = limit if limit is not None else None if free is None else _resident() + free
+    estimate = int(kernel.LIBRARY_BYTES) + _needed(
+        layout.rows, layout.program.columns, layout.blocks, layout.width, layout.links, threads, kernel.ENTRY_BYTES
+    )
+    most = allowed_memory(limit)
     if most is not None and estimate > most:
         raise SolverError(
             f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
@@ -45,20 +48,30 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
     return estimate
 
 
-def _needed(layout: Layout, threads: int, kernel: type[Kernel]) -> int:
+def allowed_memory(limit: float | None = None) -> float | None:
+    """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows."""
+    free = _available()
+    return limit if limit is not None else None if free is None else _resident() + free
+
+
+def block_memory(rows: int, columns: int, blocks: int, floors: int = 0) -> int:
+    """Estimate the peak of the process in bytes from the size of a program alone, rather less than `check_memory`."""
+    width = rows + floors
+    return _needed(rows, columns, blocks, width, width, 1, _LEAST_ENTRY_BYTES)
+
+
+def _needed(rows: int, columns: int, blocks: int, width: int, links: int, threads: int, entry_bytes: int) -> int:
     """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
 
     The solve's large arrays are gone when the multipliers are certified, which takes as much where symmetry makes them
     small.
     """
-    rows, columns = layout.rows, layout.program.columns
-    entries = layout.blocks * layout.width**2
-    large = kernel.ENTRY_BYTES * entries + (8 * entries if layout.blocks * rows**2 <= COPIED else 0)
-    links = (4 + 2 * threads) * layout.links**2
-    small = 8 * (links + 6 * rows**2 + 24 * rows * columns)
+    entries = blocks * width**2
+    large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= COPIED else 0)
+    small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
-    folded = _FOLDED * kept * layout.blocks / columns
-    base = max(_INTERPRETER, _resident()) + kernel.LIBRARY_BYTES
+    folded = _FOLDED * kept * blocks / columns
+    base = max(_INTERPRETER, _resident())
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
 
 

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from mechdesign import interrupts
+
 __all__ = ["Workers", "single_threaded"]
 
 Result = TypeVar("Result")
@@ -29,22 +31,34 @@ class Workers:
         others = min(threads, len(self.batches)) - 1
         self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
         self._others = range(1, 1 + others)
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
 
-    def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False) -> list[Result]:
+    def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
         """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
 
         Whoever is free takes the next batch, unless who takes which is to be `fixed`: for sums that a worker keeps,
         which then are the same to the bit every time.
-        An interruption is passed on only when all workers are done, so that nothing changes behind the caller's back.
+        After Ctrl-C no batch is begun, unless the `whole` is to be done. It is passed on when all workers are done, so
+        that nothing changes behind the caller's back.
         """
+
+        def stopped() -> bool:
+            return not whole and self._in_main_thread and interrupts.noted()
+
+        results = self._share(task, fixed, stopped)
+        if stopped():
+            interrupts.check()
+        return results
+
+    def _share(self, task: Callable[[int, slice], Result], fixed: bool, stopped: Callable[[], bool]) -> list[Result]:
         if self._pool is None:
-            return _drain(task, 0, iter(self.batches))
+            return _drain(task, 0, iter(self.batches), stopped)
         count = 1 + len(self._others)
         shared = iter(self.batches)
         shares = [iter(self.batches[worker::count]) if fixed else shared for worker in range(count)]
-        futures = [self._pool.submit(_drain, task, worker, shares[worker]) for worker in self._others]
+        futures = [self._pool.submit(_drain, task, worker, shares[worker], stopped) for worker in self._others]
         try:
-            results = _drain(task, 0, shares[0])
+            results = _drain(task, 0, shares[0], stopped)
             for future in futures:
                 results += future.result()
             return results
@@ -57,10 +71,17 @@ class Workers:
             self._pool.shutdown(wait=True)
 
 
-def _drain(task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice]) -> list[Result]:
+def _drain(
+    task: Callable[[int, slice], Result], worker: int, batches: Iterator[slice], stopped: Callable[[], bool]
+) -> list[Result]:
+    results: list[Result] = []
     # What overflows at the end of the range is noticed where it matters: a step that is not finite ends the iteration.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return [task(worker, batch) for batch in batches]
+        for batch in batches:
+            if stopped():
+                break
+            results.append(task(worker, batch))
+    return results
 
 
 class _Shared:

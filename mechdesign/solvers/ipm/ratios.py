@@ -56,7 +56,7 @@ class RatioRows:
 
     def start(self, x: Array, mu: float) -> None:
         """Set y = μ w / z, as the first iterate has it."""
-        self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
+        self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu), whole=True)
         self.moves = 0
 
     def resume(self, y: Array, mu: float) -> None:
@@ -94,6 +94,9 @@ class RatioRows:
         return adjoint
 
     def advance(self, x: Array, u: Array, slot: int, dual: float) -> None:
-        """Move y by `dual` times dy, for the targets in `slot`: it belongs to the next iterate from here on."""
-        self.workers.run(lambda worker, blocks: self.kernel.advance(worker, blocks, x, u, slot, dual))
+        """Move y by `dual` times dy, for the targets in `slot`: it belongs to the next iterate from here on.
+
+        That is never stopped halfway: of a y in two states little would be proved.
+        """
+        self.workers.run(lambda worker, blocks: self.kernel.advance(worker, blocks, x, u, slot, dual), whole=True)
         self.moves += 1

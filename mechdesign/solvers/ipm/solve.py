@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign import interrupts
 from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
@@ -112,9 +113,10 @@ def solve_block(
     memory = check_memory(layout, threads, kernel, settings.memory)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
-    with single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
+        interrupts.defer()
         try:
             return _Run(layout, RatioRows(layout, workers, arrays), settings, clock, start).solution(memory, keep)
         finally:
@@ -185,6 +187,8 @@ class _Run:
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)
             status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
+        if interrupts.take():
+            status, message = Status.INTERRUPTED, "stopped by the user"
         seconds, history = time.perf_counter() - self.clock, tuple(self.history)
         state = None
         if keep and history:
@@ -219,6 +223,7 @@ class _Run:
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
             if limit is not None and seconds >= limit:
                 return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
+            interrupts.check()
             step = take_step(blocks, corrections=self.copied or self.gap > _ACCEPTABLE)
             self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
         return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"

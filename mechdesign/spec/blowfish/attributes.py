@@ -23,6 +23,11 @@ from mechdesign.spec.tables import convert, one_of
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Integers = NDArray[np.int64]
 
 _NAMED = re.compile(r"\['(.+?)'\]")

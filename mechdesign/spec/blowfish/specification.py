@@ -67,6 +67,11 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read_spec"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
 

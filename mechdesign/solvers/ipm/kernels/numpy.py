@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
@@ -191,7 +192,10 @@ class NumpyKernel(Dense):
         self._unit = mu
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
-            assert measured is not None
+            if measured is None:
+                raise SolverError(
+                    "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
+                )
             y = self.y[tile.whole]
             np.multiply(measured[0], self.slope[tile.rows], out=y)
             y *= mu / x[tile.blocks, None, :]

@@ -1,0 +1,434 @@
+"""Kill designs, releases, accountants and ledgers at random moments, and look for what is half written or forgotten.
+
+    python benchmarks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
+
+Each victim is a fork that repeats one job, says when a round is done, and gets SIGKILL at a random moment; the next one
+goes on with what it left. After every kill the files are read as a user would read them. Counted are the files that
+were left incomplete, which reading must *say*, and the faults, of which there must be none: files that are half written
+or a mixture and yet accepted, and rounds that were done and are forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Processes are forked: no library may have threads.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import random
+import select
+import signal
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import mechdesign as md
+from mechdesign.certify.bundle import write
+from mechdesign.cli import main as command
+from mechdesign.errors import CertificateError
+
+DESIGN = """
+title = "{title}"
+domain.line = {n}
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]
+solver = {{ name = "highs-simplex" }}
+"""
+TRACE = """
+domain.grid = { columns = 3, rows = 2, width = 3, height = 2 }
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{ kind = "graph", epsilon = 0.5, blocks = 3 }]
+release = { transition = { neighbours = 8 } }
+"""
+WALK = "0\n1\n4\n"
+TABLE = "age\n" + "3\n1\n7\n" * 20
+DATABASE = """
+domain.attributes.age = { range = [0, 9] }
+policy.kind = "line"
+release = { kind = "ranges", epsilon = "1/1000", ranges = [[0, 2], [3, 9]] }
+ledger = { path = "ledger.json", epsilon = 100 }
+"""
+SPENT = "1/1000"
+Say = Callable[[], None]
+
+
+class Victim(ABC):
+    """A job that is repeated for ever in a folder, and what must be true of the folder whenever it dies.
+
+    `done` counts the rounds that were reported as done, over all processes so far.
+    """
+
+    # So many work in the folder at the same time.
+    processes = 1
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done = 0
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027
+        """Write what the job needs, if anything."""
+
+    @abstractmethod
+    def work(self, say: Say) -> None:
+        """Do the job again and again; call `say` after each round."""
+
+    @abstractmethod
+    def faults(self, killed: int) -> list[str]:
+        """Return what is wrong after so many kills; "incomplete" says that what is not whole is recognised as such."""
+
+
+class Export(Victim):
+    """Two sets of files that take each other's place, as fast as they can be written."""
+
+    def prepare(self) -> None:
+        """Design both sets, in another process: a solver may start threads."""
+        self.sets: list[dict[str, bytes]] = []
+        for name, n in (("old", 4), ("new", 5)):
+            text = DESIGN.format(title=name, n=n)
+            apart(
+                lambda text=text, name=name: (
+                    md.spec.parse(text).design().save(self.folder / name, report=n_is_odd(name))
+                )
+            )
+            self.sets.append(content(self.folder / name))
+        self.certificates = [md.verify(self.folder / name) for name in ("old", "new")]
+
+    def work(self, say: Say) -> None:
+        """Write one set over the other."""
+        for files in itertools.cycle(self.sets):
+            write(self.folder / "set", files)
+            say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require one of the two sets, whole and alone, or one that is called incomplete."""
+        try:
+            found = md.verify(self.folder / "set")
+        except CertificateError as error:
+            incomplete = "incomplete export" in error.reason or "is not a folder" in error.reason
+            return ["incomplete" if incomplete else f"refused for another reason: {error.reason}"]
+        seen = {name: each for name, each in content(self.folder / "set").items() if not name.startswith(".")}
+        for files, certificate in zip(self.sets, self.certificates, strict=True):
+            if not found.differences(certificate):
+                return [] if seen == files else ["a mixture of two sets was accepted"]
+        return ["an unknown certificate was accepted"]
+
+
+class Design(Export):
+    """`mechdesign design`, of one problem and then of another into the same folder."""
+
+    def work(self, say: Say) -> None:
+        """Run the command for one specification and the other."""
+        for name, n in itertools.cycle((("old", 4), ("new", 5))):
+            path = self.folder / f"{name}.toml"
+            path.write_text(DESIGN.format(title=name, n=n), encoding="utf-8")
+            run("design", path, "-o", self.folder / "set", *([] if n_is_odd(name) else ["--no-report"]))
+            say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require a set that verifies, and is alone, or one that is called incomplete."""
+        found = [fault for fault in super().faults(killed) if fault != "a mixture of two sets was accepted"]
+        # Times differ from run to run, and so do the bytes: names tell whether two sets stand side by side.
+        names = {path.name for path in (self.folder / "set").glob("[!.]*")}
+        if not found and not any(names == set(files) for files in self.sets):
+            found.append(f"files of two sets stand side by side: {sorted(names)}")
+        return found
+
+
+class Release(Victim):
+    """`mechdesign release`, of the same trace again and again into the same folder."""
+
+    def prepare(self) -> None:
+        """Write specification and trace."""
+        (self.folder / "s.toml").write_text(TRACE, encoding="utf-8")
+        (self.folder / "t.csv").write_text(WALK, encoding="utf-8")
+
+    def work(self, say: Say) -> None:
+        """Run the command."""
+        while True:
+            run("release", self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / "out", "--channels")
+            say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require whole files of one run where the manifest stands, and whole files in any case."""
+        folder = self.folder / "out"
+        steps = WALK.count("\n")
+        faults = [
+            f"{path.name} is half written"
+            for path in folder.glob("[!.]*.csv")
+            if path.read_bytes().count(b"\n") != steps + 1
+        ]
+        for path in folder.glob("[!.]*.json"):
+            with contextlib.suppress(ValueError):
+                json.loads(path.read_bytes())
+                continue
+            faults.append(f"{path.name} is half written")
+        if not (folder / "release.json").exists():
+            return [*faults, "incomplete"]
+        for name, digest in json.loads((folder / "release.json").read_bytes())["files"].items():
+            if not (folder / name).exists() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+                faults.append(f"the manifest vouches for {name}, which is not what it names")
+        for step in range(steps):
+            try:
+                md.verify(folder / "channels" / f"step-{step}")
+            except CertificateError as error:
+                faults.append(f"step {step} of a whole release does not verify: {error.reason}")
+        return faults
+
+
+class Ledger(Victim):
+    """Three processes that charge one ledger."""
+
+    processes = 3
+
+    def work(self, say: Say) -> None:
+        """Spend."""
+        ledger = md.Ledger(1000, path=self.folder / "ledger.json")
+        while True:
+            ledger.spend("a count", "one record", epsilon=SPENT)
+            say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require every charge that returned, and no more than one for each kill besides."""
+        return self.counted("ledger", len(md.Ledger(1000, path=self.folder / "ledger.json").entries), killed)
+
+    def counted(self, name: str, count: int, killed: int) -> list[str]:
+        """Compare a number of charges with the rounds that were done, one of which each kill may have cut short."""
+        if count < self.done:
+            return [f"the {name} forgot {self.done - count} of {self.done} charges"]
+        return [f"the {name} holds {count} for {self.done} rounds"] if count > self.done + killed else []
+
+
+class Accountant(Ledger):
+    """A leakage accountant that charges a ledger and saves its state after each release."""
+
+    processes = 1
+
+    def prepare(self) -> None:
+        """Save a new accountant."""
+        md.leakage.Accountant(1e9, backward=[[0.8, 0.2], [0.2, 0.8]]).save(self.folder / "state.json")
+
+    def work(self, say: Say) -> None:
+        """Release and save."""
+        state = self.folder / "state.json"
+        ledger = md.Ledger(1000, path=self.folder / "ledger.json")
+        accountant = md.leakage.Accountant.load(state)
+        while True:
+            ledger.spend("a release", "one user", epsilon=SPENT)
+            accountant.release(0.001)
+            accountant.save(state)
+            say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require the ledger to know what the accountant knows, and both what was done."""
+        accountant = len(md.leakage.Accountant.load(self.folder / "state.json"))
+        ledger = len(md.Ledger(1000, path=self.folder / "ledger.json").entries)
+        found = self.counted("ledger", ledger, killed) + self.counted("accountant", accountant, killed)
+        return [*found, *(["the accountant knows a release that the ledger does not"] if ledger < accountant else [])]
+
+
+class Database(Ledger):
+    """`mechdesign blowfish release`: the ledger is charged before the answers are drawn."""
+
+    processes = 1
+
+    def prepare(self) -> None:
+        """Write specification and table."""
+        (self.folder / "s.toml").write_text(DATABASE, encoding="utf-8")
+        (self.folder / "t.csv").write_text(TABLE, encoding="utf-8")
+
+    def work(self, say: Say) -> None:
+        """Publish into a new folder and into one that holds an older release."""
+        for number in itertools.count():
+            for name in ("same", f"{os.getpid()}-{number}"):
+                run(
+                    "blowfish",
+                    "release",
+                    self.folder / "s.toml",
+                    self.folder / "t.csv",
+                    "-o",
+                    self.folder / name,
+                    "--no-report",
+                )
+                say()
+
+    def faults(self, killed: int) -> list[str]:
+        """Require a charge for all that is published, and files of one release beside each other."""
+        ledger = md.Ledger(path=self.folder / "ledger.json") if (self.folder / "ledger.json").exists() else None
+        entries = 0 if ledger is None else len(ledger.entries)
+        faults = self.counted("ledger", entries, killed)
+        if ledger is not None and ledger.spent.epsilon != entries * Fraction(SPENT):
+            faults.append("the ledger does not add up")
+        published = [path for path in self.folder.iterdir() if (path / "answers.csv").exists()]
+        if len(published) > entries:
+            faults.append(f"{len(published)} releases for {entries} charges")
+        for folder in published:
+            if not (folder / "release.json").exists():
+                faults.append("incomplete")
+                continue
+            described = json.loads((folder / "release.json").read_bytes())
+            answers = (folder / "answers.csv").read_bytes()
+            if hashlib.sha256(answers).hexdigest() != described["answers_sha256"]:
+                faults.append(f"{folder.name}: release.json stands beside the answers of another release")
+            if not (folder / "ranges.csv").exists():
+                faults.append(f"{folder.name}: a whole release lacks its ranges")
+            elif (folder / "ranges.csv").stat().st_mtime_ns > (folder / "release.json").stat().st_mtime_ns:
+                faults.append(f"{folder.name}: release.json stands beside the ranges of a later release")
+        return faults
+
+
+VICTIMS = (Export, Design, Release, Ledger, Accountant, Database)
+# After so many kills a victim begins in a new folder: its files grow.
+KILLS_IN_A_FOLDER = 25
+
+
+def n_is_odd(name: str) -> bool:
+    """Only the new set has a report, so that files of the one are left over from the other."""
+    return name == "new"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def run(*arguments: object) -> None:
+    """Run a command in this process."""
+    command.main([str(argument) for argument in arguments], standalone_mode=False)
+
+
+def silent() -> None:
+    """Print nothing from here on."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+
+
+def apart(job: Callable[[], object]) -> None:
+    """Do something in a fork."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            silent()
+            job()
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit("a victim could not be prepared")
+
+
+def start(victim: Victim) -> tuple[int, int]:
+    """Start the job in a fork; return its number, once it is at work, and where it says that a round is done."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        os.read(reading, 1)
+        return child, reading
+    with contextlib.suppress(BaseException):
+        os.close(reading)
+        silent()
+        os.write(writing, b"!")
+        victim.work(lambda: os.write(writing, b"."))
+    os._exit(1)
+
+
+class EnoughError(Exception):
+    """A round has been done."""
+
+
+def warm(victim: Victim) -> None:
+    """Do a round in this process, so that its forks need not import anything; a solver may leave no threads behind."""
+
+    def stop() -> None:
+        victim.done += 1
+        raise EnoughError
+
+    with (
+        contextlib.suppress(EnoughError),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        victim.work(stop)
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise SystemExit(f"{type(victim).__name__.lower()}: a job left threads behind, which forks do not survive")
+
+
+def slay(victim: Victim, longest: float, chance: random.Random) -> int:
+    """Start the victim's processes, kill each at a moment of its own, count its rounds; return how many were killed."""
+    running = [(*start(victim), chance.uniform(0, longest)) for _ in range(victim.processes)]
+    begun, killed = time.monotonic(), 0
+    for child, reading, moment in sorted(running, key=lambda each: each[2]):
+        time.sleep(max(0.0, begun + moment - time.monotonic()))
+        killed += end(victim, child, reading)
+    return killed
+
+
+def end(victim: Victim, child: int, reading: int) -> bool:
+    """Kill a process and count its rounds; return whether it was still alive."""
+    os.kill(child, signal.SIGKILL)
+    killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    while said := os.read(reading, 2**16):
+        victim.done += len(said)
+    os.close(reading)
+    return killed
+
+
+def time_of_rounds(victim: Victim, rounds: int = 3) -> float:
+    """Let a victim work for some rounds, and kill it."""
+    child, reading = start(victim)
+    begun = time.monotonic()
+    for _ in range(rounds):
+        if not select.select([reading], [], [], 300)[0] or not os.read(reading, 1):
+            raise SystemExit(f"{type(victim).__name__.lower()}: the job itself fails")
+        victim.done += 1
+    seconds = time.monotonic() - begun
+    end(victim, child, reading)
+    return seconds
+
+
+def main() -> None:
+    """Kill, look, print; exit with 1 where anything was half written or forgotten."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--only", default="", help="the name of one victim")
+    given = parser.parse_args()
+    chance = random.Random(given.seed)
+    victims = [kind for kind in VICTIMS if given.only.lower() in kind.__name__.lower()]
+    total, faults = 0, 0
+    print(f"{'victim':12} kills  rounds  incomplete  faults")
+    for kind in victims:
+        kills, rounds, found = 0, 0, Counter[str]()
+        while kills < -(-given.kills // len(victims)):
+            with tempfile.TemporaryDirectory() as name:
+                victim = kind(Path(name))
+                warm(victim)
+                longest, here = time_of_rounds(victim), 1
+                while here < KILLS_IN_A_FOLDER and kills + here <= -(-given.kills // len(victims)):
+                    here += slay(victim, longest, chance)
+                    found.update(victim.faults(here))
+                kills, rounds = kills + here, rounds + victim.done
+        incomplete = found.pop("incomplete", 0)
+        total, faults = total + kills, faults + found.total()
+        print(f"{kind.__name__.lower():12} {kills:5} {rounds:7} {incomplete:11} {found.total():7}", flush=True)
+        for fault, count in found.most_common(5):
+            print(f"    {count} times: {fault}", flush=True)
+    print(f"{total} kills: {faults} faults")
+    raise SystemExit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

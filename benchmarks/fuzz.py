@@ -1,0 +1,354 @@
+"""Feed damaged and malicious files to every reader, and count what raises anything but a typed error.
+
+    python benchmarks/fuzz.py [--inputs 100000] [--targets NAME,NAME] [--seed 0] [--corpus FOLDER] [-o FILE]
+
+Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. Where a file has a digest of
+itself it is made to fit again, half of the time, so that what lies behind it is reached. A reader may return, or raise
+an error of `mechdesign.errors`; whatever else it raises, more memory than a limit (of address space, so that
+`MemoryError` shows it) and more processor time than a limit are findings. Each is printed once for every place that it
+comes from, and the input is kept in the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything
+was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import csv
+import hashlib
+import io
+import json
+import random
+import resource
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import scipy.sparse as sparse
+
+import mechdesign as md
+from garbage import changed
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify import bundle
+from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.states import read_states
+from mechdesign.data.traces import read_checkins, read_plt, to_grid
+from mechdesign.leakage.accountant import Accountant
+from mechdesign.spec.specification import Specification, parse, read_spec
+
+SECONDS = 10
+BYTES = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader: the files that it reads when they are right, those that may be changed, and how they are read."""
+
+    files: dict[str, bytes]
+    changed: tuple[str, ...]
+    read: Callable[[Path], object]
+    repair: Callable[[dict[str, bytes]], None] | None = None
+
+
+class OutOfTime(BaseException):
+    """A reader took more processor time than the limit."""
+
+
+SPECIFICATION = """
+title = "A line"
+[domain]
+points = [[0, 0], [1, 0], [2.5, 0.1], [3, 1]]
+unit = "km"
+labels = ["home", "work", "pub", "gym"]
+[prior]
+counts = [4, 3, 2, 1]
+[cost]
+distance = "euclidean"
+objective = "expected"
+[[privacy]]
+kind = "metric"
+epsilon = 0.7
+distance = "euclidean"
+[[privacy]]
+kind = "distortion"
+minimum = 0.2
+distance = "hamming"
+[[privacy]]
+kind = "threshold"
+epsilon = "3/2"
+radius = 1.5
+distance = "manhattan"
+[[privacy]]
+kind = "graph"
+epsilon = 1
+edges = [[0, 1], [1, 2]]
+[solver]
+name = "highs-simplex"
+tolerance = 1e-6
+"""
+
+FILED = """
+[domain.csv]
+path = "places.csv"
+x = "x"
+y = "y"
+label = "name"
+[prior.csv]
+path = "places.csv"
+column = "count"
+[cost.matrix]
+path = "cost.npy"
+[[privacy]]
+kind = "metric"
+epsilon = 1
+matrix.path = "distance.csv"
+[[privacy]]
+kind = "graph"
+epsilon = 1
+edges_csv.path = "edges.csv"
+"""
+
+CITY = """
+[domain.grid]
+columns = 3
+rows = 2
+south = 39.9
+north = 40.1
+west = 116.2
+east = 116.5
+[prior]
+smoothing = 0.5
+[prior.checkins]
+path = "checkins.csv"
+[cost]
+distance = "euclidean"
+[[privacy]]
+kind = "metric"
+epsilon = 1
+distance = "euclidean"
+"""
+
+
+def targets() -> dict[str, Target]:
+    """Return the readers by name."""
+    line = np.abs(np.subtract.outer(range(4), range(4))).astype(float)
+    texts = {
+        "places.csv": 'name,x,y,count\nhome,0,0,3\nwork,1,0,1\n"a, b",2,1,0\ngym,3,3.5,2\n',
+        "distance.csv": "".join(",".join(map(str, row)) + "\n" for row in line.tolist()),
+        "edges.csv": "source,target\nhome,work\nwork,gym\n",
+        "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\nv,39.95,116.4,1224730384\n",
+        "states.csv": "state\nhome\n1\ngym\n",
+        "degrees.csv": "time,lat,lon\n0,40.0,116.3\n1,39.95,116.4\n",
+        "budgets.csv": "step,epsilon\n0,0.5\n1,1e-3\n2,0\n",
+        "user.plt": "Geolife\nWGS 84\nAltitude\nReserved\n0,2,255\n0\n40.0,116.3,0,492,39744.1,2008-10-23,02:53:04\n"
+        "39.98,116.31,0,492,39744.2,2008-10-23,02:53:10\n",
+    }
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {"cost.npy": npy(line), "sparse.npz": npz_of(line)}
+    domain = md.Domain.from_points([[0, 0], [1, 0], [2, 1], [3, 3]], labels=["home", "work", "pub", "gym"])
+    city = md.Domain.geographic_grid(3, 2, 39.9, 40.1, 116.2, 116.5)
+    specified = parse(SPECIFICATION)
+    made = specified.design()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made.save(folder, report=False)
+        exported = {path.name: path.read_bytes() for path in folder.iterdir()}
+        account = Accountant(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.8, 0.2], [0.1, 0.9]])
+        account.release(0.1)
+        account.release(0.05)
+        account.save(folder / "account.json")
+        ledger = Ledger(epsilon=2, path=folder / "ledger.json")
+        ledger.spend("a", "one person", epsilon="1/3")
+        ledger.spend("b", "one person", epsilon=0.1, part=("day", "1"))
+        states = {name: (folder / name).read_bytes() for name in ("account.json", "ledger.json")}
+
+    def only(*names: str) -> dict[str, bytes]:
+        return {name: files[name] for name in names}
+
+    specification = {"s.toml": SPECIFICATION.encode()}
+    data = ("places.csv", "distance.csv", "edges.csv", "cost.npy")
+    return {
+        "specifications": Target(specification, ("s.toml",), lambda folder: specified_in(folder).problem()),
+        "designs": Target(specification, ("s.toml",), lambda folder: specified_in(folder).design()),
+        "data of a specification": Target(
+            {"s.toml": FILED.encode(), **only(*data)}, data, lambda folder: specified_in(folder).problem()
+        ),
+        "check-ins": Target(
+            {"s.toml": CITY.encode(), **only("checkins.csv")},
+            ("s.toml", "checkins.csv"),
+            lambda folder: specified_in(folder).problem(),
+        ),
+        "csv": Target(
+            only("checkins.csv"), ("checkins.csv",), lambda f: read_checkins(f / "checkins.csv", time="time")
+        ),
+        "csv matrices": Target(only("distance.csv"), ("distance.csv",), lambda f: read_matrix(f / "distance.csv")),
+        "npy": Target(only("cost.npy"), ("cost.npy",), lambda f: read_matrix(f / "cost.npy")),
+        "npz": Target(only("sparse.npz"), ("sparse.npz",), lambda f: read_matrix(f / "sparse.npz")),
+        "plt": Target(only("user.plt"), ("user.plt",), lambda f: to_grid(read_plt(f), city)),
+        "budgets": Target(only("budgets.csv"), ("budgets.csv",), lambda f: read_budgets(f / "budgets.csv")),
+        "states": Target(only("states.csv"), ("states.csv",), lambda f: read_states(f / "states.csv", domain)),
+        "states in degrees": Target(
+            only("degrees.csv"), ("degrees.csv",), lambda f: read_states(f / "degrees.csv", city)
+        ),
+        "accounts": Target(
+            {"account.json": states["account.json"]},
+            ("account.json",),
+            lambda folder: Accountant.load(folder / "account.json").release(0.01),
+            lambda files: redigest(files, "account.json", "sha256"),
+        ),
+        "ledgers": Target(
+            {"ledger.json": states["ledger.json"]},
+            ("ledger.json",),
+            lambda folder: Ledger(path=folder / "ledger.json").spend("c", "one person", epsilon="1/1000"),
+            lambda files: redigest(files, "ledger.json", "sha256"),
+        ),
+        "bundles": Target(exported, tuple(exported), md.verify, repair_bundle),
+        "channels": Target(
+            {"channel.npz": exported["channel.npz"]},
+            ("channel.npz",),
+            lambda folder: md.Channel.load(folder / "channel.npz").sample(0),
+        ),
+    }
+
+
+def specified_in(folder: Path) -> Specification:
+    return read_spec(folder / "s.toml")
+
+
+def npy(array: np.ndarray) -> bytes:
+    target = io.BytesIO()
+    np.save(target, array)
+    return target.getvalue()
+
+
+def npz_of(array: np.ndarray) -> bytes:
+    target = io.BytesIO()
+    sparse.save_npz(target, sparse.csr_array(array))
+    return target.getvalue()
+
+
+def redigest(files: dict[str, bytes], name: str, key: str) -> None:
+    """Make the digest of a JSON file of itself fit again, where it is JSON still."""
+    try:
+        document = json.loads(files[name])
+        document.pop(key, None)
+        text = json.dumps(document, sort_keys=True)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return
+    files[name] = json.dumps({**document, key: hashlib.sha256(text.encode()).hexdigest()}).encode()
+
+
+def repair_bundle(files: dict[str, bytes]) -> None:
+    """Make all digests of a bundle fit again, where its files can be read still."""
+    try:
+        document = json.loads(files["certificate.json"])
+        for name in document["files"]:
+            document["files"][name] = hashlib.sha256(files[name]).hexdigest()
+        for name in document["arrays"]:
+            arrays = bundle.unpack(files[name], name)
+            document["arrays"][name] = {key: bundle.digest(array) for key, array in arrays.items()}
+        document["digest"] = bundle.document_digest(document)
+        files["certificate.json"] = json.dumps(document).encode()
+    except (md.errors.MechdesignError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTime` after so many seconds of processor time."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise OutOfTime(f"{seconds} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def tried(target: Target, files: dict[str, bytes], folder: Path) -> tuple[str, str]:
+    """Read files; return the sort of the outcome and, for a finding, what was raised and where."""
+    for path in folder.iterdir():
+        path.unlink()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    try:
+        with warnings.catch_warnings(), limited(SECONDS):
+            warnings.simplefilter("ignore")
+            target.read(folder)
+    except md.errors.MechdesignError as error:
+        return type(error).__name__, ""
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "mechdesign" in frame.filename]
+        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside"
+        return "found", f"{type(error).__name__} at {where}: {str(error)[:100]}"
+    return "read", ""
+
+
+def main() -> int:
+    """Fuzz all targets in turn."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--targets", default="")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    known = targets()
+    names = arguments.targets.split(",") if arguments.targets else list(known)
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    csv.field_size_limit(131072)
+    dice, clock = random.Random(arguments.seed), time.perf_counter()
+    outcomes: dict[str, collections.Counter[str]] = {name: collections.Counter() for name in names}
+    findings: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        for number in range(arguments.inputs):
+            name = names[number % len(names)]
+            target, files = known[name], dict(known[name].files)
+            file = dice.choice(target.changed)
+            files[file] = changed(files[file], file, dice)
+            if target.repair is not None and dice.random() < 0.6:
+                target.repair(files)
+            outcome, reason = tried(target, files, Path(temporary))
+            outcomes[name][outcome] += 1
+            if reason:
+                key = f"{name}: {reason}"
+                findings[key] += 1
+                if findings[key] == 1:
+                    print(key, flush=True)
+                    if arguments.corpus:
+                        kept = arguments.corpus / f"{name}-{len(findings)}".replace(" ", "-")
+                        kept.mkdir(parents=True, exist_ok=True)
+                        for path, content in files.items():
+                            (kept / path).write_bytes(content)
+            if (number + 1) % 2000 == 0:
+                print(f"{number + 1} inputs, {sum(findings.values())} findings", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = [f"{arguments.inputs} inputs in {time.perf_counter() - clock:.0f} s, seed {arguments.seed}"]
+    lines += [f"at most {peak:.0f} MiB of memory in use, and {SECONDS} s of processor time for an input"]
+    for name in names:
+        counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes[name].most_common())
+        lines.append(f"{name}: {counted}")
+    lines += [f"{sum(findings.values())} findings", *(f"{count} {key}" for key, count in findings.most_common())]
+    print("\n".join(lines))
+    if arguments.output:
+        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,55 @@
+"""``mechdesign compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mechdesign.atomic import write_file
+from mechdesign.cli.console import output, say_note, show_next, table
+from mechdesign.errors import InputError
+from mechdesign.export import sets
+from mechdesign.report.compare import compared, differences, html, rows
+
+__all__ = ["compare"]
+
+
+@click.command()
+@click.argument("directories", metavar="A B …", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
+    """Compare designs: costs, requirements and adversaries, and with -o their maps side by side.
+
+    A, B, … are folders that `mechdesign design` wrote. Numbers are read from their certificates, which `mechdesign
+    verify` proves again; attacks are computed here.
+    """
+    if len(directories) < 2:
+        raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+    designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
+    notes, found = differences(designs), rows(designs)
+    if page is not None:
+        write_file(page, [html(designs).encode()])
+    if as_json:
+        names = [each.name for each in designs]
+        listed = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
+        click.echo(json.dumps({"designs": names, "differences": notes, "table": listed}, indent=2, ensure_ascii=False))
+        return
+    shown = table("", *(each.name for each in designs), numbers=[each.name for each in designs])
+    for line in found:
+        shown.add_row(*line)
+    for note in notes:
+        say_note(note)
+    output().print(shown)
+    if page is not None:
+        show_next({str(page): "the same with maps side by side: open it in a browser"})
+
+
+def _names(directories: tuple[Path, ...]) -> list[str]:
+    """Return the names of the folders, or the whole paths where names are the same."""
+    names = [each.resolve().name for each in directories]
+    return names if len(set(names)) == len(names) else [str(each) for each in directories]

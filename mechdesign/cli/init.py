@@ -1,0 +1,72 @@
+"""``mechdesign init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mechdesign.atomic import write_file
+from mechdesign.cli.console import say_note
+from mechdesign.errors import ExportError, InputError
+from mechdesign.export.files import check_writable
+
+__all__ = ["init"]
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("data", metavar="DATA", type=_FILE)
+@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write it to this file.")
+@click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="About how many cells.")
+@click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
+@click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
+@click.option("--user", metavar="COLUMN", help="The column that says who it was.")
+@click.option("--time", "time_", metavar="COLUMN", help="The column with the time.")
+@click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
+@click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
+def init(
+    data: Path,
+    target: Path | None,
+    cells: int,
+    latitude: str | None,
+    longitude: str | None,
+    user: str | None,
+    time_: str | None,
+    trace: str | None,
+    overwrite: bool,
+) -> None:
+    """Look at data and write a specification for them, with comments, that `mechdesign design` accepts as it is.
+
+    DATA is a table with a header and a check-in a line: CSV or any other delimited text, also compressed by gzip, or
+    Parquet; or a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The specification has a
+    box about the place where most points are, a grid that is solved in about a minute, an ε and a floor.
+    """
+    # Imported late: wrong usage is refused at once.
+    from mechdesign.data.inspection import look_at
+    from mechdesign.spec.proposal import propose, text_of
+    from mechdesign.validation import renamed
+
+    if target is not None:
+        if target.exists() and not overwrite:
+            raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
+        check_writable(target.parent)
+    columns = {"latitude": latitude, "longitude": longitude, "user": user, "time": time_, "trace": trace}
+    found = look_at(data, columns)
+    try:
+        proposal = propose(found, cells)
+    except InputError as error:
+        if error.path != "cells":
+            raise
+        raise renamed(error, "--cells", "cells") from error
+    for note in proposal.notes:
+        say_note(note)
+    text = text_of(found, proposal, None if target is None else target.parent)
+    if target is None:
+        click.echo(text, nl=False)
+        return
+    write_file(target, [text.encode()])
+    said = ", ".join(f"{name} {column}" for name, column in found.columns.items()) or "trajectories (.plt)"
+    say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
+    click.echo(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")

@@ -1,0 +1,139 @@
+"""Whether a backward and a forward correlation can be those of one Markov chain."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse import csgraph
+
+from mechdesign.errors import CorrelationWarning
+from mechdesign.leakage.correlation import require_same_states
+from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.loss import LossFunction
+
+__all__ = ["check_directions", "mismatch"]
+
+# Shares of probability that rounding in files, and estimates from data, may be off by.
+_TOLERANCE = 0.01
+_DRIFT = 0.1
+
+# Beyond it the spanning tree takes longer than the loss function.
+_MOST_ENTRIES = 2**22
+
+_Losses = Sequence[LossFunction | None]
+
+
+class _Fit(NamedTuple):
+    """How well the directions fit with the best distribution of the state before a step, as total variations.
+
+    `misfit` is that of the reversed forward chain from the backward one; `drift` that of the distributions before and
+    after the step, None where the matrices leave them open.
+    """
+
+    misfit: float
+    drift: float | None
+
+
+def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], stacklevel: int = 4) -> None:
+    """Check each candidate's loss functions of both directions, step by step.
+
+    Raises `InputError` where they are about different numbers of states, and warns with `CorrelationWarning` where
+    there is one candidate in each direction and no chain can have both. Matrices that a loss function no longer knows
+    are not looked at.
+    """
+    require_same_states((each for chain in backward for each in chain), (each for chain in forward for each in chain))
+    if len(backward) != 1 or len(forward) != 1:
+        return
+    seen: set[tuple[int, int]] = set()
+    for step, (before, after) in enumerate(zip(backward[0], forward[0], strict=True)):
+        if before is None or after is None or before.matrix is None or after.matrix is None:
+            continue
+        if (id(before), id(after)) in seen:
+            continue
+        seen.add((id(before), id(after)))
+        found = before.misfits.get(after.digest)
+        if found is None:
+            found = before.misfits[after.digest] = mismatch(before.matrix, after.matrix)
+        if found:
+            which = f" at step {step}" if len(set(map(id, backward[0]))) > 1 else ""
+            warnings.warn(
+                f"backward and forward{which} cannot both be correlations of one chain: {found}. Leakage is computed "
+                "for both as given; the backward one of a chain is chain.reverse(chain.stationary())",
+                CorrelationWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array) -> str:
+    """Return why no Markov chain has these correlations, Pr(before | now) and Pr(next | now), or an empty text.
+
+    Bayes' rule, π_i F[i, j] = μ_j B[j, i], ties the distributions π before and μ after a step. So B must be positive
+    just where the transpose of F is, and the ratios around every cycle must agree; π and μ are found along the most
+    probable steps. Where both correlations hold at every step, π and μ are the same, the stationary distribution.
+    Deviations up to 1 per cent of probability, and 10 per cent between π and μ, count as rounding or estimation. Ratios
+    are looked at in matrices of up to four million entries.
+    """
+    ahead, back = sparse.csr_array(forward), sparse.csr_array(backward).T.tocsr()
+    if ahead.shape != back.shape:
+        return ""
+    lone = sparse.coo_array((ahead > 0).astype(np.int8) - (back > 0).astype(np.int8))
+    lone.eliminate_zeros()
+    if lone.nnz:
+        now, following, sign = (array[0] for array in (lone.row, lone.col, lone.data))
+        possible, other = ("forward", "backward") if sign > 0 else ("backward", "forward")
+        return (
+            f"a step from state {now} to state {following} is possible in the {possible} matrix, not in the {other} one"
+        )
+    if ahead.nnz > _MOST_ENTRIES:
+        return ""
+    fit = _fit(ahead, back)
+    if fit.misfit > _TOLERANCE:
+        return (
+            f"with no distribution of the states is one the other reversed by Bayes' rule ({fit.misfit:.1%} of the "
+            "probability is elsewhere)"
+        )
+    if fit.drift is not None and fit.drift > _DRIFT:
+        return (
+            "they have no common stationary distribution: as the one reverses the other, the states before and after a "
+            f"step are distributed differently, by {fit.drift:.1%}"
+        )
+    return ""
+
+
+def _fit(ahead: sparse.csr_array, back: sparse.csr_array) -> _Fit:
+    """Return the fit of F and the transpose of B, of shape (n, n) and with the same support."""
+    n = ahead.shape[0]
+    steps = sparse.coo_array(ahead)
+    # In row order both have the same entries.
+    ratio = np.log(ahead.data) - np.log(back.data)
+    # A graph of states before (0..n-1) and after (n..2n-1); a tree of its most probable steps fixes π and μ.
+    lengths = 1.0 - np.log(ahead.data) - np.log(back.data)
+    graph = sparse.csr_array((lengths, (steps.row, steps.col + n)), shape=(2 * n, 2 * n))
+    tree = csgraph.minimum_spanning_tree(graph)
+    count, label = csgraph.connected_components(tree, directed=False)
+    known = sparse.csr_array((ratio, (steps.row, steps.col)), shape=(n, n))
+    logarithm = np.zeros(2 * n)
+    for component in range(count):
+        root = int(np.argmax(label == component))
+        order, parent = csgraph.breadth_first_order(tree, root, directed=False)
+        for node in order[1:].tolist():
+            origin = int(parent[node])
+            # ln μ_j = ln π_i + ln F_ij − ln B_ji
+            forwards = node >= n
+            step = known[origin, node - n] if forwards else -known[node, origin - n]
+            logarithm[node] = logarithm[origin] + step
+        own = label == component
+        logarithm[own] -= logarithm[own & (np.arange(2 * n) < n)].max()
+    before = np.exp(logarithm[:n])
+    totals = np.bincount(label[:n], weights=before, minlength=count)
+    # Every component counts as much as it has states: its own weight is open.
+    before *= np.bincount(label[:n], minlength=count)[label[:n]] / totals[label[:n]] / n
+    joint = sparse.csr_array(ahead.multiply(before[:, None]))
+    after = np.asarray(joint.sum(axis=0)).ravel()
+    misfit = float(abs(joint - back.multiply(after[None, :])).sum()) / 2
+    drift = float(np.abs(after - before).sum()) / 2 if count == 1 else None
+    return _Fit(misfit, drift)

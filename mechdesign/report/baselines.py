@@ -1,0 +1,200 @@
+"""Mechanisms that a reader knows, as exact channels beside the design: with their tight ε, cost and adversary's error.
+
+All of them answer with the same observables. Their probabilities are computed in floating point and rounded to whole
+numbers over 2**62, and what is said of their privacy is decided on these, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.attacks import attack
+from mechdesign.certify import privacy
+from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.mechanisms.planar_laplace import planar_laplace
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.distances import euclidean
+from mechdesign.model.problem import Problem
+from mechdesign.report.references import NO_INFORMATION, Reference, combined_bound
+from mechdesign.report.words import answers, attack_measure
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["Baseline", "baselines", "exponential", "reference_costs", "tight_epsilons"]
+
+# Added to each entry, so that rounding what is very unlikely changes no ratio of two secrets by much.
+_UNITS = 2**20
+# More products of pairs and answers than this are not compared for a baseline: it would take minutes.
+_MOST = 10**8
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A mechanism that a reader knows, as an exact channel.
+
+    Attributes:
+        name: What it is called.
+        channel: The channel.
+        cost: Its cost under the objective of the problem, in floating point.
+        error: The adversary's expected error, in the unit of `mechdesign.report.words.attack_measure`.
+        tight: For each bound on pairs the least ε, or factor, that holds, rounded up; None where the problem is large.
+        note: Which requirement it misses, if any.
+    """
+
+    name: str
+    channel: Channel
+    cost: float
+    error: float
+    tight: tuple[float, ...] | None
+    note: str = ""
+
+
+def baselines(problem: Problem) -> tuple[Baseline, ...]:
+    """Return the baselines that make sense for a problem, in no order of cost."""
+    error = attack_measure(problem).matrix
+    return tuple(_measured(name, problem, numerators, error) for name, numerators in _channels(problem))
+
+
+def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Reference, ...]:
+    """Return the costs of the baselines, and of telling the truth: every secret gets the answer that costs it least."""
+    least = problem.cost.min(axis=1)
+    truth = float(problem.prior @ least if problem.objective == "expected" else least.max())
+    return (
+        Reference("no privacy: the best answer for each secret", truth),
+        *(Reference(item.name, item.cost, item.note) for item in compared),
+    )
+
+
+def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
+    """Return the least ε, or factor, that holds for each bound on pairs, rounded up; None for large problems."""
+    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
+    if sum(len(bound) for bound in bounds) * numerators.shape[1] > _MOST:
+        return None
+    return tuple(privacy.realised(numerators, EXPONENT, bound) for bound in bounds)
+
+
+def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
+    """Yield the names and numerators of the channels that give no forbidden answer."""
+    bound = combined_bound(problem)
+    if bound is not None:
+        places, sites = problem.secrets, answers(problem)
+        if (rate := _planar_rate(problem, bound)) is not None:
+            assert places is not None
+            assert sites is not None
+            planar = planar_laplace(rate, places.points, sites.points)
+            masses = _whole(planar, np.ones(planar.shape, dtype=np.bool_))
+            yield from _with_remap("planar Laplace", masses, problem, plain="planar Laplace, truncated")
+        itself = sites is places if places is not None else _answers_are_secrets(problem)
+        masses = _whole(exponential(bound), np.isfinite(bound))
+        same = itself and masses.shape == problem.cost.shape
+        yield from _with_remap("exponential mechanism", masses, problem, plain="exponential mechanism" if same else "")
+    of_all = np.isfinite(problem.cost).all(axis=0)
+    if of_all.any():
+        costs = problem.prior @ np.where(of_all, problem.cost, 0.0)
+        if problem.objective == "worst":
+            costs = np.where(of_all, problem.cost, 0.0).max(axis=0)
+        constant = np.zeros(problem.cost.shape, dtype=np.int64)
+        constant[:, np.where(of_all, costs, np.inf).argmin()] = 2**EXPONENT
+        yield NO_INFORMATION, constant
+
+
+def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> Iterator[tuple[str, Integers]]:
+    """Yield a channel, if it is to be shown `plain`, and with its outputs replaced by the best answers on average."""
+    if plain and _permitted(problem, masses):
+        yield plain, masses
+    if problem.objective == "expected":
+        remapped = _remapped(problem, masses)
+        if _permitted(problem, remapped):
+            yield f"{name}, remapped", remapped
+
+
+def exponential(bound: Floats) -> Floats:
+    """Return p(o|s) ∝ exp(−λ E(s, o)), (n, n), with the largest λ that keeps every bound of the metric E exactly.
+
+    The largest ratio of two rows is exp(λ E(s, t)) Z(t)/Z(s), with Z the sums of the weights. λ = 1/2 always keeps the
+    bounds, and λ > 1 never does.
+    """
+    finite = np.isfinite(bound)
+
+    def kept(scale: float) -> bool:
+        sums = np.log(np.where(finite, np.exp(-scale * np.where(finite, bound, 0.0)), 0.0).sum(axis=1))
+        excess = (scale - 1) * np.where(finite, bound, 0.0) + sums[None, :] - sums[:, None]
+        return bool((excess[finite] <= 1e-15).all())
+
+    low, high = 0.5, 1.0
+    if kept(high):
+        low = high
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    weights = np.exp(-low * bound)
+    mechanism: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return mechanism
+
+
+def _planar_rate(problem: Problem, bound: Floats) -> float | None:
+    """Return the largest ε for which ε times the distance in the plane keeps all bounds; None without such places."""
+    places, sites = problem.secrets, answers(problem)
+    if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
+        return None
+    if places.unit != sites.unit or len(np.unique(sites.points, axis=0)) != sites.size:
+        return None
+    apart = euclidean(places)
+    tied = np.isfinite(bound) & (apart > 0)
+    rate = float((bound[tied] / apart[tied]).min()) if tied.any() else 0.0
+    return rate or None
+
+
+def _remapped(problem: Problem, numerators: Integers) -> Integers:
+    """Replace each output by the answer that is best on average given that output: this costs no privacy."""
+    finite = np.isfinite(problem.cost)
+    costs = numerators.T.astype(np.float64) @ (problem.prior[:, None] * np.where(finite, problem.cost, 0.0))
+    barred = (numerators > 0).T.astype(np.float64) @ ~finite > 0
+    best = np.where(barred, np.inf, costs).argmin(axis=1)
+    remapped = np.zeros(problem.cost.shape, dtype=np.int64)
+    np.add.at(remapped.T, best, numerators.T)
+    return remapped
+
+
+def _whole(masses: Floats, filled: NDArray[np.bool_]) -> Integers:
+    """Round the masses of each row to whole numbers that sum to 2**62; those that are `filled` are not 0."""
+    extra = _UNITS * filled
+    scale = 2.0**EXPONENT - extra.sum(axis=1, keepdims=True)
+    numerators: Integers = np.floor(masses * scale).astype(np.int64) + extra
+    # In Python's integers: 2**62 and a little more is too much for sums of others.
+    rest = [2**EXPONENT - sum(row) for row in numerators.tolist()]
+    numerators[np.arange(len(numerators)), masses.argmax(axis=1)] += np.array(rest, dtype=np.int64)
+    return numerators
+
+
+def _measured(name: str, problem: Problem, numerators: Integers, error: Floats) -> Baseline:
+    channel = Channel(numerators)
+    matrix = channel.matrix
+    costs = (matrix * np.where(matrix > 0, problem.cost, 0.0)).sum(axis=1)
+    cost = float(problem.prior @ costs if problem.objective == "expected" else costs.max())
+    erred = attack.optimal(channel, problem.prior, error).distortion
+    note = _missed_floor(problem, matrix)
+    return Baseline(name, channel, cost, float(erred), tight_epsilons(problem, numerators), note)
+
+
+def _permitted(problem: Problem, numerators: Integers) -> bool:
+    return not bool(((numerators > 0) & np.isinf(problem.cost)).any())
+
+
+def _answers_are_secrets(problem: Problem) -> bool:
+    n, m = problem.cost.shape
+    return n == m and bool((np.diagonal(problem.cost) == problem.cost.min(axis=1)).all())
+
+
+def _missed_floor(problem: Problem, mechanism: Floats) -> str:
+    """Say which floor on the adversary's error a mechanism does not keep; it may lie below by rounding only."""
+    for claim in problem.claims:
+        if isinstance(claim, Floor):
+            joint = claim.prior_or(problem.prior)[:, None] * mechanism
+            error = float((claim.error @ joint).min(axis=0).sum())
+            if error < float(claim.minimum) * (1 - 1e-9):
+                return "misses the distortion floor"
+    return ""

@@ -1,0 +1,187 @@
+"""Several designs side by side: costs, requirements, adversaries, and maps on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from mechdesign.attacks import attack
+from mechdesign.certify.certificate import Certificate
+from mechdesign.model.channel import Channel
+from mechdesign.model.domain import Domain
+from mechdesign.model.problem import Problem
+from mechdesign.report.charts import Panel, framed, key, panels
+from mechdesign.report.document import document, section, table, text
+from mechdesign.report.explorer import series_block
+from mechdesign.report.names import claimants, requirement_name
+from mechdesign.report.numbers import power, short
+from mechdesign.report.plot import most_likely
+from mechdesign.report.scales import error_scale, probability_scale
+from mechdesign.report.views import name_of, view
+from mechdesign.report.words import answers, attack_measure, cost_measure, plain
+from mechdesign.validation import Floats
+
+__all__ = ["Compared", "compared", "differences", "html", "rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One of the designs: its name, what it is, and what an adversary expects to err by.
+
+    `errors` are the expected errors, by the name of the attack, in `unit`, `per_secret` (n,) those of the optimal one.
+    """
+
+    name: str
+    problem: Problem
+    channel: Channel
+    certificate: Certificate
+    errors: dict[str, float]
+    per_secret: Floats
+    unit: str
+
+
+def compared(name: str, problem: Problem, channel: Channel, certificate: Certificate) -> Compared:
+    """Attack a design, and return it with what was found."""
+    measure = attack_measure(problem)
+    best = attack.optimal(channel, problem.prior, measure.matrix)
+    found = {"optimal": best.distortion}
+    if measure.matrix.shape[0] == measure.matrix.shape[1]:
+        found["Bayes"] = attack.bayes(channel, problem.prior, measure.matrix).distortion
+    found["prior-free"] = attack.prior_free(channel, problem.prior, measure.matrix).distortion
+    return Compared(name, problem, channel, certificate, found, best.per_secret, measure.unit)
+
+
+def differences(designs: Sequence[Compared]) -> tuple[str, ...]:
+    """Say in what else than the channel designs differ: numbers that then mean different things."""
+    first, *others = (each.problem for each in designs)
+    found = []
+    if any(
+        not _same_domain(first.secrets, other.secrets) or first.prior.shape != other.prior.shape for other in others
+    ):
+        found.append("The secrets differ.")
+    elif any(not np.array_equal(first.prior, other.prior) for other in others):
+        found.append("The priors differ: expected costs and errors are averages over different secrets.")
+    if any(not np.array_equal(first.cost, other.cost) for other in others):
+        found.append("The costs that are counted differ.")
+    if any(first.objective != other.objective for other in others):
+        found.append("The objectives differ: some have the least expected cost, others the least worst cost.")
+    return tuple(found)
+
+
+def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
+    """Return a table: what is compared, and its value for each design."""
+
+    def line(name: str, values: Iterator[str]) -> tuple[str, ...]:
+        return (name, *values)
+
+    found = [
+        line("secrets, observables", (f"{len(one.problem.prior)}, {one.problem.cost.shape[1]}" for one in designs)),
+        line("holds", ("yes" if one.certificate.holds else "no" for one in designs)),
+        line("expected cost", (_cost(one, one.certificate.expected_cost) for one in designs)),
+        line("worst cost", (_cost(one, one.certificate.worst_cost) for one in designs)),
+        line("lower bound", (_cost(one, one.certificate.lower_bound) for one in designs)),
+        line("relative gap", (_gap(one.certificate) for one in designs)),
+    ]
+    names = dict.fromkeys(
+        requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)
+    )
+    found += [line(name, (_realised(one, name) for one in designs)) for name in names]
+    for name in dict.fromkeys(name for one in designs for name in one.errors):
+        found.append(line(f"error of the {name} attack", (_error(one, name) for one in designs)))
+    return found
+
+
+def html(designs: Sequence[Compared]) -> str:
+    """Return the comparison as one self-contained page."""
+    title = "Comparison: " + ", ".join(plain(each.name) for each in designs)
+    notes = "".join(f"<li>{text(each)}</li>" for each in differences(designs))
+    heads = ("", *(text(each.name) for each in designs))
+    lines = [tuple(text(cell) for cell in line) for line in rows(designs)]
+    note = (
+        "<p>Costs are rounded up, lower bounds down, and ε is the least that holds. Attacks know the prior and the "
+        "mechanism, but for the prior-free one, which takes all secrets for equally likely; errors are expected ones."
+        "</p>"
+    )
+    parts = [
+        f"<header>\n<h1>{escape(title)}</h1>\n</header>",
+        section("Numbers", *([f"<ul>{notes}</ul>"] if notes else []), table(heads, lines, "numbers"), note),
+        *_pictures(designs),
+    ]
+    return document(title, parts, maps=True)
+
+
+def _pictures(designs: Sequence[Compared]) -> Iterator[str]:
+    views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
+    views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
+    chosen = int(most_likely(designs[0].problem.prior, 1)[0])
+    # A secret of the first design may be missing in another one.
+    shared = all(chosen < len(one.problem.prior) for one in designs)
+    rows_of = [one.channel.matrix[chosen if shared else int(most_likely(one.problem.prior, 1)[0])] for one in designs]
+    series = {f"error-{i}": (one.per_secret, plain(one.unit), "error") for i, one in enumerate(designs)}
+    series |= {f"row-{i}": (row, "%", "answered") for i, row in enumerate(rows_of)}
+    yield series_block(views, series)
+    units = {one.unit for one in designs}
+    unit = f" ({plain(units.pop())})" if len(units) == 1 and designs[0].unit else ""
+    scale = error_scale(np.concatenate([one.per_secret for one in designs]), f"adversary’s expected error{unit}")
+    shown = [
+        Panel(views[f"secrets-{i}"], one.per_secret, scale, "expected error", one.name, f"error-{i}", f"secrets-{i}")
+        for i, one in enumerate(designs)
+    ]
+    bar = [key(scale)] if shown[0].view.is_map else []
+    yield section(
+        "What the adversary still does not know",
+        framed(
+            "errors",
+            "Expected error of the best attack for each secret",
+            [panels(shown), *bar],
+            "All on one scale.",
+        ),
+    )
+    scale = probability_scale(np.concatenate(rows_of), "probability of the answer, p(o|s)")
+    shown = [
+        Panel(
+            views[f"answers-{i}"], rows_of[i], scale, "probability of each answer", one.name, f"row-{i}",
+            f"answers-{i}", chosen if shared and answers(one.problem) is one.problem.secrets else None,
+        )
+        for i, one in enumerate(designs)
+    ]  # fmt: skip
+    zero = "never answered" if any((row == 0).any() for row in rows_of) else ""
+    bar = [key(scale, zero, shown[0].view.form == "points")] if shown[0].view.is_map else []
+    name = name_of(designs[0].problem.secrets, chosen)
+    subject = f"for {name}, the likeliest secret of {designs[0].name}" if shared else "for the likeliest secret of each"
+    yield section(
+        "Answers",
+        framed("answers", f"Probability of each answer {subject}", [panels(shown), *bar], "All on one scale."),
+    )
+
+
+def _same_domain(first: Domain | None, second: Domain | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first.labels == second.labels and np.array_equal(first.points, second.points) and first.unit == second.unit
+
+
+def _cost(one: Compared, value: float) -> str:
+    return cost_measure(one.problem).with_unit(short(value, 5))
+
+
+def _gap(certificate: Certificate) -> str:
+    return "no bound" if certificate.lower_bound <= 0 < certificate.cost else power(certificate.relative_gap)
+
+
+def _error(one: Compared, name: str) -> str:
+    if name not in one.errors:
+        return "–"
+    return f"{short(one.errors[name], 4)} {one.unit}".rstrip()
+
+
+def _realised(one: Compared, name: str) -> str:
+    found = [
+        f"{checked.realised:.6g} ({'at least' if checked.at_least else 'at most'} {checked.nominal})"
+        for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
+        if requirement_name(one.problem, requirement) == name
+    ]
+    return ", ".join(found) or "not required"

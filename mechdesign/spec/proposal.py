@@ -1,0 +1,251 @@
+"""Propose a specification for data of movement: a box, a grid that is solved in a minute, an ε, a floor."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.data.inspection import Found
+from mechdesign.data.resampling import median_interval, seconds_text
+from mechdesign.data.traces import to_grid
+from mechdesign.errors import InputError
+from mechdesign.model import distances
+from mechdesign.model.domain import BoundingBox, Domain
+from mechdesign.model.prior import Prior
+from mechdesign.model.problem import largest_distortion
+from mechdesign.validation import Floats, Integers
+
+__all__ = ["Proposal", "propose", "text_of"]
+
+# The box holds this share of the points on either side of it, of those around the place where most are.
+_QUANTILE = 0.02
+_AREA = 0.3  # degrees
+_SMALLEST = 0.002  # degrees, about 200 m
+
+_FEWEST = 20  # points
+
+_SMOOTHING = 0.01
+_FACTOR = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A grid, and numbers for it: ε in nats per km, and a floor in km with the largest one that can be reached."""
+
+    domain: Domain
+    epsilon: Fraction
+    radius: float
+    floor: Fraction
+    largest_floor: float
+    inside: int
+    outside: int
+    notes: tuple[str, ...] = ()
+
+
+def propose(found: Found, cells: int = 64) -> Proposal:
+    """Return a proposal for data, with about so many cells."""
+    if not 4 <= cells <= 2500:
+        raise InputError("cells", "is out of range", value=cells, bound="between 4 and 2500")
+    points = sum(map(len, found.traces))
+    if points < _FEWEST:
+        raise InputError(
+            str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
+        )
+    box, beyond = _box(found)
+    degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
+    assert degree is not None
+    columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
+    rows = max(1, round(cells / columns))
+    domain = Domain.geographic_grid(columns, rows, box.south, box.north, box.west, box.east)
+    visits = to_grid(found.traces, domain)
+    lengths = distances.euclidean(domain)
+    prior = Prior.from_counts(visits.counts().astype(np.float64), _SMOOTHING)
+    largest = float(largest_distortion(prior, lengths))
+    # Within two cells, or what people usually go, whichever is more, odds change by a factor of 4 at most.
+    radius = max(2 * max(degree.width / columns, degree.height / rows), min(degree.width, degree.height) / 8)
+    radius = float(_rounded(radius))
+    epsilon = _rounded(math.log(_FACTOR) / radius)
+    return Proposal(
+        domain,
+        epsilon,
+        radius,
+        _rounded(largest / 4, down=True),
+        largest,
+        visits.inside,
+        visits.outside,
+        _notes(found, beyond),
+    )
+
+
+def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
+    """Return the specification, with comments; the data are named relative to `folder`, or as they were named.
+
+    No user is named: a specification is handed on with what is made of it.
+    """
+    domain = proposal.domain
+    cells, box = domain.cells, domain.geographic
+    assert cells is not None
+    assert box is not None
+    path = str(found.path) if folder is None else _relative(found.path, folder)
+    points = proposal.inside + proposal.outside
+    users = {trace.user for trace in found.traces}
+    form = "plt" if found.is_folder else "checkins"
+    interval = median_interval(found.traces)
+    whose = "one user, by the name of a folder," if found.is_folder else "one user of the column"
+    lines = [
+        f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
+        "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
+        *(f"# Note: {note}." for note in proposal.notes),
+        "",
+        f"title = {_quoted(_title(found))}",
+        "",
+        f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box is "
+        "about the place where most points are,",
+        f"# and holds {proposal.inside / points:.0%} of them. More cells are finer, and slower: time grows with their "
+        "third power.",
+        "[domain.grid]",
+        f"columns = {cells.columns}",
+        f"rows = {cells.rows}",
+        *(f"{side} = {getattr(box, side)!r}" for side in ("south", "north", "west", "east")),
+        "",
+        "# How likely each cell is: counted in the data, all users together; smoothing is for cells without a visit.",
+        "[prior]",
+        f"smoothing = {_SMOOTHING}",
+        "",
+        f"[prior.{form}]",
+        f"path = {_quoted(path)}",
+    ]
+    if not found.is_folder:
+        lines += [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
+        if "user" not in found.columns:
+            lines.append('user = ""  # no column says who it was: all lines are counted together')
+        if found.delimiter != ",":
+            lines.append(f"delimiter = {_quoted(found.delimiter)}")
+    if len(users) > 1:
+        lines.append(f'# only = "…"  # {whose} instead of all')
+    if interval is not None:
+        lines.append(f"# Points are {seconds_text(interval)} apart in the median; steps of a chain should be even:")
+        lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
+    lines += [
+        "",
+        "# What an answer costs: its distance from the truth, in km.",
+        "[cost]",
+        'distance = "euclidean"',
+        "",
+        f"# Whoever sees an answer can shift the odds between two places {proposal.radius:g} km apart by a factor of "
+        f"{_FACTOR} at most",
+        f"# (ε = ln {_FACTOR} / {proposal.radius:g} per km), between closer ones by less. A smaller ε hides more, at a "
+        "higher cost.",
+        "[[privacy]]",
+        'kind = "metric"',
+        f"epsilon = {_decimal(proposal.epsilon)}",
+        'distance = "euclidean"',
+        "",
+        "# The best guess of an adversary who knows the prior is expected to be off by this many km; releasing nothing",
+        f"# reaches {proposal.largest_floor:.3g}. Leave it out to be protected by ε alone.",
+        "[[privacy]]",
+        'kind = "distortion"',
+        f"minimum = {_decimal(proposal.floor)}",
+        'distance = "euclidean"',
+        "",
+        "[solver]",
+        "tolerance = 1e-6",
+    ]
+    if len(users) > 1:
+        lines += [
+            "",
+            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
+            "# what it writes:",
+            "# [sweep]",
+            f'# "prior.{form}.only" = ["…", "…"]',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Return the path from a folder; links on the way are followed, as ".." follows them."""
+    try:
+        return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
+    except ValueError:  # On another drive.
+        return str(path)
+
+
+def _title(found: Found) -> str:
+    path = found.path.resolve() if found.path.name in ("", "..") else found.path
+    if found.is_folder:
+        return f"Points of {path.name}"
+    return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
+
+
+def _notes(found: Found, beyond: int) -> tuple[str, ...]:
+    """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
+    notes = [f"the column {column} is not read: it holds no times" for column in found.left_out]
+    for name in ("latitude", "longitude"):
+        if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
+            notes.append(f"every point has the same {name}, as if it were not the right column")
+    if beyond:
+        notes.append(f"{beyond} points are left out, close by on the other side of ±180°, which a box cannot cross")
+    return tuple(notes)
+
+
+def _box(found: Found) -> tuple[BoundingBox, int]:
+    """Return a box, and how many points are close to its middle across the meridian of 180°."""
+    latitude = np.concatenate([trace.latitude for trace in found.traces])
+    longitude = np.concatenate([trace.longitude for trace in found.traces])
+    near = np.ones(len(latitude), dtype=np.bool_)
+    if _extent(latitude) > 2 * _AREA or _extent(longitude) > 2 * _AREA:
+        # Of data from all over the world, the surroundings of the most visited place.
+        place = _most_visited(latitude, longitude)
+        near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
+    south, north = _sides(latitude[near], 90)
+    west, east = _sides(longitude[near], 180)
+    parallel, meridian = (south + north) / 2, (west + east) / 2
+    across = np.abs(longitude - meridian) >= 360 - 2 * _AREA
+    beyond = int((across & (np.abs(latitude - parallel) <= 2 * _AREA)).sum())
+    return BoundingBox(south, north, west, east), beyond
+
+
+def _extent(values: Floats) -> float:
+    low, high = np.quantile(values, [_QUANTILE, 1 - _QUANTILE])
+    return float(high - low)
+
+
+def _most_visited(latitude: Floats, longitude: Floats) -> int:
+    """Return a point of the square, a fifth of the area wide, that holds most points."""
+    squares = np.column_stack((latitude, longitude)) // (_AREA / 5)
+    _, first, counts = np.unique(squares, axis=0, return_index=True, return_counts=True)
+    places: Integers = first.astype(np.int64)
+    return int(places[int(np.argmax(counts))])
+
+
+def _sides(values: Floats, limit: float) -> tuple[float, float]:
+    """Return the sides of the box in one direction, rounded outwards to a thousandth of a degree."""
+    low, high = (float(value) for value in np.quantile(values, [_QUANTILE, 1 - _QUANTILE]))
+    if high - low < _SMALLEST:
+        middle = (low + high) / 2
+        low, high = middle - _SMALLEST / 2, middle + _SMALLEST / 2
+    return max(-limit, math.floor(low * 1000) / 1000), min(limit, math.ceil(high * 1000) / 1000)
+
+
+def _rounded(value: float, down: bool = False) -> Fraction:
+    """Return two significant digits of a positive number."""
+    if not value > 0:
+        return Fraction(0)
+    digits = 1 - math.floor(math.log10(value))
+    scaled = Fraction(value) * Fraction(10) ** digits
+    return Fraction(math.floor(scaled) if down else round(scaled)) / Fraction(10) ** digits
+
+
+def _decimal(value: Fraction) -> str:
+    return repr(float(value))
+
+
+def _quoted(text: str) -> str:
+    # A basic string of TOML escapes as JSON does.
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""Raw visits of a specification: where domains have anchors, nothing is put into cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.data.places import read_places
+from mechdesign.data.tables import Raw
+from mechdesign.errors import SpecificationError
+from mechdesign.model.dithering import anchor_means, between
+from mechdesign.model.domain import Domain
+from mechdesign.model.prior import Prior
+from mechdesign.spec.measures import CostTable
+from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
+from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import Floats
+
+__all__ = ["RawVisits", "priced", "read_raw_visits"]
+
+
+@dataclass(frozen=True, eq=False)
+class RawVisits:
+    """Raw coordinates (k, 2), along the axes of the anchors, and notes for the user about the data."""
+
+    points: Floats
+    notes: tuple[str, ...]
+
+
+def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVisits | None:
+    """Return the raw visits that the table of a prior names, or None where it is a prior on the secrets themselves."""
+    table = convert(raw, PriorTable, path)
+    form = one_of(table, path)
+    if anchors.lattice is None or form not in ("visits", "checkins", "plt"):
+        return None
+    if table.smoothing is not None:
+        raise SpecificationError(f"{path}.smoothing", "does not go with raw visits", remedy="leave it out")
+    if table.visits is not None:
+        given = convert(table.visits, VisitsFile, f"{path}.visits")
+        with in_file(f"{path}.visits"):
+            points = np.column_stack(read_places(folder / given.path, anchors.axes, given.delimiter))
+        outside = int(anchors.lattice.corners(points[:, 0], points[:, 1]).outside.sum())
+        notes = (f"{outside} of {len(points)} visits outside the anchors projected to their border",) if outside else ()
+        return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
+    if anchors.geographic is None:
+        bound = "anchors = { columns, rows, south, north, west, east }"
+        raise SpecificationError(f"{path}.{form}", "needs anchors with latitudes and longitudes", bound=bound)
+    found = read_traces(getattr(table, form), form, f"{path}.{form}", folder)
+    every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
+    inside = ~anchors.lattice.corners(every[:, 0], every[:, 1]).outside
+    if not inside.any():
+        raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
+    users = len(dict.fromkeys(trace.user for trace in found.found))
+    taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
+    left_out = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
+    return RawVisits(every[inside], (*found.notes, taken, *left_out))
+
+
+def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
+    """Return how likely each anchor is drawn, and the mean cost of each answer there, by the costs at `path`."""
+    table = convert(raw, CostTable, path)
+    if table.distance is None:
+        raise SpecificationError(path, "is not a distance by its name, which raw visits need", remedy="use distance")
+    if table.objective != "expected":
+        problem = "asks for the worst cost of anchors, which is none of visits"
+        raise SpecificationError(f"{path}.objective", problem, value=table.objective, bound='"expected"')
+    for key in ("power", "scale"):
+        value = getattr(table, key)
+        if not 0 < value < math.inf:
+            raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
+    with at(path, {"cost": "distance", "observables": "distance"}):
+        cost = table.scale * between(anchors, visits.points, observables, table.distance) ** table.power
+        prior, means = anchor_means(anchors, visits.points, cost, quiet=True)
+    return Prior(prior), means

@@ -1,0 +1,249 @@
+"""What a design takes, estimated from numbers of secrets and observables alone, and what would fit where it does not.
+
+Figures of memory are those that the block method refuses by, or measured with HiGHS; those of time are
+rough: they tell seconds from minutes, and minutes from hours.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import SizeWarning, TooLargeError
+from mechdesign.model.domain import Domain
+from mechdesign.model.problem import Problem
+from mechdesign.solvers.ipm.memory import allowed_memory, block_memory
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, SMALL, takes_blocks
+from mechdesign.synthesis.settings import SolveSettings
+
+__all__ = [
+    "Estimate",
+    "Size",
+    "check_size",
+    "duration",
+    "estimate",
+    "gigabytes",
+    "largest",
+    "most_symmetries",
+    "remedies",
+    "size_of",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# Seconds for each of the B·n² ratio rows of the block method, with all its iterations: 30 s for 300 secrets.
+_BLOCK_SECONDS = 1.2e-6
+# Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
+_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 20.0, 68_000, 1.9
+# Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
+_NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
+# From here on a warning says how long it may take.
+_LONG = 3600.0
+_MOST_SYMMETRIES = 64
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a program: of the largest set of secrets that requirements tie together.
+
+    Attributes:
+        secrets: How many secrets it has.
+        observables: How many answers.
+        floors: How many floors on the adversary's error.
+        symmetries: The most symmetries that it may have, as far as is known without looking for them.
+        cells: Whether the secrets are cells of a grid.
+        alike: Whether all secrets are permitted the same answers.
+    """
+
+    secrets: int
+    observables: int
+    floors: int = 0
+    symmetries: int = 1
+    cells: bool = False
+    alike: bool = True
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one way to solve a program takes.
+
+    Attributes:
+        solver: The name of the solver.
+        rows: How many privacy rows it is given, at first where they are lazy.
+        memory: Bytes.
+        seconds: Time on two cores, a rough figure.
+        allowed: Bytes that it may take, or None where the system does not say how many are free.
+    """
+
+    solver: str
+    rows: int
+    memory: float
+    seconds: float
+    allowed: float | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is enough memory, as far as is known."""
+        return self.allowed is None or self.memory <= self.allowed
+
+    def __str__(self) -> str:
+        said = f"{self.solver}: {counted(self.rows)} privacy rows, about {gigabytes(self.memory)}"
+        return f"{said} and {duration(self.seconds)}" if self.fits else f"{said} of memory"
+
+
+def size_of(problem: Problem, part: Part) -> Size:
+    """Return the size of a part of a problem."""
+    prior = problem.prior[part.secrets]
+    # Secrets that are images of each other occur equally often.
+    alike = int(np.unique(prior, return_counts=True)[1].max())
+    cells = problem.secrets is not None and problem.secrets.cells is not None
+    floors = sum(claim.number == "minimum" for claim in problem.claims)
+    most = min(alike, most_symmetries(problem.secrets))
+    return Size(len(part.secrets), len(part.observables), floors, most, cells, part.alike)
+
+
+def most_symmetries(domain: Domain | None) -> int:
+    """Return how many symmetries a problem on a domain may have, as far as is known without looking for them."""
+    cells = None if domain is None else domain.cells
+    if cells is None:
+        return _MOST_SYMMETRIES
+    return 8 if cells.columns == cells.rows and cells.width == cells.height else 4
+
+
+def estimate(size: Size, settings: SolveSettings) -> Estimate:
+    """Estimate what a program of this size takes, solved as the settings say; nothing is built for it."""
+    n, m = size.secrets, size.observables
+    limit = settings.options.get("memory")
+    allowed = allowed_memory(limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None)
+    every = n * (n - 1) * m
+    solver = settings.solver
+    if solver == "auto":
+        solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
+    if takes_blocks(solver):
+        blocks = math.ceil(m / size.symmetries)
+        seconds = _BLOCK_SECONDS * blocks * n**2
+        if settings.options.get("device") not in (None, "cpu"):
+            # The large arrays are not in the memory of this machine: the kernel looks at its own.
+            return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
+        return Estimate(solver, every, block_memory(n, m, blocks, size.floors), seconds, allowed)
+    reduced = math.ceil(_IRREDUCIBLE * every)
+    near = min(reduced, _NEAR_PAIRS * n * m)
+    rows = {"all": every, "reduced": reduced, "auto": reduced if every <= SMALL else near}.get(settings.rows, near)
+    rows += size.floors * n * m
+    # Lazy rows come with a table of which are there.
+    memory = _ROW_BYTES * rows + every
+    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _ROWS) ** _ROW_POWER, allowed)
+
+
+def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, warn: bool = True) -> None:
+    """Raise `TooLargeError` where a program does not fit into memory, and warn where it may take more than an hour.
+
+    The error says what would fit. `path` names what is too large.
+    """
+    found = estimate(size, settings)
+    if found.fits and found.seconds <= _LONG:
+        return
+    shape = f"{path}: {size.secrets} secrets and {size.observables} observables"
+    instead = "; ".join(remedies(size, settings))
+    instead = f"{instead[:1].upper()}{instead[1:]}"
+    if not found.fits:
+        allowed = gigabytes(found.allowed or 0)
+        raise TooLargeError(f"{shape} do not fit into memory ({found}; {allowed} may be used). {instead}")
+    if warn:
+        message = f"{shape} may take {duration(found.seconds)} ({found}). {instead}"
+        warnings.warn(message, SizeWarning, stacklevel=3)
+
+
+def largest(size: Size, settings: SolveSettings, most: int = 10_000) -> int:
+    """Return the most secrets, each an answer too, that fit into memory and take no more than an hour; 0 for none."""
+    return _largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings), most)
+
+
+def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
+    """Yield what else could be done: fewer secrets, fewer observables, a policy, symmetry, another solver."""
+
+    def fits(**changed: Any) -> bool:
+        return _fits(replace(size, **changed), settings)
+
+    least = min(size.secrets, size.observables)
+    if fewer := _largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
+        side = math.isqrt(fewer)
+        yield f"up to {fewer} secrets would do" + (f", such as {side} × {side} cells" if size.cells else "")
+        yield (
+            f'or a policy graph (kind = "graph") whose connected components have up to {fewer} secrets, with answers '
+            "within the component"
+        )
+    if coarser := _largest(lambda m: fits(observables=m), least - 1):
+        yield f"or the same secrets with up to {coarser} answers ([observables], a coarser grid)"
+    if takes_blocks(estimate(size, settings).solver):
+        needed = next((k for k in (2, 4, 8) if k > size.symmetries and fits(symmetries=k)), None)
+        if needed is not None:
+            yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
+        yield f"other solvers take more: {estimate(size, _with(settings, LAZY))}"
+    elif size.alike and (other := estimate(size, _with(settings, LARGE))).fits:
+        yield f"or leave out solver and rows: {other}"
+
+
+def gigabytes(count: float) -> str:
+    """Write a number of bytes as people do.
+
+    >>> gigabytes(2.14e9), gigabytes(3.3e7)
+    ('2.1 GB', '33 MB')
+    """
+    if count < 1e8:
+        return f"{max(1, round(count / 1e6))} MB"
+    return f"{count / 1e9:.1f} GB" if count < 1e10 else f"{counted(round(count / 1e9))} GB"
+
+
+def duration(seconds: float) -> str:
+    """Write a rough time as people do.
+
+    >>> duration(3), duration(200), duration(40_000), duration(1e9)
+    ('a few seconds', '3 minutes', '11 hours', 'years')
+    """
+    for limit, unit, name in (
+        (90, 1, "seconds"),
+        (5400, 60, "minutes"),
+        (130_000, 3600, "hours"),
+        (2e7, 86_400, "days"),
+    ):
+        if seconds < limit:
+            return "a few seconds" if seconds < 10 else f"{round(seconds / unit)} {name}"
+    return "years"
+
+
+def counted(number: int) -> str:
+    """Write a count with the thousands apart, large ones as millions.
+
+    >>> counted(12000), counted(46_656_000_000)
+    ('12,000', '46,656 million')
+    """
+    return f"{number:,}" if number < 10_000_000 else f"{round(number / 1e6):,} million"
+
+
+def _largest(good: Callable[[int], bool], most: int) -> int:
+    """Return the largest number from 1 to `most` that is good, 0 if there is none; below a good one all are."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if good(middle) else (low, middle - 1)
+    return low
+
+
+def _fits(size: Size, settings: SolveSettings) -> bool:
+    found = estimate(size, settings)
+    return found.fits and found.seconds <= _LONG
+
+
+def _with(settings: SolveSettings, solver: str) -> SolveSettings:
+    limit = settings.options.get("memory")
+    return SolveSettings(solver, settings.tolerance, options={} if limit is None else {"memory": limit})

@@ -1,0 +1,296 @@
+"""The tight ε is exact, whatever the numbers; wrong mechanisms are exposed with their pair; cost and optimum fit."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+import wrong_mechanisms as wrong
+
+import mechdesign as md
+from mechdesign.auditing.page import page, pairs_picture, sentences
+from mechdesign.auditing.rows import exact_rows
+from mechdesign.errors import InputError
+
+LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+TWO = [[0, 1], [1, 0]]
+
+
+def brute(matrix: np.ndarray, distance: np.ndarray) -> Decimal | None:
+    """Return the tight ε to 40 digits, from fractions; None where no ε holds."""
+    rows = [[max(Fraction(value), Fraction(0)) for value in row] for row in matrix.tolist()]
+    rows = [[value / sum(row) for value in row] for row in rows]
+    worst = Decimal(0)
+    for s, above in enumerate(rows):
+        for t, below in enumerate(rows):
+            if s == t or math.isinf(distance[s, t]):
+                continue
+            for a, b in zip(above, below, strict=True):
+                if a <= b:
+                    continue
+                if b == 0 or distance[s, t] == 0:
+                    return None
+                ratio = a / b
+                with localcontext(prec=60):
+                    logarithm = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+                    worst = max(worst, logarithm / Decimal(float(distance[s, t])))
+    return worst
+
+
+def random_channel(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    n, m = int(rng.integers(2, 6)), int(rng.integers(1, 6))
+    matrix = rng.dirichlet(np.full(m, 10 ** rng.uniform(-1, 1)), n)
+    kind = rng.integers(0, 6)
+    if kind == 0:
+        matrix = matrix * 10.0 ** rng.integers(-300, 1, (n, 1))
+    elif kind == 1:
+        matrix[rng.random((n, m)) < 0.05] = 0.0
+        matrix[:, 0] += matrix.sum(axis=1) == 0
+    elif kind == 2:
+        # All alike but for the last digits.
+        matrix = matrix[:1] * (1 + rng.integers(-3, 4, (n, m)) * 2.0**-52)
+    elif kind == 3:
+        matrix = np.round(matrix * 8) / 8 + 2.0**-20
+    elif kind == 4:
+        matrix = matrix - 1e-18 * (rng.random((n, m)) < 0.05)
+        matrix[:, 0] = np.abs(matrix[:, 0]) + 1e-3
+    places = rng.integers(0, 6, (n, 2)).astype(float)
+    distance = md.distances.manhattan(md.Domain.from_points(places)) if rng.random() < 0.5 else rng.random((n, n)) + 1
+    distance = np.maximum(distance, distance.T)
+    np.fill_diagonal(distance, 0.0)
+    if rng.random() < 0.2:
+        distance[0, -1] = distance[-1, 0] = np.inf
+    return matrix, distance
+
+
+def test_500_random_channels_against_brute_force_in_rationals() -> None:
+    rng = np.random.default_rng(15)
+    infinite = 0
+    for _ in range(500):
+        matrix, distance = random_channel(rng)
+        found, truth = md.audit(matrix, distance), brute(matrix, distance)
+        if truth is None:
+            assert found.epsilon == math.inf
+            assert not found.holds(1e9)
+            infinite += 1
+        else:
+            # Rounded up, and by no more than a float needs.
+            assert truth <= Decimal(repr(found.epsilon))
+            assert Decimal(repr(math.nextafter(found.epsilon, 0))) < truth or truth == 0 == found.epsilon
+            assert found.holds(found.epsilon)
+            assert truth == 0 or not found.holds(math.nextafter(found.epsilon, 0))
+        assert (found.witness is None) == (found.epsilon == 0)
+        if found.witness is not None and found.epsilon < math.inf:
+            (s, t), o = found.witness
+            rows = exact_rows(matrix)
+            ratio = rows.probability(s, o) / rows.probability(t, o)
+            with localcontext(prec=60):
+                logarithm = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+                assert abs(logarithm / Decimal(float(distance[s, t])) - truth) <= Decimal(10) ** -50
+    assert 20 < infinite < 250
+
+
+def test_floats_are_taken_as_they_are() -> None:
+    found = md.audit([[0.1] * 10, [0.1] * 10], TWO)
+    assert found.epsilon == 0.0
+    assert found.witness is None
+    # Ten floats 0.1 are more than 1.
+    assert 0 < found.deviation < 1e-15
+    assert Fraction(found.deviation) >= 10 * Fraction(0.1) - 1
+    tenth = Fraction(1, 10)
+    assert md.audit([[tenth] * 10] * 2, TWO).deviation == 0
+    off = md.audit([[0.1] * 10, [math.nextafter(0.1, 1)] + [0.1] * 9], TWO)
+    assert 0 < off.epsilon < 1e-15
+    assert off.witness == ((1, 0), 0)
+
+
+def test_an_exact_channel_keeps_what_its_certificate_says() -> None:
+    problem = md.Problem([0.1, 0.2, 0.3, 0.4], LINE, [md.MetricPrivacy("0.7", LINE)])
+    made = md.design(problem)
+    found = md.audit(made.channel, LINE, prior=[0.1, 0.2, 0.3, 0.4], cost=LINE)
+    assert found.epsilon == made.certificate.epsilon[0]
+    assert found.holds("0.7")
+    assert found.deviation == 0
+    assert found.cost == pytest.approx(made.certificate.expected_cost, rel=1e-12)
+    assert found.optimum is not None
+    assert found.optimum <= found.cost <= found.optimum * (1 + 1e-6)
+
+
+def test_a_policy_graph_and_other_measures() -> None:
+    response = md.mechanisms.RandomisedResponse.of_graph(1, nx.complete_graph(4)).channel()
+    path = nx.path_graph(4)
+    by_edges, by_hops = md.audit(response, graph=path), md.audit(response, LINE)
+    assert by_edges.epsilon == by_hops.epsilon == pytest.approx(1.0)
+    assert md.audit(response, LINE * 2).epsilon == pytest.approx(0.5)
+    apart = nx.Graph([(0, 1), (2, 3)])
+    told = np.array([[0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]])
+    assert md.audit(told, graph=apart).epsilon == 0.0
+    assert md.audit(told, graph=path).epsilon == math.inf
+    assert md.audit(told, graph=path).witness == ((1, 2), 0)
+
+
+def test_the_optimum_at_the_ε_it_really_has() -> None:
+    found = md.audit(md.rules.exponential(LINE, 1.0), LINE, cost=LINE)
+    assert found.cost is not None
+    assert found.optimum is not None
+    assert found.design is not None
+    assert found.design.certificate.epsilon[0] <= found.epsilon
+    assert found.optimum < found.cost
+    constant = md.audit(np.full((4, 4), 0.25), LINE, cost=LINE)
+    assert constant.optimum == pytest.approx(1.0)
+    assert constant.design is None
+    open_ = md.audit(np.eye(4), LINE, cost=LINE)
+    assert (open_.epsilon, open_.cost, open_.optimum) == (math.inf, 0.0, 0.0)
+    graph = md.audit(md.rules.exponential(LINE, 1.0), graph=nx.path_graph(4), cost=LINE, objective="worst")
+    assert graph.optimum is not None
+    assert graph.cost is not None
+    assert graph.optimum <= graph.cost
+    assert md.audit(np.eye(4), LINE).cost is None
+    assert md.audit(np.eye(4), LINE).optimum is None
+
+
+def test_a_nearly_constant_channel_needs_no_design() -> None:
+    matrix = np.full((4, 4), 0.25)
+    matrix[0, 0] += 1e-14
+    found = md.audit(matrix, LINE, cost=LINE)
+    assert 0 < found.epsilon < 1e-12
+    assert found.optimum == pytest.approx(1.0)
+    assert found.cost is not None
+    assert found.optimum is not None
+    assert found.optimum <= found.cost
+
+
+def test_attacks_and_distortion() -> None:
+    found = md.audit(md.rules.geometric(4, 1.0), LINE)
+    errors = found.attacks()
+    assert found.distortion == errors["optimal"] == md.attack.optimal(found.matrix, found.prior, LINE).distortion
+    assert set(errors) == {"optimal", "bayes", "prior_free", "minimax", "pairwise_minimax"}
+    with pytest.raises(InputError, match="is not an attack"):
+        found.attacks(["guess"])
+
+
+def test_worst_pairs_are_sorted_and_stand_once() -> None:
+    found = md.audit(md.rules.exponential(LINE, 2.0), LINE)
+    pairs = found.worst_pairs(100)
+    assert len(pairs) == 6
+    assert [pair.epsilon for pair in pairs] == sorted((pair.epsilon for pair in pairs), reverse=True)
+    assert pairs[0].epsilon == pytest.approx(found.epsilon)
+    assert found.exposure.max() == pytest.approx(found.epsilon)
+
+
+# Mechanisms that were said to keep ε.
+
+
+def test_sums_of_clusters_leak_where_a_value_changes_cluster() -> None:
+    found = md.audit(wrong.cluster_sums(0.4), graph=nx.path_graph(10))
+    assert found.epsilon == pytest.approx(0.2 * 9, rel=1e-9)
+    assert found.witness is not None
+    assert set(found.witness.pair) == {4, 5}
+    assert not found.holds("0.4")
+
+
+def test_noise_from_a_finite_grid_of_directions_has_no_ε() -> None:
+    matrix, distance = wrong.noise_on_rays(0.5)
+    found = md.audit(matrix, distance)
+    assert found.epsilon == math.inf
+    assert found.witness is not None
+    (s, t), o = found.witness
+    assert matrix[s, o] > 0 == matrix[t, o]
+
+
+def test_dropping_far_pairs_is_not_private_but_up_to_its_dilation() -> None:
+    matrix, distance = wrong.far_pairs_dropped(1.0, 1.0)
+    found = md.audit(matrix, distance)
+    assert 1.2 < found.epsilon <= math.sqrt(2) * (1 + 1e-9)
+    assert found.witness is not None
+    s, t = found.witness.pair
+    assert distance[s, t] > 1
+    assert md.audit(matrix, np.where(distance <= 1, distance, np.inf)).holds(1)
+
+
+def test_a_node_without_edges_is_released_as_it_is() -> None:
+    graph = nx.empty_graph(3)
+    graph.add_edge(0, 1)
+    places = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    channel = md.mechanisms.PlanarIsotropic(1, places, graph).channel(places)
+    assert md.audit(channel, graph=graph).holds(1)
+    found = md.audit(channel, graph=nx.complete_graph(3))
+    assert found.epsilon == math.inf
+    assert found.witness is not None
+    assert 2 in found.witness.pair
+
+
+def test_rules() -> None:
+    domain = md.Domain.grid(5, 4, 5.0, 4.0)
+    distance = md.distances.euclidean(domain)
+    snapped = md.audit(md.rules.snapping(domain, 2.0), distance)
+    assert snapped.epsilon == math.inf
+    assert snapped.witness is not None
+    # At the border of two cells of the rule.
+    assert distance[snapped.witness.pair] == pytest.approx(1.0)
+    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance)
+    assert 1.0 < cut.epsilon < 2.0
+    assert md.audit(md.rules.exponential(distance, 1.0), distance).holds(1)
+    assert md.audit(md.rules.geometric(6, 0.5), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))).holds(
+        "0.5000000001"
+    )
+    bounded = md.audit(md.rules.additive({-1: 0.25, 0: 0.5, 1: 0.25}, 3), LINE[:3, :3])
+    assert bounded.epsilon == math.inf
+    with pytest.raises(InputError, match="spacing: is not positive"):
+        md.rules.snapping(domain, 0)
+
+
+# What is said of it.
+
+
+def test_the_page_shows_the_pair_and_the_verdict() -> None:
+    domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
+    distance = md.distances.euclidean(domain)
+    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance, cost=distance, secrets=domain)
+    shown = page(cut, "1", "Cut <off>")
+    assert "ε = 1 does not hold" in shown
+    assert "Cut &lt;off&gt;" in shown
+    assert repr(cut.epsilon) in shown
+    assert 'id="pairs"' in shown
+    snapped = md.audit(md.rules.snapping(domain, 2.0), distance, secrets=domain)
+    assert "No ε holds" in page(snapped)
+    assert pairs_picture(snapped).get_suptitle().startswith("An answer can tell")
+    with pytest.raises(InputError, match="cannot be drawn"):
+        pairs_picture(md.audit(np.eye(4), LINE))
+
+
+def test_sentences_say_what_the_sums_mean() -> None:
+    assert sentences(md.audit([[0.5, 0.5]] * 2, TWO))[0] == "Every row sums to exactly 1."
+    counted = sentences(md.audit([[5, 5], [1, 2]], TWO))
+    assert "divided by its exact sum" in counted[0]
+    assert "far from 1" in counted[1]
+    negative = sentences(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
+    assert any("1 entry is negative" in sentence for sentence in negative)
+    same_place = sentences(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
+    assert any("distance 0" in sentence for sentence in same_place)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1.0, 0.0]], [[0.0]], {"graph": nx.path_graph(1)}), "exactly one"),
+        (([[1.0, 0.0]], None, {}), "exactly one"),
+        (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
+        (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
+        (([1.0], [[0.0]], {}), "is no matrix"),
+        (([["a"]], [[0.0]], {}), "holds"),
+        (([[1.0]], TWO, {}), "does not fit"),
+        (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not fit"),
+        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has another length"),
+        (([[1.0]], [[0.0]], {"objective": "least"}), "objective: is not known"),
+        (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not fit"),
+    ],
+)
+def test_wrong_input(arguments: tuple, message: str) -> None:
+    matrix, distance, others = arguments
+    with pytest.raises(InputError, match=message):
+        md.audit(matrix, distance, **others)

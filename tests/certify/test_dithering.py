@@ -1,0 +1,230 @@
+"""Privacy between all points of a rectangle: against fractions at every corner, and between points drawn there."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope
+from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.exact import printed
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import CertificateError, InputError
+
+NORMS = (CHEBYSHEV, MANHATTAN, EUCLIDEAN)
+STEPS = Fraction(1, 2), Fraction(3, 7)
+
+
+def claim(norm: int = EUCLIDEAN, columns: int = 3, rows: int = 2, epsilon: Fraction = Fraction(1)) -> Dithered:
+    return Dithered("x", epsilon, norm, columns, rows, *STEPS)
+
+
+def grid(seed: int, columns: int, rows: int, m: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    shares = random.random((columns * rows, m)) * 2.0**60
+    numerators = shares.astype(np.int64) + 1
+    numerators[:, 0] += 2**62 - numerators.sum(axis=1)
+    return numerators
+
+
+def power(norm: int, x: Fraction, y: Fraction) -> Fraction:
+    return {CHEBYSHEV: x + y, MANHATTAN: max(x, y), EUCLIDEAN: x * x + y * y}[norm]
+
+
+def steepest(found: Dithered, numerators: np.ndarray) -> Fraction | None:
+    """Return the power of the steepest corner, from all corners of all patches, in fractions."""
+    c = found.columns
+    best = Fraction(0)
+    for place in range(c * found.rows):
+        x, y = place % c, place // c
+        for dx in (-1, 1):
+            for dy in (-1, 1):
+                if not (0 <= x + dx < c and 0 <= y + dy < found.rows):
+                    continue
+                for o, own in enumerate(numerators[place].tolist()):
+                    across = abs(int(numerators[place + dx, o]) - own)
+                    up = abs(int(numerators[place + dy * c, o]) - own)
+                    if not own and (across or up):
+                        return None
+                    if own:
+                        slopes = Fraction(across, own) / STEPS[0], Fraction(up, own) / STEPS[1]
+                        best = max(best, power(found.norm, *slopes))
+    return best
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_steepest_corner_is_found_exactly(norm: int, seed: int) -> None:
+    columns, rows = (3, 2) if seed % 2 else (2, 4)
+    found = claim(norm, columns, rows)
+    numerators = grid(seed, columns, rows, 3)
+    slope = found.steepest(numerators)
+    assert slope.power == steepest(found, numerators)
+    # The place that is named has that slope along the axis of the neighbour that is named, or less beside it.
+    assert abs(slope.anchor - slope.neighbour) in (1, columns)
+    own = int(numerators[slope.anchor, slope.observable])
+    change = Fraction(abs(int(numerators[slope.neighbour, slope.observable]) - own), own)
+    one = change / STEPS[0 if abs(slope.anchor - slope.neighbour) == 1 else 1]
+    assert power(norm, one, Fraction(0)) <= (slope.power or 0) <= power(norm, one, one)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_claim_holds_from_the_least_epsilon_on(norm: int, seed: int) -> None:
+    numerators = grid(seed, 3, 2, 3)
+    slope = claim(norm).steepest(numerators)
+    assert slope.power is not None
+    least = claim(norm).least(slope)
+    square = norm == EUCLIDEAN
+    for epsilon, holds in ((printed(least), True), (printed(math.nextafter(least, 0)), False)):
+        assert claim(norm, epsilon=epsilon).holds(slope) is holds
+        assert ((epsilon**2 if square else epsilon) >= slope.power) is holds
+    if not square:
+        # To the last digit.
+        assert claim(norm, epsilon=slope.power).holds(slope)
+        below = claim(norm, epsilon=slope.power * (1 - Fraction(1, 10**12)))
+        assert not below.holds(slope)
+        assert "changes faster than exp(" in below.sentence(slope)
+        assert f"between anchors {slope.anchor} and {slope.neighbour} " in below.sentence(slope)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_points_between_anchors_keep_what_is_proved_and_come_close_to_it(norm: int) -> None:
+    """Interpolate exactly at points drawn in the rectangle, many of them close together."""
+    random = np.random.default_rng(3)
+    numerators = grid(5, 3, 2, 2)
+    found = claim(norm)
+    least = found.least(found.steepest(numerators))
+    width, height = 2 * float(STEPS[0]), float(STEPS[1])
+    largest = 0.0
+    for _ in range(4000):
+        corner = np.array([random.integers(0, 3) * float(STEPS[0]), random.integers(0, 2) * height])
+        a = np.clip(corner + random.normal(size=2) * 1e-6, 0, [width, height])
+        b = np.clip(a + random.normal(size=2) * 10.0 ** random.integers(-6, 1), 0, [width, height])
+        p, q = (interpolated(numerators, *point.tolist()) for point in (a, b))
+        dx, dy = np.abs(a - b).tolist()
+        length = {CHEBYSHEV: max(dx, dy), MANHATTAN: dx + dy, EUCLIDEAN: math.hypot(dx, dy)}[norm]
+        if length > 1e-7:
+            largest = max(largest, float(np.abs(np.log(p / q)).max()) / length)
+    assert largest <= least * (1 + 1e-6)
+    assert largest >= 0.9 * least
+
+
+def interpolated(numerators: np.ndarray, x: float, y: float) -> np.ndarray:
+    u, v = x / float(STEPS[0]), y / float(STEPS[1])
+    i, j = min(int(u), 1), min(int(v), 0)
+    u, v = u - i, v - j
+    at = [numerators[place] / 2.0**62 for place in (3 * j + i, 3 * j + i + 1, 3 * j + i + 3, 3 * j + i + 4)]
+    return np.array((1 - v) * ((1 - u) * at[0] + u * at[1]) + v * ((1 - u) * at[2] + u * at[3]))
+
+
+@pytest.mark.parametrize(("place", "neighbour"), [(0, 1), (0, 3), (4, 3), (5, 2)])
+def test_a_zero_beside_what_is_not_has_no_epsilon(place: int, neighbour: int) -> None:
+    numerators = np.tile([2**61, 2**61], (6, 1))
+    numerators[:, 1] = 0
+    numerators[:, 0] = 2**62
+    assert claim().steepest(numerators).power == 0
+    numerators[neighbour] = 2**61
+    slope = claim().steepest(numerators)
+    assert slope.power is None
+    assert numerators[slope.anchor, 1] == 0
+    assert numerators[slope.neighbour, 1] == 2**61
+    assert slope.observable == 1
+    assert claim().least(slope) == math.inf
+    assert not claim(epsilon=Fraction(10**300)).holds(slope)
+    assert "has probability 0 at anchor" in claim().sentence(slope)
+    assert abs(slope.anchor - slope.neighbour) in (1, 3)
+    assert place != neighbour
+
+
+def test_equal_rows_keep_every_epsilon() -> None:
+    slope = claim().steepest(np.tile([2**60, 3 * 2**60], (6, 1)))
+    assert slope == Slope(Fraction(0))
+    assert claim().least(slope) == 0
+    assert claim(epsilon=Fraction(1, 10**300)).holds(slope)
+
+
+def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
+    """Two observables differ by one unit of 2**-62 in their slope."""
+    base = 2**59
+    for unit in (-1, 0, 1):
+        rows = [[base, base, 6 * base]] * 6
+        numerators = np.array(rows)
+        step = 2**55
+        numerators[1] += [step, step + unit, -2 * step - unit]
+        numerators[4] = numerators[1]
+        found = claim(MANHATTAN).steepest(numerators)
+        assert found.power == steepest(claim(MANHATTAN), numerators)
+        assert found.observable == (1 if unit > 0 else 0)
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(10**30), Fraction(1, 10**30), Fraction(49, 4)])
+def test_square_roots_are_rounded_up(value: Fraction) -> None:
+    root = claim(EUCLIDEAN).least(Slope(value))
+    assert printed(root) ** 2 >= value > printed(math.nextafter(root, 0)) ** 2
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("step", [Fraction(1, 10**100), Fraction(10**100)])
+def test_the_largest_and_the_smallest_steps(norm: int, step: Fraction) -> None:
+    found = Dithered("x", Fraction(1), norm, 2, 2, step, step)
+    for numerators in ([[1, 2**62 - 1], [2**62 - 1, 1]] * 2, [[2**61, 2**61], [2**61 + 1, 2**61 - 1]] * 2):
+        slope = found.steepest(np.array(numerators))
+        assert slope.power is not None
+        least = printed(found.least(slope))
+        assert 0 < slope.power <= (least**2 if norm == EUCLIDEAN else least)
+
+
+GOOD: dict[str, Any] = {"epsilon": 1, "norm": 2, "columns": 2, "rows": 2, "step_x": 1, "step_y": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("epsilon", "step_x", "step_y") for value in (0, -1, "x")),
+        *((name, value) for name in ("step_x", "step_y") for value in ("0.99e-100", "1.01e100", "1e-400")),
+        *(("norm", value) for value in (3, -1, "1/2")),
+        *((name, value) for name in ("columns", "rows") for value in (1, 0, -2, "5/2")),
+    ],
+)
+def test_wrong_claims_are_refused(name: str, value: Any) -> None:
+    made = Dithered("x", **GOOD)
+    assert (made.nominal, made.norm, made.columns, made.rows) == (1, 2, 2, 2)
+    with pytest.raises(InputError, match=f"^{name}: "):
+        Dithered("x", **{**GOOD, name: value})
+
+
+def evidence(epsilon: Fraction, numerators: np.ndarray, entry: Any = None) -> Evidence:
+    n, m = numerators.shape
+    stated = Stated.dithered("own", epsilon, EUCLIDEAN, (3, 2), STEPS)
+    multipliers = None if entry is None else Multipliers((entry,))
+    return Evidence(numerators, 62, np.full(n, 1 / n), np.ones((n, m)), "expected", (stated,), multipliers)
+
+
+def test_certificates_say_what_holds_and_where_it_fails() -> None:
+    numerators = grid(1, 3, 2, 3)
+    slope = claim().steepest(numerators)
+    least = claim().least(slope)
+    good = certify(evidence(printed(least), numerators))
+    assert (good.holds, good.epsilon, good.pair) == (True, (least,), None)
+    bad = certify(evidence(printed(math.nextafter(least, 0)), numerators))
+    assert (bad.holds, bad.epsilon, bad.pair) == (False, (least,), (slope.neighbour, slope.anchor))
+    with pytest.raises(CertificateError, match="changes faster"):
+        bad.require()
+
+
+def test_no_multipliers_stand_for_it() -> None:
+    numerators = grid(1, 3, 2, 3)
+    nothing = PairMultipliers([], [], [], [])
+    assert (
+        certify(evidence(Fraction(100), numerators, nothing)).lower_bound
+        == certify(evidence(Fraction(100), numerators)).lower_bound
+    )
+    for entry in (PairMultipliers([0], [1], [0], [1.0]), FloorMultipliers([], [], [])):
+        with pytest.raises(InputError, match=r"multipliers.requirements\[0\]"):
+            evidence(Fraction(100), numerators, entry)

@@ -1,0 +1,76 @@
+"""`python -m mechdesign.certify DIR`, in this process."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from certify_examples import line
+from test_verify import FILES, OLD, put, repair
+
+from mechdesign.certify.__main__ import main
+from mechdesign.certify.bundle import encode
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.stated import Stated
+
+USAGE = "usage: python -m mechdesign.certify DIR\n"
+
+
+@pytest.mark.parametrize("asked", ["-h", "--help"])
+def test_help_is_printed(capsys: pytest.CaptureFixture[str], asked: str) -> None:
+    assert main([asked]) == 0
+    assert capsys.readouterr() == (USAGE, "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b"], ["-x"], ["--force"], ["-h", "-h"], ["-h", "a"]])
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr() == ("", USAGE)
+
+
+def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(OLD)]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    assert lines[0] == f"{OLD} verifies."
+    assert [each.partition(":")[0] for each in lines[1:5]] == [
+        "metric privacy, epsilon 0.7",
+        "threshold privacy, epsilon 1.5, radius 2",
+        "graph privacy, epsilon 1",
+        "distortion privacy, minimum 0.2",
+    ]
+    assert lines[5].startswith("expected cost 0.")
+    assert "; no channel costs less than 0." in lines[5]
+    assert all(each.startswith("stated, not proved: ") for each in lines[6:])
+
+
+def test_the_reason_and_the_pair_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    put(tmp_path, repair(FILES, lambda d: d["requirements"][0].update(epsilon="0.5")))
+    assert main([str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{tmp_path} does not verify: requirements[0] (metric privacy, epsilon 0.5) does not hold")
+    assert "(worst pair of secrets: " in err
+    put(tmp_path, repair(FILES, lambda d: d["certificate"].update(holds=False)))
+    assert main([str(tmp_path)]) == 1
+    assert "pair of secrets" not in capsys.readouterr().err
+
+
+def test_a_radius_is_printed_where_there_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    evidence = line(
+        3, 0.6, requirements=(Stated.threshold(Fraction(2), np.ones((3, 3)), Fraction(1)),), multipliers=None
+    )
+    put(tmp_path, encode(evidence, certify(evidence)))
+    assert main([str(tmp_path)]) == 0
+    assert "threshold privacy, epsilon 2, radius 1: realised" in capsys.readouterr().out
+
+
+def test_the_worst_cost_is_printed_where_it_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    evidence = Evidence([[1, 1], [1, 1]], 1, [0.75, 0.25], [[0.0, 1.0], [2.0, 0.0]], "worst", ())
+    put(tmp_path, encode(evidence, certify(evidence)))
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "worst cost 1.0; no channel costs less than 0.0"

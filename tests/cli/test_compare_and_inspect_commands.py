@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.attacks import attack
+from mechdesign.cli import main
+from mechdesign.export.sets import load
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Give the folders of two designs on one line of places, and of one without places."""
+    folder = tmp_path_factory.mktemp("designs")
+    line = md.Domain.grid(3, 2, 3.0, 2.0)
+    distance = md.distances.euclidean(line)
+    for name, epsilon in (("low", "0.5"), ("high", "1")):
+        problem = md.Problem(
+            [0.3, 0.1, 0.2, 0.1, 0.2, 0.1], distance, [md.MetricPrivacy(epsilon, distance)], secrets=line,
+            observables=line, title=name,
+        )  # fmt: skip
+        md.design(problem).save(folder / name, report=False)
+    labels = md.Domain.from_labels(["a", "b"])
+    alike = md.distances.hamming(2)
+    md.design(md.Problem([0.5, 0.5], alike, [md.MetricPrivacy(1, alike)], secrets=labels)).save(folder / "other")
+    return folder
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_compare_shows_costs_and_adversaries_of_each(folders):
+    found = json.loads(run("compare", folders / "low", folders / "high", "--json"))
+    assert found["designs"] == ["low", "high"]
+    assert found["differences"] == []
+    low, high = (float(found["table"]["expected cost"][name].split()[0]) for name in ("low", "high"))
+    assert low > high
+    problem, channel, _ = load(folders / "low")
+    best = attack.optimal(channel, problem.prior, problem.cost).distortion
+    assert found["table"]["error of the optimal attack"]["low"] == f"{best:.4g} km"
+    assert "holds" in run("compare", folders / "low", folders / "high")
+
+
+def test_compare_writes_a_page_that_asks_nothing_of_the_network(folders, tmp_path):
+    page = tmp_path / "both.html"
+    run("compare", folders / "low", folders / "high", "-o", page)
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<figure") == 2
+    assert text.count('role="img"') == 4
+    assert "script-src 'sha256-" in text
+    assert 'data-shows="error-1"' in text
+    assert "All on one scale" in text
+
+
+def test_designs_of_other_secrets_are_said_to_be(folders, tmp_path):
+    page = tmp_path / "other.html"
+    found = json.loads(run("compare", folders / "low", folders / "other", "--json", "-o", page))
+    assert found["differences"][0] == "The secrets differ."
+    assert "not required" in json.dumps(found["table"])
+    assert page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compare", "low"), "is one design"),
+        (("compare", "low", "nowhere"), "nowhere"),
+        (("compare", "low", "high", "-o", "page.pdf"), "ends in .html"),
+        (("inspect", "nowhere"), "nowhere"),
+        (("inspect", "low", "--outline", "x.geojson"), "without --report"),
+        (("inspect", "low", "--report", "page.html", "--outline", "x.geojson"), "cannot be opened"),
+    ],
+)
+def test_wrong_arguments_are_refused(folders, monkeypatch, arguments, said):
+    monkeypatch.chdir(folders)
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code in (1, 2)
+    assert said in result.output
+    assert not (folders / "page.html").exists()
+
+
+def test_inspect_says_what_is_there(folders):
+    text = run("inspect", folders / "low")
+    for said in ("3 × 2 cells", "most likely 0 (30%)", "metric privacy", "certificate.json", "solver"):
+        assert said in text
+    found = json.loads(run("inspect", folders / "low", "--json"))
+    assert found["certificate"]["holds"]
+    assert found["files"]["channel.npz"] > 100
+
+
+def test_inspect_draws_an_outline(folders, tmp_path):
+    coast, page = tmp_path / "coast.geojson", tmp_path / "page.html"
+    coast.write_text('{"type": "LineString", "coordinates": [[0, 0], [3, 2]]}', encoding="utf-8")
+    run("inspect", folders / "low", "--report", page, "--outline", coast)
+    assert page.read_text(encoding="utf-8").count('href="#outline-') >= 9

@@ -1,0 +1,72 @@
+"""The planar Laplace mechanism snapped to places: against closed forms, quadrature in the plane, and its guarantee."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.planar_laplace import planar_laplace
+from mechdesign.model.domain import Domain
+
+SCATTERED = np.array([[0.0, 0.0], [1.0, 0.2], [2.5, -1.0], [0.3, 2.0], [-1.5, 0.7], [4.0, 4.0]])
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.4, 3.0, 40.0])
+def test_half_planes(epsilon):
+    """Beyond a line at the distance h lies 1/π ∫ S(h / cos ψ) over ψ from 0 to π/2, with S(r) = (1 + εr) e^(-εr)."""
+    h = 0.75
+    found = planar_laplace(epsilon, np.array([[0.25, 5.0]]), np.array([[-1.0, 5.0], [3.0, 5.0]]))[0, 1]
+
+    def beyond(angle):
+        r = epsilon * h / np.cos(angle)
+        return (1 + r) * np.exp(-r)
+
+    expected = quad(beyond, 0, np.pi / 2, epsabs=0, epsrel=1e-12)[0] / np.pi
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_cell_in_the_middle_of_a_grid():
+    grid = Domain.grid(5, 5, 5.0, 5.0)
+    found = planar_laplace(0.9, grid.points, grid.points)
+
+    def density(y, x):
+        return 0.81 / (2 * np.pi) * np.exp(-0.9 * np.hypot(x - 2.5, y - 2.5))
+
+    quarter = dblquad(density, 2.5, 3.0, 2.5, 3.0, epsabs=1e-12)[0]
+    assert found[12, 12] == pytest.approx(4 * quarter, rel=1e-8)
+    assert found[12, 13] == pytest.approx(dblquad(density, 3.0, 4.0, 2.0, 3.0, epsabs=1e-12)[0], rel=1e-8)
+    np.testing.assert_allclose(found, found[::-1, ::-1], rtol=1e-9)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.8, 6.0])
+@pytest.mark.parametrize("sites", [SCATTERED, Domain.grid(6, 4, 6.0, 4.0).points], ids=["scattered", "grid"])
+def test_the_guarantee_of_geo_indistinguishability(epsilon, sites):
+    """p(o|s) <= exp(ε‖s − t‖) p(o|t), also where the answers are other places than the secrets."""
+    places = np.random.default_rng(3).uniform(-2, 6, (12, 2))
+    masses = planar_laplace(epsilon, places, sites)
+    apart = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
+    assert (masses > 0).all()
+    assert (masses[:, None] <= np.exp(epsilon * apart)[:, :, None] * masses[None] * (1 + 1e-6)).all()
+
+
+def test_the_unit_of_distance_does_not_matter():
+    one = planar_laplace(0.7, SCATTERED, SCATTERED)
+    np.testing.assert_allclose(planar_laplace(0.7e-6, SCATTERED * 1e6, SCATTERED * 1e6), one, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ((0.0, SCATTERED, SCATTERED), "epsilon"),
+        ((np.inf, SCATTERED, SCATTERED), "epsilon"),
+        ((1.0, SCATTERED[:, :1], SCATTERED), "places"),
+        ((1.0, SCATTERED, SCATTERED[[0, 0]]), "sites"),
+    ],
+)
+def test_wrong_input(arguments, path):
+    with pytest.raises(InputError) as caught:
+        planar_laplace(*arguments)
+    assert caught.value.path == path

@@ -1,0 +1,145 @@
+"""Continuous geo-indistinguishability from a specification: anchors, raw visits, and what is wrong with others."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign import spec
+from mechdesign.cli import main
+from mechdesign.errors import SpacingWarning, SpecificationError
+
+SPECIFICATION = """
+title = "Every coordinate"
+
+[domain.anchors]
+columns = 4
+rows = 3
+width = 3.0
+height = 2.0
+
+[observables.grid]
+columns = 3
+rows = 2
+width = 3.0
+height = 2.0
+
+[prior]
+visits = { path = "visits.csv" }
+
+[cost]
+distance = "euclidean"
+
+[[privacy]]
+kind = "continuous"
+epsilon = 1.5
+
+[[privacy]]
+kind = "distortion"
+minimum = 0.5
+distance = "euclidean"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    points = np.vstack([rng.uniform(0, [3, 2], (80, 2)), [[4.0, 1.0]]])
+    lines = [f"{x!r},{y!r}" for x, y in points.tolist()]
+    (tmp_path / "visits.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+    (tmp_path / "spec.toml").write_text(SPECIFICATION)
+    return tmp_path
+
+
+def test_visits_are_taken_as_they_are(folder):
+    specification = spec.read_spec(folder / "spec.toml")
+    assert specification.notes == (
+        "81 visits taken as they are",
+        "1 of 81 visits outside the anchors projected to their border",
+    )
+    problem = specification.problem()
+    points = np.loadtxt(folder / "visits.csv", delimiter=",", skiprows=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same = md.Problem.from_visits(points, problem.observables, problem.requirements)
+        floor = md.DistortionPrivacy.from_visits("0.5", points, problem.secrets)
+    np.testing.assert_array_equal(problem.cost, same.cost)
+    np.testing.assert_array_equal(problem.prior, same.prior)
+    np.testing.assert_array_equal(problem.requirements[1].distance, floor.distance)
+
+
+def test_the_command_designs_verifies_and_samples(folder):
+    run = CliRunner().invoke
+    found = run(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out")])
+    assert found.exit_code == 0, found.output
+    assert "continuous privacy, ε per km (Euclidean distance, all points)" in found.output
+    assert "between neighbouring anchors along x" in found.output
+    page = (folder / "out" / "report.html").read_text()
+    assert "<h2>Real coordinates</h2>" in page
+    assert "Planar Laplace noise with this ε moves a point, on average, by" in page
+    assert run(main, ["verify", str(folder / "out")]).exit_code == 0
+    found = run(main, ["sample", str(folder / "out"), "--at", "1.234,0.567"])
+    assert found.exit_code == 0, found.output
+
+
+def test_a_prior_on_the_anchors_themselves_will_do(folder):
+    text = SPECIFICATION.replace('visits = { path = "visits.csv" }', "uniform = true")
+    problem = spec.parse(text, folder).problem()
+    assert problem.prior.tolist() == [1 / 12] * 12
+    np.testing.assert_array_equal(problem.cost, md.distances.euclidean(problem.secrets, problem.observables))
+
+
+def test_check_ins_between_geographic_anchors(folder):
+    rng = np.random.default_rng(0)
+    rows = [
+        f"a,{latitude},{longitude}" for latitude, longitude in rng.uniform([40, 10], [40.1, 10.1], (40, 2)).tolist()
+    ]
+    (folder / "checkins.csv").write_text("\n".join(["user,latitude,longitude", *rows, "b,41.0,10.0"]) + "\n")
+    box = "south = 40.0\nnorth = 40.1\nwest = 10.0\neast = 10.1"
+    text = SPECIFICATION.replace("width = 3.0\nheight = 2.0", box).replace("visits = ", "checkins = ")
+    text = text.replace("visits.csv", "checkins.csv").replace("epsilon = 1.5", "epsilon = 0.3")
+    specification = spec.parse(text, folder)
+    assert specification.notes == ("40 points of 2 user(s) taken as they are", "1 points outside the box left out")
+    assert specification.problem().secrets.lattice.box == (40.0, 40.1, 10.0, 10.1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("columns = 4", "columns = 1", "domain.anchors.columns: puts all anchors in a line; found 1"),
+        ("[domain.anchors]", "[domain.grid]", "prior.visits: needs a domain of anchors"),
+        ("epsilon = 1.5", "epsilon = 0", "privacy[0].epsilon: must be positive"),
+        ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "hamming"', "privacy[0].distance: is not known; found 'hamming'"),
+        ("epsilon = 1.5", "epsilon = 1.5\nsplit = 1.5", "privacy[0].split: is out of range"),
+        ("epsilon = 1.5", 'epsilon = 1.5\ndistance = "manhattan"\nsplit = 0.5', "privacy[0].split: does not go with"),
+        ("visits.csv", "none.csv", "prior.visits.path: "),
+        ('visits = { path = "visits.csv" }', 'checkins = { path = "c.csv" }', "prior.checkins: needs anchors with lat"),
+        ('"visits.csv" }', '"visits.csv" }\nsmoothing = 1', "prior.smoothing: does not go with raw visits"),
+        ('[cost]\ndistance = "euclidean"', "[cost]\ngraph = { neighbours = 4 }", "cost: is not a distance by its name"),
+        ('[cost]\ndistance = "euclidean"', '[cost]\ndistance = "hamming"', "cost.distance: is not known"),
+        ("[cost]", '[cost]\nobjective = "worst"', "cost.objective: asks for the worst cost of anchors"),
+        ("[cost]", "[cost]\npower = 0", "cost.power: is not positive"),
+    ],
+)
+def test_wrong_specifications_name_the_key(folder, old, new, message):
+    with pytest.raises(SpecificationError, match="^" + re.escape(message)):
+        spec.parse(SPECIFICATION.replace(old, new), folder).problem()
+
+
+def test_continuous_privacy_of_cells_is_refused(folder):
+    text = SPECIFICATION.replace("[domain.anchors]", "[domain.grid]")
+    text = text.replace('visits = { path = "visits.csv" }', "uniform = true")
+    with pytest.raises(SpecificationError, match=r"privacy\[0\]\.domain: has no anchors"):
+        spec.parse(text, folder).problem()
+
+
+def test_far_anchors_are_warned_of_on_the_command_line(folder):
+    (folder / "spec.toml").write_text(SPECIFICATION.replace("epsilon = 1.5", "epsilon = 5"))
+    found = CliRunner().invoke(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out"), "--no-report"])
+    assert found.exit_code == 0, found.output
+    assert "Take anchors at most 0.4 km apart" in found.stderr
+    with pytest.warns(SpacingWarning):
+        spec.read_spec(folder / "spec.toml").problem()

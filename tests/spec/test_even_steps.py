@@ -1,0 +1,165 @@
+"""Steps of chains and traces in time: even ones, those of each hour, and what is said where they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechdesign import spec
+from mechdesign.errors import SpecificationError, StepWarning
+from mechdesign.model import distances
+from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.problem import Problem
+from mechdesign.report.sentences import requirement_name
+from mechdesign.requirements.kinds import MetricPrivacy
+from mechdesign.spec.specification import Specification
+from mechdesign.sweep import plan as sweep
+
+BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
+# Seconds, and the cell: every minute or so, then a gap of an hour.
+POINTS = [(0, 0), (10, 1), (65, 0), (120, 1), (3900, 1), (3965, 0)]
+LONGITUDE = (-74.15, -74.05)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = ["user,latitude,longitude,time"]
+    start = np.datetime64("2020-01-01T08:00:00")
+    lines += [f"a,40.05,{LONGITUDE[cell]},{start + np.timedelta64(at, 's')}" for at, cell in POINTS]
+    (tmp_path / "c.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "swap.csv").write_text("0,1\n1,0\n")
+    (tmp_path / "stay.csv").write_text("1,0\n0,1\n")
+    (tmp_path / "mix.csv").write_text("0.5,0.5\n0.5,0.5\n")
+    return tmp_path
+
+
+def read(folder: Path, transition: str, rest: str = "", prior: str = "") -> Specification:
+    data = f'prior = {{ checkins = {{ path = "c.csv", time = "time"{prior} }}, smoothing = 1 }}'
+    graph = 'privacy = [{ kind = "graph", epsilon = 1, complete = true }]'
+    release = f"[release]\ntransition = {{ {transition} }}\n{rest}"
+    return spec.parse(f'{BOX}\n{data}\ncost.distance = "hamming"\n{graph}\n{release}', folder)
+
+
+def test_steps_of_a_minute_leave_out_what_lies_between(folder: Path) -> None:
+    found = read(folder, 'estimated = true, smoothing = 1, every = "1 min"').release_settings
+    # At 0, 60 and 120 s cells 0, 1, 1; then, after the gap, 1 at 3900 and again at 3960 s.
+    expected = MarkovChain.from_traces([[0, 1, 1], [1, 1]], 2, 1.0)
+    np.testing.assert_array_equal(found.transition.matrix, expected.matrix)
+    assert found.transitions.every == 60
+    assert found.notes == (
+        "prior.checkins: 6 points (median interval 55 s) resampled to one every 1 min: 2 of them dropped, "
+        "cut at 1 gap longer than 3 min",
+        "release.transition: 3 steps of 1 user(s) counted",
+    )
+
+
+def test_the_prior_can_be_counted_at_even_steps_too(folder: Path) -> None:
+    given = read(folder, "estimated = true, smoothing = 1", prior=', every = "1 min", gap = "2 min"')
+    np.testing.assert_allclose(given.problem().prior, [2 / 7, 5 / 7])
+    assert any("cut at 1 gap longer than 2 min" in note for note in given.notes)
+    assert given.release_settings.transitions.every == 60
+
+
+def test_uneven_steps_are_stated(folder: Path) -> None:
+    notes = read(folder, "estimated = true, smoothing = 1").release_settings.notes
+    assert "55 s apart in the median" in notes[0]
+
+
+def trace(*seconds: int) -> dict[str, object]:
+    times = np.datetime64("2020-01-01T07:59:00") + np.array(seconds) * np.timedelta64(1, "s")
+    return {"state": [0, 1, 0][: len(seconds)], "time": times}
+
+
+def test_a_chain_and_a_trace_of_other_steps(folder: Path) -> None:
+    given = read(folder, 'path = "mix.csv", every = "5 min"')
+    assert len(given.release(trace(0, 300, 600), seed=1).releases) == 3
+    with pytest.raises(SpecificationError, match="differs from the steps of the trace") as raised:
+        given.release(trace(0, 60, 120), seed=1)
+    assert raised.value.path == "release.transition.every"
+    # A trace without times has the steps that the chain has.
+    assert len(given.release([0, 1], seed=1).releases) == 2
+    with pytest.warns(StepWarning, match="median interval of 55 s"):
+        read(folder, "estimated = true, smoothing = 1").release(trace(0, 300, 600), seed=1)
+
+
+def test_a_trace_is_brought_to_even_steps(folder: Path) -> None:
+    given = read(folder, 'path = "mix.csv", every = "1 min"', 'every = "1 min"\ngap = "10 min"')
+    found = given.release(trace(0, 70, 200), seed=1)
+    # States at 0, 60, 120 and 180 s.
+    assert len(found.releases) == 4
+    assert given.states(trace(0, 70, 200)).tolist() == [0, 0, 1, 1]
+
+
+def test_chains_of_each_step_and_each_hour(folder: Path) -> None:
+    by_step = read(folder, 'paths = ["swap.csv", "stay.csv"], by = "step"')
+    found = by_step.release([0, 1, 1], seed=1)
+    assert isinstance(found.transition, VaryingChain)
+    assert [each.tolist() for each in (found.transition.at(0).matrix[0], found.transition.at(1).matrix[0])] == [
+        [0.0, 1.0],
+        [1.0, 0.0],
+    ]
+    with pytest.raises(SpecificationError, match="ends before the trace"):
+        by_step.release([0, 1, 1, 1], seed=1)
+    hours = read(folder, 'paths = ["' + '", "'.join(["stay.csv"] * 8 + ["swap.csv"] * 16) + '"], by = "hour"')
+    found = hours.release(trace(0, 300, 600) | {"state": [0, 0, 1]}, seed=1)
+    # From 7:59 one stays, and from 8 o'clock on one swaps.
+    assert found.transition.at(0).matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert found.transition.at(1).matrix.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    with pytest.raises(SpecificationError, match="needs a trace with times"):
+        hours.release([0, 0, 1], seed=1)
+
+
+def test_hours_counted_in_data(folder: Path) -> None:
+    given = read(folder, 'estimated = true, by = "hour", smoothing = 1, every = "1 min"')
+    chains = given.release_settings.transitions.chains
+    assert len(chains) == 24
+    np.testing.assert_array_equal(chains[8].matrix, MarkovChain.from_traces([[0, 1, 1]], 2, 1.0).matrix)
+    np.testing.assert_array_equal(chains[9].matrix, MarkovChain.from_traces([[1, 1]], 2, 1.0).matrix)
+    np.testing.assert_array_equal(chains[0].matrix, np.full((2, 2), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("transition", "rest", "path", "words"),
+    [
+        ('estimated = true, smoothing = 1, every = "5 parsec"', "", "release.transition.every", "length of time"),
+        ('path = "mix.csv", gap = "5 min"', "", "release.transition.gap", "does not go with path"),
+        ('path = "mix.csv", by = "hour"', "", "release.transition.by", "does not go with path"),
+        ('paths = ["mix.csv"]', "", "release.transition.by", "is missing"),
+        ('paths = ["mix.csv"], by = "hour"', "", "release.transition.paths", "24 files"),
+        ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "does not go with data"),
+        ('path = "mix.csv"', 'every = "5"', "release.every", "length of time"),
+        ('path = "mix.csv"', "smoothing = 1", "release.smoothing", "Write it inside transition"),
+    ],
+)
+def test_wrong_keys(folder: Path, transition: str, rest: str, path: str, words: str) -> None:
+    with pytest.raises(SpecificationError) as raised:
+        read(folder, transition, rest).release(trace(0, 60), seed=1)
+    assert raised.value.path == path
+    assert words in str(raised.value)
+
+
+def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
+    for read_file in (spec.read_spec, sweep.read):
+        (tmp_path / "broken.toml").write_text("title = ")
+        with pytest.raises(SpecificationError, match="is not valid TOML") as raised:
+            read_file(tmp_path / "broken.toml")
+        assert raised.value.path == str(tmp_path / "broken.toml")
+
+
+def test_a_mechanism_for_each_user(folder: Path) -> None:
+    text = f'{BOX}\nprior = {{ checkins = {{ path = "c.csv" }}, smoothing = 1 }}\ncost.distance = "hamming"'
+    text += '\nprivacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]'
+    text += '\n[sweep]\n"prior.checkins.only" = ["a", "b"]'
+    planned = sweep.parse(text, folder)
+    assert [point["prior.checkins.only"] for point in planned.points()] == ["a", "b"]
+
+
+def test_epsilon_is_per_unit() -> None:
+    for unit, one in (("miles", "mile"), ("feet", "foot"), ("km", "km"), ("hours", "hour"), ("", "unit of distance")):
+        domain = Domain.from_points([[0.0], [1.0], [3.0]], unit=unit)
+        distance = distances.euclidean(domain)
+        problem = Problem(np.full(3, 1 / 3), distance, [MetricPrivacy(1, distance)], secrets=domain)
+        assert requirement_name(problem, problem.requirements[0]) == f"metric privacy, ε per {one} (Euclidean distance)"

@@ -1,0 +1,73 @@
+"""Answers that are some of the secrets, or a coarser grid, from the specification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import spec
+from mechdesign.errors import SpecificationError
+
+GRID = "domain.grid = { columns = 4, rows = 2, width = 4.0, height = 2.0 }"
+BOX = "domain.grid = { columns = 4, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -73.8 }"
+LABELS = 'domain.labels = ["a", "b", "c"]'
+
+
+def read(observables: str, domain: str = GRID, cost: str = 'distance = "euclidean"') -> md.Problem:
+    metric = f'{{ kind = "metric", epsilon = 1, distance = "{"hamming" if domain == LABELS else "euclidean"}" }}'
+    text = (
+        f"{domain}\nprior.uniform = true\ncost = {{ {cost} }}\nobservables = {{ {observables} }}\nprivacy = [{metric}]"
+    )
+    return spec.parse(text).problem()
+
+
+def test_some_of_the_secrets() -> None:
+    problem = read('subset = [6, "1"]')
+    whole = read("blocks = 1")
+    assert problem.observables.labels == ("1", "6")
+    np.testing.assert_array_equal(problem.cost, whole.cost[:, [1, 6]])
+    steps = read("subset = [1, 6]", cost="graph = { neighbours = 4 }")
+    assert steps.cost[0].tolist() == [1.0, 3.0]
+    assert read('subset = ["c", "a"]', LABELS, 'distance = "hamming"').cost.tolist() == [[0, 1], [1, 1], [1, 0]]
+    assert md.design(problem).certificate.holds
+
+
+def test_all_of_the_secrets_are_the_secrets() -> None:
+    for observables in ("subset = [0, 1, 2, 3, 4, 5, 6, 7]", "blocks = 1"):
+        problem = read(observables)
+        assert problem.observables is problem.secrets
+
+
+@pytest.mark.parametrize("domain", [GRID, BOX])
+def test_a_coarser_grid(domain: str) -> None:
+    problem = read("blocks = 2", domain)
+    found, cells = problem.observables, problem.secrets
+    assert (found.cells.columns, found.cells.rows, found.size) == (2, 1, 2)
+    # Each answer is the middle of its block.
+    for answer, block in enumerate(([0, 1, 4, 5], [2, 3, 6, 7])):
+        np.testing.assert_allclose(found.points[answer], cells.points[block].mean(axis=0))
+    assert problem.cost.shape == (8, 2)
+    wide = read("blocks = [4, 1]", domain).observables
+    assert (wide.cells.columns, wide.cells.rows) == (1, 2)
+    assert md.design(problem).certificate.holds
+
+
+@pytest.mark.parametrize(
+    ("observables", "domain", "path", "words"),
+    [
+        ("subset = []", GRID, "observables.subset", "is empty"),
+        ("subset = [8]", GRID, "observables.subset[0]", "0 to 7"),
+        ('subset = [1, "1"]', GRID, "observables.subset[1]", "repeats subset[0]"),
+        ("blocks = 3", GRID, "observables.blocks", "does not divide the 4 columns; found 3; must be one of 1, 2, 4"),
+        ("blocks = [2, 0]", GRID, "observables.blocks", "does not divide the 2 rows"),
+        ("blocks = 2", LABELS, "observables.blocks", "needs secrets on a grid; found 3 labels"),
+        ("blocks = 2, subset = [1]", GRID, "observables", "exclude each other"),
+        ('blocks = 2, unit = "km"', GRID, "observables.unit", "does not go with blocks"),
+    ],
+)
+def test_wrong_observables(observables: str, domain: str, path: str, words: str) -> None:
+    with pytest.raises(SpecificationError) as raised:
+        read(observables, domain, 'distance = "hamming"')
+    assert raised.value.path == path
+    assert words in str(raised.value)

@@ -1,0 +1,53 @@
+"""Anchors for a wanted accuracy: what is predicted from coarse runs, and what the anchors then cost."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+
+ANSWERS = md.Domain.grid(5, 5, 4.0, 3.0)
+
+
+def visits():
+    return np.clip(np.random.default_rng(0).normal([2.0, 1.5], [1.0, 0.8], (120, 2)), 0, [4.0, 3.0])
+
+
+def test_the_anchors_cost_what_was_predicted():
+    plan = md.plan_anchors(1.5, visits(), ANSWERS, 4.0, 3.0, accuracy=0.08)
+    assert plan.reached
+    assert [run.columns for run in plan.runs] == sorted(run.columns for run in plan.runs)
+    assert plan.limit <= plan.cost <= 1.08 * plan.limit * (1 + 1e-9)
+    required = [md.ContinuousPrivacy(1.5, plan.anchors)]
+    found = md.design(md.Problem.from_visits(visits(), ANSWERS, required), tolerance=1e-4).certificate.cost
+    assert found == pytest.approx(plan.cost, rel=0.03)
+    lattice = plan.anchors.lattice
+    assert (lattice.width, lattice.height) == (4.0, 3.0)
+    # About as far apart along x as along y.
+    assert 0.5 < float(lattice.steps[0] / lattice.steps[1]) < 2
+
+
+def test_a_limit_on_their_number_is_kept_and_said():
+    plan = md.plan_anchors(1.5, visits(), ANSWERS, 4.0, 3.0, accuracy=0.001, most=60)
+    assert plan.anchors.size <= 60
+    assert not plan.reached
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"accuracy": 0}, "accuracy: is out of range"),
+        ({"accuracy": 1.0}, "accuracy: is out of range"),
+        ({"epsilon": 0}, "epsilon: must be positive"),
+        ({"most": 3}, "most: is too small"),
+        ({"width": -1.0}, "width: is not positive"),
+        ({"cost": "taxi"}, "cost: is not known"),
+        ({"distance": "haversine"}, "distance: is not known"),
+    ],
+)
+def test_wrong_arguments_are_named(changed, message):
+    given = {"epsilon": 1, "points": visits(), "observables": ANSWERS, "width": 4.0, "height": 3.0} | changed
+    with pytest.raises(InputError, match="^" + re.escape(message)):
+        md.plan_anchors(**given)

@@ -1,0 +1,348 @@
+"""Every step of the rounding by itself, against plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.synthesis import rounding
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.rounding import (
+    _apportion,
+    _Chosen,
+    _clean,
+    _common,
+    _least_weights,
+    _met,
+    _mix,
+    _raise,
+    _shortage,
+    channel_cost,
+    cheapest_constant,
+    round_channel,
+    tight,
+)
+
+ONE = 2**62
+UNIT = 2.0**-62
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_units_go_to_the_largest_remainders(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.random((4, 7)) ** random.integers(1, 30) * (random.random((4, 7)) < 0.8)
+    rows[:, 2] += 1e-3
+    for row, found in zip(rows.tolist(), _apportion(rows).tolist(), strict=True):
+        shares = [math.floor(value / max(row) * 2.0**62) for value in row]
+        whole = [share * ONE // sum(shares) for share in shares]
+        rest = [Fraction(share * ONE, sum(shares)) - each for share, each in zip(shares, whole, strict=True)]
+        given = [one - each for one, each in zip(found, whole, strict=True)]
+        assert sum(found) == ONE
+        assert set(given) <= {0, 1}
+        least = min((each for each, unit in zip(rest, given, strict=True) if unit), default=Fraction(1))
+        most = max((each for each, unit in zip(rest, given, strict=True) if not unit), default=Fraction(0))
+        assert least >= most - Fraction(1, 2**50)
+
+
+def test_equal_rests_are_served_from_the_left() -> None:
+    assert _apportion(np.array([[1.0, 1.0, 1.0]])).tolist() == [[ONE // 3 + 1, ONE // 3, ONE // 3]]
+    assert _apportion(np.array([[0.0, 5.0, 0.0]])).tolist() == [[0, ONE, 0]]
+
+
+def test_mixing() -> None:
+    rows, common = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.25, 0.75], [0.0, 1.0]])
+    assert _mix(rows, common, np.array([0.5, 0.25])).tolist() == [[0.625, 0.375], [0.375, 0.625]]
+
+
+def test_the_common_distribution_of_each_connected_set() -> None:
+    rows = np.array([[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [0.0, 0.0, 1.0]])
+    found = _common(rows, np.array([4, 4, 9]))
+    assert found[0].tolist() == found[1].tolist() == [0.5 / 1.75, 0.5 / 1.75, 0.75 / 1.75]
+    assert found[2].tolist() == [0.0, 0.0, 1.0]
+
+
+def test_negligible_columns_are_emptied_within_a_connected_set() -> None:
+    matrix = np.array([[2.0, 1e-7, 0.25], [1.0, 0.0, -1.0], [0.25, 1e-7, 1e-7], [0.0, 0.0, 0.0]])
+    labels = np.array([0, 0, 1, 2])
+    found = _clean(matrix, 1e-7, labels)
+    assert found.tolist() == [[0.8, 0.0, 0.2], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]
+    kept = _clean(matrix, 0.9e-7, labels)
+    assert kept[0, 1] == pytest.approx(1e-7 / 1.25, rel=1e-6)
+    assert kept[2].tolist() == pytest.approx([1, 4e-7, 4e-7], rel=1e-6)
+    # A row that is all negligible gets what the others of its set have.
+    emptied = _clean(np.array([[0.5, 0.0, 0.5], [0.0, 1e-9, 0.0]]), 1e-8, np.array([0, 0]))
+    assert emptied[1].tolist() == [0.5, 0.0, 0.5]
+
+
+def test_entries_are_raised_to_what_others_require() -> None:
+    rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]])
+    paths = np.array([[0.0, 1.0, math.inf], [2.0, 0.0, math.inf], [math.inf, math.inf, 0.0]])
+    raised = np.array([[0.9, max(0.1, 0.9 * math.exp(-2))], [max(0.1, 0.9 * math.exp(-1)), 0.9], [0.0, 1.0]])
+    np.testing.assert_allclose(_raise(rows, paths), raised / raised.sum(axis=1, keepdims=True), rtol=1e-15)
+    assert rows.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]]
+
+
+def least_weight(p: float, q: float, u: float, exponent: float) -> float:
+    g = math.exp(exponent)
+    violation = p * (1 + 8 * 2.0**-53) - g * q * (1 - 8 * 2.0**-53) + (1 + g) * UNIT
+    return violation / (violation + u * math.expm1(exponent)) if violation > 0 and u > 0 else 0.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_least_weight_pays_for_violation_and_rounding(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    k, m = 4, 3
+    rows, common = random.random((k, m)), random.random((k, m))
+    # Tight to the last digits, so that what is added for rounding counts.
+    exponents = np.log(np.max(rows[:, None] / rows[None], axis=2)) if seed % 2 else random.random((k, k))
+    exponents[exponents <= 0] = math.inf
+    np.fill_diagonal(exponents, math.inf)
+    exponents[3] = exponents[:, 3] = math.inf
+    labels = np.array([0, 0, 0, 1])
+    common[:3] = common[0]
+    common[:3, 1] = 0
+    found = _least_weights(exponents, rows, common, labels)
+    expected = max(
+        least_weight(rows[s, o], rows[t, o], common[s, o], exponents[s, t])
+        for s in range(3)
+        for t in range(3)
+        if math.isfinite(exponents[s, t])
+        for o in range(m)
+    )
+    assert found[:3].tolist() == [found[0]] * 3
+    assert found[3] == 0
+    assert found[0] == pytest.approx(expected, rel=1e-2 if seed % 2 else 1e-9)
+
+
+def test_tight_rows_cost_a_few_roundings_and_equal_rows_nothing() -> None:
+    g = math.exp(0.5)
+    rows = np.array([[g / (1 + g), 1 / (1 + g)], [1 / (1 + g), g / (1 + g)]])
+    exponents = np.array([[math.inf, 0.5], [0.5, math.inf]])
+    common = np.full((2, 2), 0.5)
+    found = _least_weights(exponents, rows, common, np.zeros(2, dtype=int))
+    noise = 16 * 2.0**-53 * g / (1 + g)
+    assert found[0] == found[1] == pytest.approx(noise / (0.5 * (g - 1)), rel=0.2)
+    assert _least_weights(exponents, rows[[0, 0]], common, np.zeros(2, dtype=int)).tolist() == [0.0, 0.0]
+    # A unit of rounding counts where entries are as small as it.
+    tiny = np.array([[1.0, 0.0], [1.0, UNIT]])
+    expected = (UNIT - 0 + (1 + g) * UNIT) / (UNIT + (1 + g) * UNIT + 0.5 * (g - 1))
+    found = _least_weights(np.array([[math.inf, math.inf], [0.5, math.inf]]), tiny, common, np.zeros(2, dtype=int))
+    assert found[0] == pytest.approx(expected, rel=1e-6)
+
+
+def form_of(objective: str = "expected", **fields: Any) -> Any:
+    problem = SimpleNamespace(
+        cost=np.array([[0.0, 4.0, 2.0], [8.0, 0.0, 3.0]]), prior=np.array([0.75, 0.25]), objective=objective
+    )
+    known = {"finite_cost": problem.cost, "group": np.array([0, 1]), "floors": ()}
+    return SimpleNamespace(problem=problem, observables=3, **known, **fields)
+
+
+def test_costs_and_the_cheapest_constant() -> None:
+    rows = np.array([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
+    assert channel_cost(form_of(), rows) == 0.75 * 2 + 0.25 * 3.5
+    assert channel_cost(form_of("worst"), rows) == 3.5
+    assert cheapest_constant(form_of()).tolist() == [1.0, 0.0, 0.0]
+    assert cheapest_constant(form_of("worst")).tolist() == [0.0, 0.0, 1.0]
+
+
+def floor(minimum: Fraction, error: list[list[float]]) -> Any:
+    return SimpleNamespace(
+        claim=SimpleNamespace(minimum=minimum), minimum=float(minimum), error=np.array(error, dtype=np.float64)
+    )
+
+
+def with_floors(*floors: Any) -> Any:
+    form = form_of()
+    form.floors = floors
+    return form
+
+
+HALF = floor(Fraction(1, 2), [[0.5, 0.5], [1.0, 1.0]])
+
+
+def test_the_shortage_of_floors() -> None:
+    form = with_floors(HALF)
+    assert _shortage(form, (Fraction(1, 2),), 0.25) == 0.0
+    assert _shortage(form, (Fraction(3, 4),), 0.25) == 0.0
+    # A constant answer reaches 1, the smaller of the sums of errors: a third of the way from 1/4 is missing.
+    assert _shortage(form, (Fraction(1, 4),), 0.0) == pytest.approx(1 / 3, rel=1e-15)
+    assert _shortage(form, (Fraction(1, 4),), 0.25) == pytest.approx(0.25 + 0.75 / 3, rel=1e-15)
+    assert _shortage(form, (Fraction(1, 2) - Fraction(1, 2**80),), 0.0) == 2.0**-50
+    # Where even a constant answer is not enough, all of it is asked for.
+    beyond = with_floors(floor(Fraction(2), [[0.5, 0.5]]))
+    for value in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
+        assert _shortage(beyond, (value,), 0.5) == 1.0
+    both = with_floors(HALF, floor(Fraction(1, 4), [[0.5, 0.5]]))
+    assert _shortage(both, (Fraction(1, 4), Fraction(1, 8)), 0.0) == pytest.approx(1 / 3, rel=1e-15)
+    assert _shortage(both, (Fraction(1, 2), Fraction(1, 8)), 0.0) == pytest.approx(1 / 7, rel=1e-15)
+
+
+def test_floors_close_to_the_largest_are_tight() -> None:
+    for minimum, close in ((1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
+        assert tight(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is close
+    assert not tight(with_floors())
+    assert tight(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
+
+
+ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+MEAN = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+CONSTANT = np.array([0.0, 0.0, 1.0])
+
+
+def judge(*answers: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]]:
+    """Return a function that gives these answers in turn, the last one for ever, and the list of what it was asked."""
+    asked: list[np.ndarray] = []
+
+    def answer(numerators: np.ndarray) -> Any:
+        asked.append(numerators)
+        return answers[min(len(asked), len(answers)) - 1]
+
+    return answer, asked
+
+
+def mixed(weights: list[float], floor_weight: float = 0.0, constant: np.ndarray = CONSTANT) -> np.ndarray:
+    return _apportion((1 - floor_weight) * _mix(ROWS, MEAN, np.array(weights)) + floor_weight * constant)
+
+
+def test_weights_are_doubled_until_the_bounds_hold() -> None:
+    holds, asked = judge(False, False, False, True)
+    found = _met(form_of(), _Chosen(ROWS, MEAN, np.array([0.0, 0.25])), CONSTANT, holds, judge(())[0])
+    assert found is not None
+    assert (found.privacy_weight, found.floor_weight) == (1.0, 0.0)
+    weights = [[0.0, 0.25], [2 * UNIT, 0.5], [4 * UNIT, 1.0], [8 * UNIT, 1.0]]
+    for each, numerators in zip(weights, asked, strict=True):
+        np.testing.assert_array_equal(numerators, mixed(each))
+    np.testing.assert_array_equal(found.numerators, mixed(weights[-1]))
+
+
+def test_what_is_all_common_and_still_refused_has_no_rounding() -> None:
+    holds, asked = judge(False)
+    assert _met(form_of(), _Chosen(ROWS, MEAN, np.array([0.3, 1.0])), CONSTANT, holds, judge(())[0]) is None
+    assert len(asked) == 3
+
+
+def met_with_floor(constant: np.ndarray, *values: Fraction) -> tuple[Any, list[np.ndarray]]:
+    distortions, asked = judge(*((value,) for value in values))
+    given = _Chosen(ROWS, MEAN, np.array([0.0, 0.0]))
+    return _met(with_floors(HALF), given, constant, lambda _: True, distortions), asked
+
+
+def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
+    found, asked = met_with_floor(CONSTANT, Fraction(1, 4), Fraction(1, 2))
+    weight = 1 / 3 * (1 + 1e-9) + 2.0**-50
+    assert found.floor_weight == pytest.approx(weight, rel=1e-15)
+    assert found.privacy_weight == 0
+    np.testing.assert_array_equal(asked[0], mixed([0, 0]))
+    np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight))
+    # A second time it is doubled at least.
+    found, asked = met_with_floor(CONSTANT, Fraction(1, 4), Fraction(1, 2) - Fraction(1, 10**6), Fraction(1, 2))
+    assert found.floor_weight == pytest.approx(2 * weight, rel=1e-15)
+    assert len(asked) == 3
+    found, _ = met_with_floor(CONSTANT, Fraction(1, 2) - Fraction(1, 2**80), Fraction(1, 4), Fraction(1, 2))
+    assert found.floor_weight == pytest.approx(1 / 3, rel=1e-8)
+
+
+def test_floors_are_met_with_ever_more_of_a_distribution() -> None:
+    found, asked = met_with_floor(np.array([0.5, 0.0, 0.5]), *[Fraction(1, 4)] * 3, Fraction(1, 2))
+    assert found.floor_weight == 64 * 2.0**-50
+    assert len(asked) == 4
+    np.testing.assert_array_equal(asked[1], mixed([0, 0], 2.0**-50, np.array([0.5, 0.0, 0.5])))
+
+
+@pytest.mark.parametrize("constant", [CONSTANT, np.array([0.5, 0.0, 0.5])])
+def test_a_floor_that_nothing_reaches_ends_the_search(constant: np.ndarray) -> None:
+    found, asked = met_with_floor(constant, Fraction(0))
+    assert found is None
+    np.testing.assert_array_equal(asked[-1], mixed([0, 0], 1.0, constant))
+    assert asked[-1].tolist() == [(constant * ONE).astype(np.int64).tolist()] * 2
+
+
+@pytest.fixture
+def spied(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """Record the thresholds that are tried and the distributions that floors are met with."""
+    calls: dict[str, list[Any]] = {"thresholds": [], "constants": []}
+    clean, met = rounding._clean, rounding._met
+    monkeypatch.setattr(
+        rounding, "_clean", lambda m, t, labels: (calls["thresholds"].append(t), clean(m, t, labels))[1]
+    )
+    monkeypatch.setattr(rounding, "_met", lambda *all: (calls["constants"].append(all[2]), met(*all))[1])
+    return calls
+
+
+def line(n: int, floor_at: Fraction | None = None) -> Any:
+    d = np.abs(np.subtract.outer(np.arange(float(n)), np.arange(float(n))))
+    requirements = [md.MetricPrivacy(1, d)] + ([] if floor_at is None else [md.DistortionPrivacy(floor_at, d)])
+    return normalise(md.Problem(np.full(n, 1 / n), d, requirements))
+
+
+def test_one_threshold_is_enough_for_what_is_nearly_private(spied: dict[str, list[Any]]) -> None:
+    form = line(3)
+    matrix = np.exp(-0.5 * form.problem.cost)
+    found = round_channel(form, matrix / matrix.sum(axis=1, keepdims=True), lambda _: True, lambda _: ())
+    assert found is not None
+    assert found.privacy_weight <= 1e-12
+    assert spied["thresholds"] == [0.0]
+    assert [each.tolist() for each in spied["constants"]] == [[0.0, 1.0, 0.0]]
+
+
+def test_all_thresholds_are_tried_and_the_cheapest_is_kept(spied: dict[str, list[Any]]) -> None:
+    form = line(3)
+    matrix = np.array([[1.0, 1e-15, 1e-7], [1.0, 0.0, 1e-9], [1.0, 0.0, 0.0]])
+    found = round_channel(form, matrix, lambda _: True, lambda _: ())
+    tried = spied["thresholds"]
+    assert tried[:2] == [0.0, 1e-16]
+    assert tried == sorted(tried)
+    costs = []
+    for threshold in tried:
+        rows = _raise(_clean(matrix, threshold, form.components), form.implied)
+        common = _common(rows, form.components)
+        weights = _least_weights(form.exponents, rows, common, form.components)
+        costs.append((channel_cost(form, _mix(rows, common, weights)[form.group]), weights.max()))
+    assert found is not None
+    assert channel_cost(form, found.numerators / 2.0**62) == pytest.approx(min(cost for cost, _ in costs), abs=1e-15)
+    # The search goes on as long as the weight is not negligible.
+    assert all(weight > 1e-12 for _, weight in costs[:-1])
+    assert costs[-1][1] <= 1e-12 or len(tried) == 7
+
+
+@pytest.mark.parametrize(
+    ("minimum", "tries"), [(None, 1), (Fraction(1, 2), 1), (Fraction(2, 3) - Fraction(1, 10**6), 2)]
+)
+def test_a_second_distribution_is_tried_for_floors_that_are_tight(
+    spied: dict[str, list[Any]], minimum: Fraction | None, tries: int
+) -> None:
+    """The largest floor on three places in a row is 2/3, the error of the middle one."""
+    form = line(3, minimum)
+    short = [(Fraction(0),)] * 1 + [(Fraction(2, 3),)] * 99
+    answers = iter([*short, *short])
+    found = round_channel(form, np.eye(3), lambda _: True, lambda _: next(answers)[: len(form.floors)])
+    assert found is not None
+    assert len(spied["constants"]) == tries
+    if tries == 2:
+        np.testing.assert_allclose(spied["constants"][1], np.full(3, 1 / 3), atol=0.2)
+        assert spied["constants"][1].sum() == pytest.approx(1, rel=1e-15)
+
+
+def test_matrices_of_no_numbers_have_no_rounding() -> None:
+    for wrong in (math.nan, math.inf, -math.inf):
+        matrix = np.eye(3)
+        matrix[0, 1] = wrong
+        assert round_channel(line(3), matrix, lambda _: True, lambda _: ()) is None
+
+
+def test_rows_may_be_mixed_with_rows_of_their_own() -> None:
+    """Of what the second row gets, the first one takes its own share: 2 · 0.6 − 0.4 = 0.8 is left."""
+    exponents = np.array([[math.inf, math.log(2)], [math.inf, math.inf]])
+    rows, common = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([[0.4, 0.6], [0.6, 0.4]])
+    found = _least_weights(exponents, rows, common, np.zeros(2, dtype=int))
+    assert found[0] == pytest.approx(0.1 / (0.1 + 0.8))
+    mixed = _mix(rows, common, found)
+    assert mixed[0, 0] == pytest.approx(2 * mixed[1, 0])

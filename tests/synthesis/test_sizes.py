@@ -1,0 +1,128 @@
+"""What a design takes is said before anything is built."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import SizeWarning, SolverError, TooLargeError
+from mechdesign.solvers.ipm import memory
+from mechdesign.spec.specification import Specification, parse
+from mechdesign.synthesis.block_program import solve_blocks
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.parts import split
+from mechdesign.synthesis.plan import plan
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size, estimate, largest, most_symmetries, remedies, size_of
+
+SPECIFICATION = """
+domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}
+prior.{prior}
+cost.distance = "euclidean"
+privacy = [{{ kind = "{kind}", epsilon = 1, {key} }}]
+solver.options = {{ memory = {memory} }}
+"""
+
+
+UNIFORM, EUCLIDEAN = "uniform = true", 'distance = "euclidean"'
+PEOPLE = "simulated = { centres = [{ x = 1, y = 1, spread = 2, weight = 1 }] }"
+
+
+def specification(
+    side: int, memory: float, prior: str = UNIFORM, kind: str = "metric", key: str = EUCLIDEAN
+) -> Specification:
+    return parse(SPECIFICATION.format(side=side, memory=memory, prior=prior, kind=kind, key=key))
+
+
+def test_what_is_too_large_is_refused_before_anything_is_built() -> None:
+    asked = specification(60, 4e9)
+    clock = time.process_time()
+    with pytest.raises(TooLargeError) as caught:
+        asked.design()
+    # A matrix of distances between 3,600 cells alone takes longer.
+    assert time.process_time() - clock < 1
+    assert "_data" not in vars(asked)
+    message = str(caught.value)
+    assert message.startswith("domain: 3600 secrets and 3600 observables do not fit into memory (block: 46,643 million")
+    for remedy in ("secrets would do, such as", "policy graph", "answers ([observables]", "highs-ipx"):
+        assert remedy in message
+
+
+def test_the_limit_is_the_same_for_problems() -> None:
+    domain = md.Domain.grid(8, 8, 8, 8)
+    distance = md.distances.euclidean(domain)
+    problem = md.Problem(np.arange(1, 65) / 2080, distance, [md.MetricPrivacy(1, distance)], secrets=domain)
+    with pytest.raises(TooLargeError, match="problem: 64 secrets and 64 observables do not fit into memory"):
+        md.design(problem, "block", options={"memory": 1e6})
+    # Secrets that nothing ties together count for themselves.
+    alone = np.where(np.eye(64) + np.eye(64)[::-1] > 0, distance, np.inf)
+    apart = md.Problem(np.full(64, 1 / 64), distance, [md.MetricPrivacy(1, alone)])
+    assert size_of(apart, split(apart)[0]).secrets == 2
+
+
+@pytest.mark.parametrize("solver", ["block", "highs-ipx"])
+def test_what_is_said_to_fit_fits(solver: str) -> None:
+    settings = SolveSettings(solver, options={"memory": 2e9})
+    size = Size(2000, 2000, cells=True)
+    most = largest(size, settings)
+    assert 50 < most < 2000
+    for count, fits in ((most, True), (most + 1, False)):
+        found = estimate(Size(count, count), settings)
+        assert (found.fits and found.seconds <= 3600) is fits
+    said = list(remedies(size, settings))
+    assert said[0].startswith(f"up to {most} secrets would do")
+    with pytest.raises(TooLargeError):
+        check_size(size, settings)
+
+
+def test_what_takes_long_is_said() -> None:
+    settings = SolveSettings(rows="lazy", options={"memory": 3e10})
+    assert any("leave out solver and rows" in said for said in remedies(Size(900, 900, cells=True), settings))
+    with pytest.warns(SizeWarning, match=r"900 secrets and 900 observables may take \d+ hours "):
+        check_size(Size(900, 900, symmetries=4, cells=True), settings)
+    check_size(Size(900, 900, cells=True), settings, warn=False)
+    check_size(Size(100, 100), SolveSettings())
+
+
+def test_estimates_grow_with_the_problem_and_shrink_with_symmetries() -> None:
+    settings = SolveSettings()
+    sizes = [Size(100, 100), Size(200, 100), Size(200, 200), Size(400, 400, floors=1)]
+    found = [estimate(size, settings) for size in sizes]
+    for one, two in itertools.pairwise(found):
+        assert one.memory < two.memory
+        assert one.seconds < two.seconds
+        assert one.rows < two.rows
+    assert estimate(Size(400, 400, symmetries=8), settings).seconds < found[-1].seconds / 7
+    assert estimate(Size(10, 10), settings).solver == "highs-simplex"
+    assert estimate(Size(400, 400), SolveSettings(options={"device": "cuda"})).fits
+
+
+def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = md.Domain.grid(7, 6, 7, 6)
+    distance = md.distances.euclidean(domain)
+    prior = np.random.default_rng(1).dirichlet(np.ones(42))
+    problem = md.Problem(prior, distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
+    size = size_of(problem, split(problem)[0])
+    assert size == Size(42, 42, 0, 1, True)
+    said = estimate(size, SolveSettings("block"))
+    monkeypatch.setattr(memory, "allowed_memory", lambda limit=None: 1.0)
+    form = normalise(problem)
+    with pytest.raises(SolverError) as caught:
+        solve_blocks(form, plan(form, "block"), SolveSettings("block"))
+    own = re.search(r"needs about ([0-9.]+) GB for 42 blocks of 42", str(caught.value))
+    assert own is not None
+    assert said.memory <= float(own[1]) * 1e9 + 5e7
+
+
+def test_sizes_of_specifications() -> None:
+    assert specification(20, 1e9).size == Size(400, 400, 0, 8, True)
+    assert specification(20, 1e9, prior=PEOPLE).size == Size(400, 400, 0, 1, True)
+    # Thresholds and graphs may leave sets of secrets that nothing ties together.
+    assert specification(20, 1e9, kind="graph", key="graph = { steps = 4 }").size is None
+    assert most_symmetries(None) == 64
+    assert most_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4

@@ -1,0 +1,161 @@
+"""What people see of values at a prompt and in a notebook: short texts, small pages, data frames, and clean names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.display import card, data_frame, heat_map
+from mechdesign.errors import ExportError, MissingDependencyError
+from mechdesign.geometry.hull import SensitivityHull
+
+MODULES = [name for name in md.__all__ if isinstance(getattr(md, name), type(sys))]
+
+
+@pytest.fixture(scope="module")
+def design() -> md.Design:
+    city = md.Domain.geographic_grid(4, 3, 40.70, 40.80, -74.02, -73.92)
+    distance = md.distances.euclidean(city)
+    problem = md.Problem(
+        md.Prior.from_counts(np.arange(12.0)), distance, [md.MetricPrivacy("0.5", distance)], secrets=city,
+        observables=city, title="<b>City</b>",
+    )  # fmt: skip
+    return md.design(problem)
+
+
+@pytest.fixture(scope="module")
+def values(design) -> dict[str, object]:
+    chain = md.MarkovChain(np.full((20, 20), 0.05))
+    return {
+        "domain": design.problem.secrets,
+        "labels": md.Domain.from_labels(["<i>", "b"]),
+        "prior": md.Prior.from_counts(np.arange(12.0)),
+        "channel": design.channel,
+        "certificate": design.certificate,
+        "design": design,
+        "hull": SensitivityHull.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        "loss": md.leakage.LossFunction(chain),
+        "chain": chain,
+        "problem": design.problem,
+        "summary": design.summary,
+        "evidence": design.evidence(),
+        "attack": md.attack.optimal(design.channel, design.problem.prior, design.problem.cost),
+    }
+
+
+class Balanced(HTMLParser):
+    """Checks that elements are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+
+NAMES = (
+    "domain", "labels", "prior", "channel", "certificate", "design", "hull", "loss", "chain", "problem", "summary",
+    "evidence", "attack",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_short_at_a_prompt(values, name):
+    text = repr(values[name])
+    assert len(text) <= 260
+    assert "\n" not in text
+    assert "array" not in text
+    assert text.startswith(type(values[name]).__name__)
+
+
+@pytest.mark.parametrize("name", NAMES[:9])
+def test_values_are_small_pages_in_a_notebook(values, name):
+    text = values[name]._repr_html_()
+    Balanced(text)
+    assert len(text) < 20_000
+    assert not re.search(r"<script|https?:|\bon\w+=|<b>City|<i>", text)
+
+
+def test_the_picture_of_a_large_channel_stays_small():
+    text = heat_map(np.random.default_rng(1).random((500, 700)), "p")
+    assert len(text) < 80_000
+    assert 'viewBox="0 0 64 64"' in text
+
+
+def test_facts_are_never_html():
+    text = card("<u>", [("<a>", "&")])
+    assert "<u>" not in text
+    assert "<a>" not in text
+    assert "&amp;" in text
+
+
+def test_data_frames(values, design):
+    pytest.importorskip("pandas")
+    places = values["domain"].to_pandas()
+    assert list(places.columns) == ["label", "x", "y", "latitude", "longitude"]
+    assert len(places) == 12
+    assert values["labels"].to_pandas()["label"].tolist() == ["<i>", "b"]
+    assert values["prior"].to_pandas()["probability"].sum() == pytest.approx(1)
+    channel = design.to_pandas()
+    assert channel.index.tolist() == list(design.channel.secrets)
+    assert np.array_equal(channel.to_numpy(), design.channel.matrix)
+    assert list(values["loss"].to_pandas().columns) == ["start", "Q", "D"]
+
+
+def test_without_pandas_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match="pip install pandas"):
+        data_frame({"a": [1]})
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_modules_list_their_public_names(name):
+    module = getattr(md, name)
+    assert dir(module) == sorted(module.__all__)
+    for each in module.__all__:
+        assert getattr(module, each) is not None
+
+
+def test_the_package_lists_its_public_names():
+    assert dir(md) == sorted(md.__all__)
+
+
+def test_modules_of_the_reference_are_clean():
+    pages = Path(__file__).parents[1] / "docs" / "reference" / "api"
+    named = {name for page in pages.glob("*.md") for name in re.findall(r"automodule:: (\S+)", page.read_text("utf-8"))}
+    assert len(named) > 20
+    modules = {name: importlib.import_module(name) for name in named}
+    # `def __dir__() -> list[str]: return sorted(__all__)` is all that a module needs.
+    untidy = {
+        name for name, module in modules.items() if dir(module) != sorted(getattr(module, "__all__", dir(module)))
+    }
+    assert not untidy
+
+
+def test_figures_of_a_design_are_written_as_files(design, tmp_path):
+    for draw in (md.figures.prior, md.figures.answers, md.figures.errors, md.figures.costs, md.figures.requirements):
+        assert draw(design).get_suptitle()
+    figure = md.figures.prior(design)
+    for name in ("prior.svg", "prior.png", "prior.pdf"):
+        md.figures.save_figure(figure, tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+    with pytest.raises(ExportError, match="no ending that names a format"):
+        md.figures.save_figure(figure, tmp_path / "prior.xyz")
+    assert not (tmp_path / "prior.xyz").exists()
