@@ -115,7 +115,7 @@ def primal_residual(layout: Layout, iterate: Iterate) -> float:
 def first_iterate(layout: Layout) -> tuple[Iterate, float]:
     """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0."""
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
-    channel = _spread(program)
+    channel = np.full(program.cost.shape, 1 / program.columns) if program.floors else _spread(program)
     points, slack = _meeting(layout, channel)
     if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)

@@ -22,7 +22,7 @@ from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.parallel import Workers
 
-__all__ = ["Priced", "PricedPoint", "price"]
+__all__ = ["Priced", "price"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -51,7 +51,6 @@ class Priced:
         values: The multipliers.
         floors: For each floor its multipliers (k,), of sum v.
         iterations: How many it took.
-        point: Where the iteration ended, for a column that improves the objective.
     """
 
     lower: float
@@ -61,18 +60,6 @@ class Priced:
     values: Array
     floors: tuple[Array, ...]
     iterations: int
-    point: PricedPoint | None
-
-
-@dataclass(frozen=True, eq=False)
-class PricedPoint:
-    """A point near the path of a column's program: ξ (N,) with Σ x = 1, multipliers, and μ."""
-
-    point: Array
-    ratio_y: Array
-    floor_y: tuple[Array, ...]
-    part_y: Array
-    mu: float
 
 
 def price(
@@ -187,13 +174,7 @@ class _Column:
             reduced, floors = self._reduced(adjoint)
             lower = float(reduced.min())
         sources, targets, values = self._sparse(reduced - min(lower, -shared.tolerance))
-        return Priced(lower, best, sources, targets, values, tuple(floors), number, self._kept(best, products))
-
-    def _kept(self, best: float, products: float) -> PricedPoint | None:
-        if best >= -self.shared.tolerance:
-            return None
-        y = self.shared.kernel.multipliers()[self.block].copy()
-        return PricedPoint(self.point.copy(), y, tuple(self.y), self.parts_y, products / self.shared.row_weight)
+        return Priced(lower, best, sources, targets, values, tuple(floors), number)
 
     def _slacks(self) -> list[Array]:
         x, w = self.point[: self.n], self.point[self.n :]

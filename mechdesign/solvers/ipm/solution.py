@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers
 from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.iterate import State
 
 __all__ = ["BlockSolution", "Iteration", "free_constant"]
 
@@ -39,7 +38,7 @@ class BlockSolution:
 
     `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
     rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more. `state` is where the iteration ended, where it was asked for.
+    and `message` says more.
     """
 
     status: Status
@@ -52,7 +51,6 @@ class BlockSolution:
     memory: int
     blocks: int
     history: tuple[Iteration, ...]
-    state: State | None = None
 
     @property
     def iterations(self) -> int:
