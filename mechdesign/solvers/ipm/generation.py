@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,18 +40,21 @@ from mechdesign.solvers.ipm.pricing import Priced, price
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
 from mechdesign.solvers.ipm.solve import iterate_blocks, solve_block
 
-__all__ = ["pays", "solve_generated"]
+__all__ = ["may_pay", "solve_generated"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
-# The small program has a third of the rows, within these bounds, and is solved to these gaps one after the other;
-# columns with less than this part of an even share are merged into others after each.
-_THIRD, _FEWEST, _MOST = 3, 50, 160
-_SMALL_GAPS, _SMALL_EMPTY = (0.1, 0.03, 0.01, 3e-3), 0.1
-# The same of the program itself: its first round ends at this gap.
-_GAPS, _EMPTY, _FIRST = (0.03, 0.01, 3e-3, 1e-3, 1e-4), 0.02, 1e-3
+# The small program has a sixth of the rows, within these bounds, and is solved to these gaps one after the other;
+# columns with less than these parts of an even share are merged into others after each.
+_SIXTH, _FEWEST, _MOST = 6, 50, 160
+_SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.05))
+# The same of the program itself; each round is more careful than the one before, which may have merged too much.
+_GAPS, _EMPTY, _CARE = (0.03, 0.01, 3e-3, 1e-3, 1e-4), 0.02, 0.25
+# The first round need not be more exact than its columns are good, and not less than a tenth of the gap asked for:
+# prices are exact to about the gap at which they are taken.
+_FIRST, _TENTH = 1e-3, 0.1
 # At least so many columns are taken in after a round if there are as many that improve the objective, or as many as
 # there are already.
 _TAKEN = 16
@@ -61,23 +64,28 @@ _SOLVED, _PRICED = 0.6, 0.3
 _SHARE = 0.6
 # Entries (columns × rows²) that are priced at the same time.
 _CHUNK = 8_000_000
-# Below so many ratio rows everything at once takes a moment.
-_WORTH = 2_000_000
+# Below so many ratio rows everything at once takes a moment. With more than this part of the columns in use, or where
+# the small program takes fewer iterations, everything at once is as fast.
+_WORTH, _FEW, _LONG_PATH = 2_000_000, 0.4, 40
 
 
-def pays(program: BlockProgram) -> bool:
-    """Tell whether block generation is faster than all blocks at once, by what was measured.
+def may_pay(program: BlockProgram) -> bool:
+    """Tell whether block generation may be faster than all blocks at once, by what was measured.
 
     It is where floors pull against the cost: then most columns end up empty. Without floors half of all are used.
     """
-    return bool(program.floors) and program.columns * program.rows**2 >= _WORTH
+    large = program.columns * program.rows**2 >= _WORTH
+    return bool(program.floors) and program.worst is None and large
 
 
-def solve_generated(program: BlockProgram, options: Options | None = None, *, gap: float = 3e-7) -> BlockSolution:
+def solve_generated(
+    program: BlockProgram, options: Options | None = None, *, gap: float = 3e-7, always: bool = False
+) -> BlockSolution:
     """Solve `program` until the relative gap over all its columns is `gap`, with few columns at a time.
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
-    rounds. The bracket that is told to `options.progress` is over all columns.
+    rounds. The bracket that is told to `options.progress` is over all columns. Where the small program tells that many
+    columns are in use or the path is short, all blocks are solved at once, unless they are `always` to be generated.
     """
     clock = time.perf_counter()
     constant = free_constant(program, clock)
@@ -87,6 +95,8 @@ def solve_generated(program: BlockProgram, options: Options | None = None, *, ga
         interrupts.defer()
         run = _Run(program, options or Options(), gap, clock)
         try:
+            if not run.begin() and not always:
+                return run.at_once()
             status, message = run.rounds()
         except KeyboardInterrupt:
             status, message = Status.INTERRUPTED, "stopped by the user"
@@ -123,17 +133,19 @@ class _Run:
 
     def rounds(self) -> tuple[Status, str]:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
-        final = _SOLVED * self.gap
-        self._choose()
+        final = min(_SOLVED * self.gap, max(_FIRST, _TENTH * self.gap))
         level = max(final, _FIRST)
         for number in range(_ROUNDS):
-            solution = self._solve(level)
+            solution = self._solve(level, _EMPTY * _CARE**number)
             if solution.status is Status.INTERRUPTED:
                 return solution.status, solution.message
             priced = self._price(solution, level)
             reached = self._relative()
             if reached <= self.gap:
-                return Status.OPTIMAL, f"relative gap {reached:.1e} after {number + 1} rounds, {self.columns.size} columns"
+                return (
+                    Status.OPTIMAL,
+                    f"relative gap {reached:.1e} after {number + 1} rounds, {self.columns.size} columns",
+                )
             if self._late():
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
             tolerance = self._tolerance(level)
@@ -145,19 +157,23 @@ class _Run:
             level = final
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
-    def _choose(self) -> None:
-        """Begin with the columns that a small program like this one uses."""
-        rows = min(_MOST, max(_FEWEST, self.program.rows // _THIRD))
+    def begin(self) -> bool:
+        """Choose the columns that a small program like this one uses; return whether they are few, and its path long."""
+        rows = min(_MOST, max(_FEWEST, self.program.rows // _SIXTH))
         if rows < self.program.rows:
             small = aggregated(self.program, rows)
-            self._narrow(small, _SMALL_GAPS, _SMALL_EMPTY, "a small program like this one")
+            self._narrow(small, _SMALL_STAGES, "a small program like this one")
+        return self.columns.size <= _FEW * self.program.columns and len(self.history) >= _LONG_PATH
 
-    def _solve(self, level: float) -> BlockSolution:
+    def at_once(self) -> BlockSolution:
+        """Solve with all columns at the same time."""
+        left = self._left()
+        return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
+
+    def _solve(self, level: float, empty: float) -> BlockSolution:
         """Solve with the chosen columns to a gap, and keep the point if it is the best."""
-        start = self._narrow(self.program, [gap for gap in _GAPS if gap > 2 * level], _EMPTY, "")
-        solution = solve_block(
-            _restricted(self.program, self.columns), self._options(""), gap=level, start=start
-        )
+        start = self._narrow(self.program, [(gap, empty) for gap in _GAPS if gap > 2 * level], "")
+        solution = solve_block(_restricted(self.program, self.columns), self._options(""), gap=level, start=start)
         self._note(solution.history)
         self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
         if solution.upper < self.upper:
@@ -166,10 +182,10 @@ class _Run:
             self.point, self.upper = x, solution.upper
         return solution
 
-    def _narrow(self, program: BlockProgram, gaps: Iterator[float], empty: float, words: str) -> State | None:
-        """Iterate to each gap in turn, and merge the columns that are all but empty into others after each."""
+    def _narrow(self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str) -> State | None:
+        """Iterate to each gap in turn, and merge the columns that are all but empty then into others."""
         start: State | None = None
-        for gap in gaps:
+        for gap, empty in stages:
             reached = iterate_blocks(_restricted(program, self.columns), self._options(words), gap=gap, start=start)
             self._note(reached.history)
             if reached.status is Status.INTERRUPTED:
@@ -227,7 +243,7 @@ class _Run:
 
     def _tolerance(self, level: float) -> float:
         """Return how far below 0 a column's value may be: all rows together may gain this part of the cost."""
-        return _PRICED * level * abs(self.upper) / self.program.rows
+        return _PRICED * max(level, self.gap) * abs(self.upper) / self.program.rows
 
     def _left(self) -> float | None:
         limit = self.options.time_limit
@@ -264,7 +280,7 @@ class _Run:
         lower = lower_bound(program, multipliers)
         if lower > self.lower:
             self.proof = _Proof(lower, multipliers)
-        self._tell("all columns priced")
+        self._tell("columns priced")
         interrupts.check()
         return priced
 

@@ -112,10 +112,13 @@ def primal_residual(layout: Layout, iterate: Iterate) -> float:
     return float((np.abs(link_residual(layout, iterate)) / units).max())
 
 
-def first_iterate(layout: Layout) -> tuple[Iterate, float]:
-    """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0."""
+def first_iterate(layout: Layout, *, spread: bool = True) -> tuple[Iterate, float]:
+    """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0.
+
+    It is `spread` out with distance where that is possible, or uniform.
+    """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
-    channel = np.full(program.cost.shape, 1 / program.columns) if program.floors else _spread(program)
+    channel = _spread(program) if spread else np.full(program.cost.shape, 1 / program.columns)
     points, slack = _meeting(layout, channel)
     if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)

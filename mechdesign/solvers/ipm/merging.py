@@ -41,6 +41,4 @@ def merged(state: State, cost: Array, empty: float) -> tuple[State, Integers]:
     points = state.points[stay].copy()
     np.add.at(points, (x[leave] @ cost[:, stay]).argmin(axis=1), state.points[leave])
     floors = tuple(values[stay] for values in state.floor_y)
-    return replace(
-        state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, part_y=state.part_y[stay]
-    ), stay
+    return replace(state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, part_y=state.part_y[stay]), stay

@@ -119,11 +119,13 @@ class Reached:
     history: tuple[Iteration, ...]
 
 
-def iterate_blocks(
-    program: BlockProgram, options: Options, *, gap: float, start: State | None = None
-) -> Reached:
-    """Iterate until the relative gap is `gap`, and prove nothing; arguments and errors are those of `solve_block`."""
-    with _running(program, _settings(options, gap), time.perf_counter(), None, start) as run:
+def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | None = None) -> Reached:
+    """Iterate until the relative gap is `gap`, from the uniform x or a state, and prove nothing.
+
+    Arguments and errors are those of `solve_block`. With few columns and floors the uniform x is the better start.
+    """
+    settings = _settings(options, gap)
+    with _running(program, settings, time.perf_counter(), None, start, spread=False) as run:
         return run.reached()
 
 
@@ -134,6 +136,8 @@ def _running(
     clock: float,
     symmetry: Symmetry | None,
     start: State | None = None,
+    *,
+    spread: bool = True,
 ) -> Iterator[_Run]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry)
@@ -149,7 +153,7 @@ def _running(
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         interrupts.defer()
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, spread)
         finally:
             workers.close()
 
@@ -190,6 +194,7 @@ class _Run:
         clock: float,
         memory: int,
         start: State | None,
+        spread: bool,
     ) -> None:
         self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
         self.program = layout.program
@@ -197,7 +202,7 @@ class _Run:
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = layout.blocks * layout.rows**2 <= COPIED
         if start is None:
-            self.iterate, self.mu = first_iterate(layout)
+            self.iterate, self.mu = first_iterate(layout, spread=spread)
             ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), self.mu)
         else:
             self.iterate, self.mu = resumed_iterate(layout, start), start.mu
