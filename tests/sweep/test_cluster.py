@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 
 import pytest
 from sweep_examples import TABLES, sweep, values
 
 from mechdesign.errors import InputError
 from mechdesign.records import State
+from mechdesign.sweep import cluster as clusters
 from mechdesign.sweep import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
@@ -57,14 +57,14 @@ def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
     assert values(tmp_path) == alone
 
 
-def test_an_address_that_does_not_answer_is_refused_in_seconds(tmp_path):
+def test_an_address_that_does_not_answer_is_refused(tmp_path, monkeypatch):
+    assert clusters._ANSWER <= 10
+    monkeypatch.setattr(clusters, "_ANSWER", 0.5)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}"
-        begun = time.monotonic()
         with pytest.raises(InputError, match="dask scheduler") as raised:
             run(sweep(), tmp_path / "out", dask=address)
-    assert time.monotonic() - begun < 30
     assert raised.value.value == address
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="does not answer"):
