@@ -18,9 +18,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra dask: p
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
-LISTS = (
-    '"privacy.0.epsilon" = [0.2, 0.5, 1, 2, 3, 4, 5, 6]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
-)
+LISTS = '"privacy.0.epsilon" = [0.2, 0.5, 1, 2]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,7 @@ def alone(tmp_path_factory):
 
 def test_a_cluster_gives_the_same_table(tmp_path, cluster, alone):
     result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address)
-    assert result.count(State.DONE) == 16
+    assert result.count(State.DONE) == 8
     assert values(tmp_path) == alone
 
 
@@ -47,13 +45,13 @@ def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
     killed = []
 
     def kill_one(moment):
-        if moment.done == 5 and not killed:
+        if moment.done == 3 and not killed:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
     result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address, progress=kill_one)
     assert killed
-    assert result.count(State.DONE) == 16
+    assert result.count(State.DONE) == 8
     assert values(tmp_path) == alone
 
 
