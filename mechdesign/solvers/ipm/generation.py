@@ -3,9 +3,9 @@
 An optimum uses few columns, and blocks that vanish are what makes the path long: with those that matter alone it takes
 half the iterations, each of a fraction of the blocks. A small program like the large one (`aggregation.py`) says with
 which columns to begin; those that turn out to be empty are merged into others (`merging.py`). The rest is the
-decomposition of Dantzig and Wolfe (Operations Research, 1960) with blocks for columns: the multipliers λ of the row sums
-and v of the floors price every column left out (`pricing.py`). The multipliers of all together prove a bound over all
-columns, so that the last round's bracket is the whole program's.
+decomposition of Dantzig and Wolfe (Operations Research, 1960) with blocks for columns: the multipliers λ of the row
+sums and v of the floors price every column left out (`pricing.py`). The multipliers of all together prove a bound over
+all columns, so that the last round's bracket is the whole program's.
 """
 
 from __future__ import annotations
@@ -62,11 +62,13 @@ _TAKEN = 16
 _SOLVED, _PRICED = 0.6, 0.3
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
 _SHARE = 0.6
+# Floors whose part of the bound is below this part of the gap do not bind.
+_FELT = 1e-2
 # Entries (columns × rows²) that are priced at the same time.
 _CHUNK = 8_000_000
 # Below so many ratio rows everything at once takes a moment. With more than this part of the columns in use, or where
 # the small program takes fewer iterations, everything at once is as fast.
-_WORTH, _FEW, _LONG_PATH = 2_000_000, 0.4, 40
+_WORTH, _FEW, _LONG_PATH = 8_000_000, 0.4, 40
 
 
 def may_pay(program: BlockProgram) -> bool:
@@ -158,7 +160,7 @@ class _Run:
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def begin(self) -> bool:
-        """Choose the columns that a small program like this one uses; return whether they are few, and its path long."""
+        """Choose the columns that a small program like this uses; return whether they are few, and its path long."""
         rows = min(_MOST, max(_FEWEST, self.program.rows // _SIXTH))
         if rows < self.program.rows:
             small = aggregated(self.program, rows)
@@ -260,7 +262,12 @@ class _Run:
         weights = np.array([float(values.sum(axis=0).min()) for values in found.floors])
         others = np.setdiff1d(np.arange(program.columns), self.columns)
         tolerance = self._tolerance(level)
-        left_out = replace(program, cost=priced_cost(program, found.weights), worst=None)
+        minima = np.array([floor.minimum for floor in program.floors])
+        # Floors that do not bind have multipliers of the size of rounding.
+        felt = np.flatnonzero(weights * minima > _FELT * level * abs(self.upper))
+        floors = tuple(program.floors[index] for index in felt)
+        left_out = replace(program, cost=priced_cost(program, found.weights), worst=None, floors=floors)
+        weights = weights[felt]
         priced = self._still_proved(left_out, prices, weights, tolerance, others)
         rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
         size = max(1, _CHUNK // program.rows**2)
@@ -276,7 +283,7 @@ class _Run:
                 values = price(layout, arrays, prices, weights, tolerance, self._late)
                 priced |= dict(zip(chunk.tolist(), values, strict=True))
         self.known |= priced
-        multipliers = self._joined(found, priced)
+        multipliers = self._joined(found, priced, felt)
         lower = lower_bound(program, multipliers)
         if lower > self.lower:
             self.proof = _Proof(lower, multipliers)
@@ -294,7 +301,11 @@ class _Run:
         self, program: BlockProgram, prices: Array, weights: Array, tolerance: float, others: Integers
     ) -> dict[int, Priced]:
         """Return what the last round proved of columns and holds at the new multipliers, too."""
-        known = [column for column in others.tolist() if column in self.known]
+        known = [
+            column
+            for column in others.tolist()
+            if column in self.known and len(self.known[column].floors) == weights.size
+        ]
         if not known:
             return {}
         one = replace(program, cost=program.cost[:, known])
@@ -310,18 +321,20 @@ class _Run:
             if lower >= -tolerance
         }
 
-    def _joined(self, found: BlockMultipliers, priced: dict[int, Priced]) -> BlockMultipliers:
+    def _joined(self, found: BlockMultipliers, priced: dict[int, Priced], felt: Integers) -> BlockMultipliers:
         """Return the multipliers of all columns, those of the restricted program and those that pricing found."""
         values, columns = list(priced.values()), np.array(list(priced), dtype=np.int64)
         floors = [np.zeros((floor.error.shape[0], self.program.columns)) for floor in self.program.floors]
         for index, (full, mine) in enumerate(zip(floors, found.floors, strict=True)):
             full[:, self.columns] = mine
-            for column, one in priced.items():
-                full[:, column] = one.floors[index]
+            if index in felt:
+                position = int(np.searchsorted(felt, index))
+                for column, one in priced.items():
+                    full[:, column] = one.floors[position]
         ratios = found.ratios
-        mine = RatioMultipliers(ratios.sources, ratios.targets, self.columns[ratios.columns], ratios.values)
+        own = RatioMultipliers(ratios.sources, ratios.targets, self.columns[ratios.columns], ratios.values)
         others = _together(values, columns, floors).ratios
-        both = (np.concatenate([getattr(mine, name), getattr(others, name)]) for name in _FIELDS)
+        both = (np.concatenate([getattr(own, name), getattr(others, name)]) for name in _FIELDS)
         return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
 
 

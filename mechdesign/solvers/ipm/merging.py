@@ -1,9 +1,9 @@
 """Columns that are all but empty, merged into others while the iteration goes on.
 
 Columns that an optimum does not use vanish along the path, and the more of them there are, the shorter its steps. Sums
-of columns meet every ratio bound that each of them meets, row sums stay as they are, and a sum keeps at least the sum of
-the parts w of a floor that its columns keep: so a column can be added to another, and the iteration goes on with one
-block less.
+of columns meet every ratio bound that each of them meets, row sums stay as they are, and a sum keeps at least the sum
+of the parts w of a floor that its columns keep: so a column can be added to another, and the iteration goes on with
+one block less.
 """
 
 from __future__ import annotations

@@ -24,8 +24,6 @@ _TILE = 49_152
 # Entries of a batch: what a thread does before it asks for more.
 _BATCH = 100_000
 _STRIP = 64
-# Rows of a floor that act on a block with at most so many times the force of the least are slack.
-_SLACK = 16.0
 
 
 class Tile:
@@ -51,7 +49,6 @@ class Dense:
         self.y = np.empty((blocks, n, n))
         self.factors = np.empty((blocks, width, width))
         self.slope = layout.weights / layout.ratios
-        self._errors = [error.astype(np.float32) for error in layout.errors]
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._inverse = [np.empty((width, width)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
@@ -72,20 +69,12 @@ class Dense:
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
-            x, forces = point[:n], ratio[block]
-            matrix[part, :n] = matrix[:n, part] = -point[part] * x * (forces @ error)
-            matrix[part, part] = point[part] ** 2 * (forces.sum() + own[block])
-            strengths = forces * (error @ x) ** 2
-            slack = strengths <= _SLACK * strengths.min()
-            tight = error[~slack] * x
-            tight *= np.sqrt(forces[~slack])[:, None]
+            weighted = error * point[:n]
+            matrix[part, :n] = matrix[:n, part] = -point[part] * (ratio[block] @ weighted)
+            matrix[part, part] = point[part] ** 2 * (ratio[block].sum() + own[block])
+            weighted *= np.sqrt(ratio[block])[:, None]
             # BLAS does half the work for a product of a matrix with its own transpose.
-            matrix[:n, :n] += tight.T @ tight
-            # Slack rows pull with μ each, as the rows x >= 0 do: single precision changes the sum by some 1e-5 of that.
-            scale = float(forces[slack].max(initial=1e-300))
-            loose = self._errors[index][slack] * x.astype(np.float32)
-            loose *= np.sqrt(forces[slack] / scale).astype(np.float32)[:, None]
-            matrix[:n, :n] += scale * (loose.T @ loose)
+            matrix[:n, :n] += weighted.T @ weighted
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         index = np.arange(blocks.start, blocks.stop)
