@@ -156,6 +156,8 @@ class Session:
                     return 1
             return 0
 
+        # Forks share what no collection of garbage touches.
+        gc.freeze()
         for mutant, what in outcomes(self.todo, self.known, self.jobs, work):
             self.say(mutant, what)
         return True
@@ -424,19 +426,20 @@ def main() -> None:
     sys.path.insert(0, str(root))
     os.environ["PYTHONPATH"] = str(root)
     files = [str(path.relative_to(root)) for path in sorted((root / "mechdesign/certify").glob("*.py"))]
-    files = [file for file in [*files, ROUNDING, VALIDATION] if given.only in file and file != SECOND]
-    todo = {file: mutants.mutants(root, file, CHECKS if file == VALIDATION else None) for file in files}
+    files = [file for file in [*files, ROUNDING, VALIDATION] if file != SECOND]
+    every = {file: mutants.mutants(root, file, CHECKS if file == VALIDATION else None) for file in files}
+    todo = {file: each for file, each in every.items() if given.only in file}
     possible = sum(map(len, todo.values()))
     if given.sample:
         todo = sample(todo, given.sample)
     chosen = list(itertools.chain(*todo.values()))
     given.output.mkdir(parents=True, exist_ok=True)
     record = Record(given.output / "mutation.csv", root, files)
-    record.replace(record.known(chosen).items())
+    record.replace(record.known(itertools.chain(*every.values())).items())
     with tempfile.TemporaryDirectory() as folder:
         # Other sessions would clear up what is in pytest's own folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
-        for file in files:
+        for file in todo:
             own = [f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())]
             tests = [name for name in own if (root / name).exists()] or TESTS
             known = record.known(todo[file])
@@ -447,10 +450,9 @@ def main() -> None:
             attempt(root, left, TESTS, given.jobs, record.add)
     known = record.known(chosen)
     found = [(mutant, SURVIVED if known[mutant] == LEFT else known[mutant]) for mutant in chosen]
-    record.replace(known.items())
-    print(
-        f"{len(found)} mutants{f', drawn from {possible} with seed {SEED}' if given.sample else ', all that there are'}"
-    )
+    record.replace(record.known(itertools.chain(*every.values())).items())
+    drawn = f"drawn from {possible} with seed {SEED}" if given.sample else "all that there are"
+    print(f"{len(found)} mutants, {drawn}")
     if not report(found):
         raise SystemExit(1)
 
