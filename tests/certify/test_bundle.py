@@ -316,6 +316,22 @@ def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
     tracemalloc.stop()
 
 
+def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all() -> None:
+    for size in (0, 2**28 // 100):
+        assert _archive._allowed(size) == 2**28
+    assert _archive._allowed(2**28) == 100 * 2**28
+    for size, reason in ((2**32, "is cut off"), (2**32 + 1, "claims the shape")):
+        header = entry("|u1", f"({size},)", b"")
+        with pytest.raises(CertificateError, match=reason):
+            _archive._read(io.BytesIO(header), len(header) + size, "x")
+
+
+def test_arrays_are_read_only_also_where_they_hold_nothing() -> None:
+    arrays = _archive.unpack(_archive.pack({"some": np.ones(3), "none": np.zeros((0, 3))}), CHANNEL)
+    assert [array.shape for array in arrays.values()] == [(3,), (0, 3)]
+    assert not any(array.flags.writeable for array in arrays.values())
+
+
 def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_archive, "_LARGEST_TOTAL", 2**16)
     for rows, stored in ((2**11, False), (2**16, True)):
