@@ -133,6 +133,8 @@ class Session:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
         items = [item for item in session.items if not item.name.startswith(ELSEWHERE)]
+        for item in items:
+            few_examples(item)
         measured = coverage.Coverage(
             data_file=None, include=[str(self.root / f) for f in self.files], config_file=False
         )

@@ -326,6 +326,20 @@ def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all(
             _archive._read(io.BytesIO(header), len(header) + size, "x")
 
 
+def test_archives_do_not_tell_when_or_on_which_system_they_were_made() -> None:
+    with zipfile.ZipFile(io.BytesIO(_archive.pack({"x": np.ones(3)}))) as made:
+        (found,) = made.infolist()
+    assert found.date_time == (1980, 1, 1, 0, 0, 0)
+    assert (found.create_system, found.external_attr) == (3, 0o644 << 16)
+
+
+def test_texts_hold_code_points_up_to_the_last() -> None:
+    last, beyond = ((0x10FFFF + step).to_bytes(4, "little") for step in (0, 1))
+    assert _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", last)}), CHANNEL)["x"].tolist() == [chr(0x10FFFF)]
+    with pytest.raises(CertificateError, match="holds no texts"):
+        _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", beyond)}), CHANNEL)
+
+
 def test_arrays_are_read_only_also_where_they_hold_nothing() -> None:
     arrays = _archive.unpack(_archive.pack({"some": np.ones(3), "none": np.zeros((0, 3))}), CHANNEL)
     assert [array.shape for array in arrays.values()] == [(3,), (0, 3)]
