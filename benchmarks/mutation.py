@@ -364,6 +364,11 @@ class Record:
         return m.file, m.lines[0], m.function, m.kind, m.before, m.after, m.node, m.change
 
 
+def present(root: Path, names: Iterable[str]) -> list[str]:
+    """Return the paths that a checkout has: an older one lacks some tests."""
+    return [name for name in names if (root / name).exists()]
+
+
 def digest(paths: Iterable[Path]) -> str:
     """Return a short digest of what files hold."""
     found = hashlib.sha256()
@@ -436,20 +441,26 @@ def main() -> None:
         todo = sample(todo, given.sample)
     chosen = list(itertools.chain(*todo.values()))
     given.output.mkdir(parents=True, exist_ok=True)
+    every_test = present(root, TESTS)
     record = Record(given.output / "mutation.csv", root, files)
     record.replace(record.known(itertools.chain(*every.values())).items())
     with tempfile.TemporaryDirectory() as folder:
         # Other sessions would clear up what is in pytest's own folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
         for file in todo:
-            own = [f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())]
-            tests = [name for name in own if (root / name).exists()] or TESTS
+            own = present(root, (f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())))
             known = record.known(todo[file])
             if new := [mutant for mutant in todo[file] if mutant not in known]:
-                attempt(root, new, tests, given.jobs, lambda m, what: record.add(m, LEFT if what == SURVIVED else what))
+                attempt(
+                    root,
+                    new,
+                    own or every_test,
+                    given.jobs,
+                    lambda m, what: record.add(m, LEFT if what == SURVIVED else what),
+                )
         left = [mutant for mutant, what in record.known(chosen).items() if what == LEFT]
         if left and not given.quick:
-            attempt(root, left, TESTS, given.jobs, record.add)
+            attempt(root, left, every_test, given.jobs, record.add)
     known = record.known(chosen)
     found = [(mutant, SURVIVED if known[mutant] == LEFT else known[mutant]) for mutant in chosen]
     record.replace(record.known(itertools.chain(*every.values())).items())
