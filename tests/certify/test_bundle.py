@@ -416,6 +416,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
     [
         (_set("schema", "mechdesign-certificate/2"), "schema"),
         (_set("schema", None), "schema"),
+        (_set("schema", "mechdesign-certificate/3"), "which this version of mechdesign reads"),
         (_set("objective", "best"), "objective: is unknown"),
         (_set("objective", 1), "objective"),
         (_set("objective", ["expected"]), "objective"),
@@ -451,24 +452,32 @@ def test_malformed_documents_are_refused(tmp_path: Path, change: Callable[[dict[
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "reason"),
     [
-        b"",
-        b"[]",
-        b"null",
-        b"\xff",
-        b"[" * 100_000,
-        b'{"schema": NaN}',
-        b'{"schema": 1e999}',
-        b'{"a": 1, "a": 1}',
-        b"9" * 5000,
-        b'{"schema": "mechdesign-certificate/1"}',
+        (b"", "not valid JSON"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b"\xff", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b'{"schema": NaN}', "NaN is not a number"),
+        (b'{"schema": 1e999}', "not valid JSON"),
+        (b'{"a": 1, "a": 1}', "a key occurs twice"),
+        (b"9" * 5000, "not valid JSON"),
+        (b'{"schema": "mechdesign-certificate/1"}', "missing or unknown: "),
     ],
 )
-def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     put(tmp_path, {**OLD, CERTIFICATE: content})
-    with pytest.raises(CertificateError, match=r"certificate\.json"):
+    with pytest.raises(CertificateError, match=rf"certificate\.json.*{reason}"):
         verify(tmp_path)
+
+
+def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
+    put(tmp_path, OLD)
+    for size, reason in ((2**27, "not valid JSON"), (2**27 + 1, "134217729 bytes are too many")):
+        os.truncate(tmp_path / CERTIFICATE, size)
+        with pytest.raises(CertificateError, match=reason):
+            verify(tmp_path)
 
 
 def test_changed_json_does_not_match_its_own_digest(tmp_path: Path) -> None:
