@@ -425,6 +425,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("requirements", 0, {"kind": "metric"}), "does not state epsilon"),
         (_set("requirements", 0, {"kind": ["metric"]}), "no known kind"),
         (_set("requirements", 0, "epsilon", 0.6), "does not state epsilon as texts"),
+        (_set("requirements", 2, "radius", 2.5), "does not state epsilon, radius as texts"),
         (_set("requirements", 0, "epsilon", "nan"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "1e999999999"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "-1"), "epsilon"),
@@ -474,10 +475,21 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reaso
 
 def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
     put(tmp_path, OLD)
-    for size, reason in ((2**27, "not valid JSON"), (2**27 + 1, "134217729 bytes are too many")):
-        os.truncate(tmp_path / CERTIFICATE, size)
-        with pytest.raises(CertificateError, match=reason):
-            verify(tmp_path)
+    os.truncate(tmp_path / CERTIFICATE, 2**27)
+    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._LARGEST_CERTIFICATE)) == 2**27
+    os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
+    with pytest.raises(CertificateError, match="134217729 bytes are too many"):
+        verify(tmp_path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    put(tmp_path, OLD)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(CertificateError, match=r"certificate\.json cannot be read: Permission denied"):
+        verify(tmp_path)
 
 
 def test_changed_json_does_not_match_its_own_digest(tmp_path: Path) -> None:
