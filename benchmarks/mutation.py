@@ -389,6 +389,11 @@ def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
     return drawn
 
 
+def identity(mutant: Mutant) -> tuple[str, str, str, str]:
+    """Return what an explanation names."""
+    return mutant.file, mutant.function, mutant.before, mutant.after
+
+
 def explanations() -> dict[tuple[str, str, str, str], str]:
     """Return why a survivor does no harm, by file, function, and what stands before and after the change."""
     with (HERE / "mutation_survivors.toml").open("rb") as file:
@@ -409,7 +414,7 @@ def report(found: Sequence[tuple[Mutant, str]]) -> bool:
         print(f"{file:40} {count:7} {count - left:8} {1 - left / count:7.1%}")
     reasons, bare = explanations(), 0
     for mutant in (mutant for mutant, what in found if what == SURVIVED):
-        why = reasons.get((mutant.file, mutant.function, mutant.before, mutant.after))
+        why = reasons.get(identity(mutant))
         bare += why is None
         print(f"\n{mutant.file}:{mutant.lines[0]} in {mutant.function or 'the module'}, {mutant.kind}")
         print(f"    {mutant.before}  ->  {mutant.after}\n    {why or 'NOT EXPLAINED'}")
@@ -458,7 +463,9 @@ def main() -> None:
                     given.jobs,
                     lambda m, what: record.add(m, LEFT if what == SURVIVED else what),
                 )
-        left = [mutant for mutant, what in record.known(chosen).items() if what == LEFT]
+        # Whether another test notices what is known to do no harm does not matter.
+        harmless = explanations()
+        left = [m for m, what in record.known(chosen).items() if what == LEFT and identity(m) not in harmless]
         if left and not given.quick:
             attempt(root, left, every_test, given.jobs, record.add)
     known = record.known(chosen)
