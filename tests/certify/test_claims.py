@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound
+from mechdesign.certify.claims import ExponentBound, Floor, PairBound, RatioBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
@@ -196,3 +196,10 @@ def test_largest_exponent() -> None:
     assert (found.secrets, found.observables) == (2, 2)
     with pytest.raises(InputError, match="probability distribution"):
         evidence(numerators=[[2**62, 1], [half, half]], exponent=62)
+
+
+def test_factors_of_ratios_are_read_exactly() -> None:
+    for factor in ("11/10", 1.1):
+        assert RatioBound("near", factor, [0], [1], [1], [1]).factor == Fraction(11, 10)
+    with pytest.raises(InputError, match="factor"):
+        RatioBound("near", "much", [0], [1], [1], [1])
