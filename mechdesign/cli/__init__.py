@@ -104,7 +104,28 @@ class _Commands(click.Group):
             # click would exit with 1.
             _stop()
 
+    def main(self, *arguments: Any, standalone_mode: bool = True, **keywords: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*arguments, standalone_mode=False, **keywords)
+        try:
+            code = super().main(*arguments, standalone_mode=False, **keywords)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            # Ctrl-C came between two steps of click's own; it would exit with 1.
+            say_error("stopped")
+            sys.exit(STOPPED)
+        sys.exit(code or 0)
+
     def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return self._invoke(ctx)
+        except KeyboardInterrupt:
+            # It came before anything watched for it, or after.
+            _stop()
+
+    def _invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
             # ε and labels need more than the code pages of some systems.
             if isinstance(stream, io.TextIOWrapper):
