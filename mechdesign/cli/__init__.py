@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -104,11 +104,20 @@ class _Commands(click.Group):
             # click would exit with 1.
             _stop()
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **keywords: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        extra["windows_expand_args"] = windows_expand_args
         if not standalone_mode:
-            return super().main(*arguments, standalone_mode=False, **keywords)
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
-            code = super().main(*arguments, standalone_mode=False, **keywords)
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
             error.show()
             sys.exit(error.exit_code)
