@@ -142,3 +142,15 @@ def test_chunks_of_rows_are_put_together_in_order(monkeypatch: pytest.MonkeyPatc
     for size in (1, 3, 6, 7, 20):
         monkeypatch.setattr(costs, "_CHUNK", size)
         assert cost_per_secret(numerators, 1, cost) == whole
+
+
+def test_estimates_that_overflow_are_not_lost() -> None:
+    """The prior may sum to a little more than 1, and the error of the worse estimate then is no float."""
+    largest = 1.7976931348623157e308
+    prior = np.array([0.5, 0.5 + 1e-10])
+    numerators = np.array([[2**62], [2**62]])
+    for second in (largest, largest / 2):
+        error = np.array([[largest, largest], [largest, second]])
+        assert distortion(numerators, 62, prior, error) == least_error(
+            exactly(prior[None])[0], [Fraction(1)] * 2, exactly(error)
+        )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exact import printed
 from mechdesign.certify.stated import Stated
@@ -34,6 +34,11 @@ def grid(seed: int, columns: int, rows: int, m: int) -> np.ndarray:
 
 def power(norm: int, x: Fraction, y: Fraction) -> Fraction:
     return {CHEBYSHEV: x + y, MANHATTAN: max(x, y), EUCLIDEAN: x * x + y * y}[norm]
+
+
+def test_distances_keep_their_numbers() -> None:
+    """Certificates state them."""
+    assert (CHEBYSHEV, MANHATTAN, EUCLIDEAN) == (0, 1, 2)
 
 
 def steepest(found: Dithered, numerators: np.ndarray) -> Fraction | None:
@@ -144,9 +149,27 @@ def test_a_zero_beside_what_is_not_has_no_epsilon(place: int, neighbour: int) ->
 
 def test_equal_rows_keep_every_epsilon() -> None:
     slope = claim().steepest(np.tile([2**60, 3 * 2**60], (6, 1)))
-    assert slope == Slope(Fraction(0))
+    assert slope == Slope(Fraction(0), 0, 0, 0)
     assert claim().least(slope) == 0
     assert claim(epsilon=Fraction(1, 10**300)).holds(slope)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_an_observable_that_does_not_vary_does_not_hide_the_others(norm: int) -> None:
+    numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
+    numerators[2] += [0, 2**50, -(2**50)]
+    found = claim(norm).steepest(numerators)
+    assert found.power == steepest(claim(norm), numerators) != 0
+    assert found.observable == 1
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_least_probability_is_not_taken_for_0(norm: int) -> None:
+    numerators = np.tile([2**10, 2**61, 2**61 - 2**10], (6, 1))
+    numerators[4] = [1, 2**61, 2**61 - 1]
+    found = claim(norm).steepest(numerators)
+    assert found.power == steepest(claim(norm), numerators) > 1000
+    assert (found.anchor, found.observable) == (4, 0)
 
 
 def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
@@ -167,6 +190,22 @@ def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
 def test_square_roots_are_rounded_up(value: Fraction) -> None:
     root = claim(EUCLIDEAN).least(Slope(value))
     assert printed(root) ** 2 >= value > printed(math.nextafter(root, 0)) ** 2
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_a_float_is_not_rounded(norm: int) -> None:
+    for root in (0.5, 0.7, 3.0):
+        value = Fraction(str(root))
+        assert claim(norm).least(Slope(value**2 if norm == EUCLIDEAN else value)) == root
+
+
+@pytest.mark.parametrize("value", [0.3, 1.0, 40.0])
+def test_a_guess_is_corrected_either_way(value: float) -> None:
+    for towards in (0.0, math.inf):
+        guess = value
+        for _ in range(5):
+            guess = math.nextafter(guess, towards)
+        assert _rounded_up(guess, lambda number: number >= Fraction(str(value))) == value
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -197,6 +236,12 @@ def test_wrong_claims_are_refused(name: str, value: Any) -> None:
     assert (made.nominal, made.norm, made.columns, made.rows) == (1, 2, 2, 2)
     with pytest.raises(InputError, match=f"^{name}: "):
         Dithered("x", **{**GOOD, name: value})
+
+
+def test_whole_numbers_may_be_given_as_texts() -> None:
+    made = Dithered("x", **{**GOOD, "norm": "1", "columns": "3", "rows": 4.0})
+    assert (made.norm, made.columns, made.rows) == (1, 3, 4)
+    assert {type(number) for number in (made.norm, made.columns, made.rows)} == {int}
 
 
 def evidence(epsilon: Fraction, numerators: np.ndarray, entry: Any = None) -> Evidence:

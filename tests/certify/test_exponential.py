@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_upper
+from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower, ln_upper
 
 CAREFUL = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
@@ -71,6 +71,39 @@ def test_huge_powers_are_capped_and_overflow() -> None:
     assert exp_lower(Fraction(1), huge, 62)[0] < 2 ** (62 + SHIFT)
     assert exp_upper(Fraction(1), huge).tolist()[2:] == [math.inf] * 4
     assert exp_upper(Fraction(1), np.array([709.78]))[0] < math.inf
+
+
+def logarithm(value: Fraction) -> Fraction:
+    """Return a logarithm to 100 digits."""
+    return Fraction(CAREFUL.ln(CAREFUL.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
+@pytest.mark.parametrize("factor", [1.1e300, 3.7e250, 8e307])
+def test_powers_are_rounded_up_before_their_exponentials_are(factor: float) -> None:
+    """exp(ε) is above a float by less than one part in 10**60, and so is the bound."""
+    epsilon = logarithm(Fraction(factor)) * (1 + Fraction(1, 10**60))
+    assert exp_upper(epsilon, np.ones(1)).tolist() == [math.nextafter(factor, math.inf)]
+
+
+@pytest.mark.parametrize("factor", [2**60 + 1, 3**38, 2**61 + 2**40 + 7])
+def test_powers_are_rounded_down_before_their_exponentials_are(factor: int) -> None:
+    """exp(ε) is below a multiple of 2**-SHIFT by less than one part in 10**45, and so is the bound."""
+    epsilon = logarithm(Fraction(factor)) * (1 - Fraction(1, 10**80))
+    assert exp_lower(epsilon, np.ones(1), 62).tolist() == [factor * 2**SHIFT - 1]
+
+
+def test_factors_are_capped_from_where_numerators_end() -> None:
+    """The exponent is above 62 · ln 2, and below what is known to be above it."""
+    epsilon = 62 * Fraction("0.69314718058")
+    assert epsilon > logarithm(Fraction(2**62))
+    assert exp_lower(epsilon, np.ones(1), 62).tolist() == [2 ** (SHIFT + 62)]
+
+
+@given(st.integers(1, 2**62), st.integers(1, 2**62))
+def test_lower_logarithms_are_below_and_close(a: int, b: int) -> None:
+    a, b = max(a, b), min(a, b)
+    true = logarithm(Fraction(a, b))
+    assert true * (1 - Fraction(1, 2**52)) <= Fraction(ln_lower(a, b)) <= true
 
 
 def test_bounds_grow_with_epsilon() -> None:

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import privacy
-from mechdesign.certify.claims import ExponentBound, PairBound
-from mechdesign.certify.exact import exact
+from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
+from mechdesign.certify.exact import exact, float_up
+from mechdesign.certify.exponential import ln_upper
 from mechdesign.certify.privacy import check, realised
 from mechdesign.errors import InputError
 
@@ -220,3 +221,57 @@ def test_what_is_no_channel_is_refused(ask: object) -> None:
     ]:
         with pytest.raises(InputError):
             ask(channel, exponent, bound)  # type: ignore[operator]
+
+
+def test_weights_one_step_apart_are_compared_exactly() -> None:
+    """The quotients of logarithm and weight differ by a few floats."""
+    a, b = 2**61, 2**61 - 2**55
+    below = 1.0
+    for _ in range(20):
+        below = math.nextafter(below, 0)
+    for weights in ([1.0, below], [below, 1.0]):
+        bound = ExponentBound("metric", Fraction(1), [0, 0], [1, 2], weights)
+        channel = np.array([[a], [b], [b]])
+        assert realised(channel, 62, bound) == float_up(ln_upper(a, b) / Fraction(below))
+
+
+def test_the_factor_of_the_pair_at_fault_is_named() -> None:
+    bound = RatioBound("near", Fraction(1), [0, 0, 1], [1, 2, 2], [2, 3, 5], [1, 1, 1])
+    violation = check(np.array([[40], [20], [10]]), 62, bound)
+    assert violation is not None
+    assert violation.pair == (0, 2)
+    assert "p(0 | 0) exceeds 3 · p(0 | 2)" in violation.sentence
+
+
+def test_the_first_of_equally_broken_bounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = RatioBound("near", Fraction(1), [0, 1], [2, 2], [2, 2], [1, 1])
+    monkeypatch.setattr(privacy, "_CHUNK", 1)
+    violation = check(np.array([[40], [40], [10]]), 62, bound)
+    assert violation is not None
+    assert violation.pair == (0, 2)
+
+
+def test_least_factors_of_the_smallest_numbers() -> None:
+    bound = RatioBound("near", Fraction(4), [0, 1], [1, 0], [1, 2], [2, 1])
+    # Factors are those of 4 · 1/2 and 4 · 2/1; zero goes with zero.
+    assert realised(np.array([[5, 0], [1, 0]]), 62, bound) == 10
+    assert realised(np.array([[1, 0], [1, 0]]), 62, bound) == 2
+    assert realised(np.array([[1, 0], [5, 0]]), 62, bound) == 2.5
+
+
+def test_a_bound_of_another_form_has_no_least_number() -> None:
+    class Another(RatioBound):
+        pass
+
+    class Stray(PairBound):
+        number = "x"
+        nominal = exponents = terms = None
+        factors_below = factors_above = sentence = None
+
+        def __init__(self) -> None:
+            for name in ("sources", "targets"):
+                object.__setattr__(self, name, np.zeros(1, dtype=np.int64))
+
+    assert realised(column(7, 7), 62, Another("near", Fraction(1), [0], [1], [1], [1])) == 1
+    with pytest.raises(InputError, match="is of no known form; found 'Stray'"):
+        realised(column(7, 7), 62, Stray())
