@@ -63,7 +63,12 @@ OWN_TESTS = {
     "exponential": ("certify/test_exponential", "certify/test_open_claims"),
     "privacy": ("certify/test_privacy", "certify/test_open_claims"),
     "rounding": ("synthesis/test_rounding_steps", "synthesis/test_rounding"),
-    "stated": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),
+    "stated": (
+        "certify/test_claims",
+        "certify/test_kernel_arrays",
+        "certify/test_open_claims",
+        "certify/test_dithering",
+    ),
     "table": ("certify/test_table",),
     "validation": ("certify/test_kernel_arrays", "certify/test_claims"),
     "verify": ("certify/test_verify",),

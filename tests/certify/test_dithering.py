@@ -273,3 +273,13 @@ def test_no_multipliers_stand_for_it() -> None:
     for entry in (PairMultipliers([0], [1], [0], [1.0]), FloorMultipliers([], [], [])):
         with pytest.raises(InputError, match=r"multipliers.requirements\[0\]"):
             evidence(Fraction(100), numerators, entry)
+
+
+def test_statements_need_whole_numbers_that_fit_the_secrets() -> None:
+    stated = Stated.dithered("own", Fraction(1), EUCLIDEAN, (3, 2), STEPS)
+    assert stated.claim(6) == Dithered("own", Fraction(1), EUCLIDEAN, 3, 2, *STEPS)
+    with pytest.raises(InputError, match="columns: and rows make 6 anchors"):
+        stated.claim(5)
+    for name in ("norm", "columns", "rows"):
+        with pytest.raises(InputError, match=f"{name}: is not a whole number; found '5/2'"):
+            Stated("dithered", {**stated.numbers, name: Fraction(5, 2)}, {}, "own")

@@ -235,6 +235,23 @@ def test_weights_one_step_apart_are_compared_exactly() -> None:
         assert realised(channel, 62, bound) == float_up(ln_upper(a, b) / Fraction(below))
 
 
+def test_ratios_that_floats_hardly_tell_apart_are_compared_exactly() -> None:
+    below = 2**61
+    for differences in ([2**60, 2**60 + 2**11], [2**60 + 2**11, 2**60]):
+        channel = np.array([[below + difference for difference in differences], [below, below]])
+        found = realised(channel, 62, ExponentBound("metric", Fraction(1), [0], [1], [1.0]))
+        assert found == float_up(ln_upper(below + max(differences), below))
+
+
+def test_channels_may_have_any_exponent_from_1_to_62() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    for exponent in (1, 62):
+        assert check(column(1, 1), exponent, bound) is None
+    for exponent in (0, 63):
+        with pytest.raises(InputError, match="numerators: has entries out of range"):
+            check(column(1, 1), exponent, bound)
+
+
 def test_the_factor_of_the_pair_at_fault_is_named() -> None:
     bound = RatioBound("near", Fraction(1), [0, 0, 1], [1, 2, 2], [2, 3, 5], [1, 1, 1])
     violation = check(np.array([[40], [20], [10]]), 62, bound)
@@ -257,6 +274,10 @@ def test_least_factors_of_the_smallest_numbers() -> None:
     assert realised(np.array([[5, 0], [1, 0]]), 62, bound) == 10
     assert realised(np.array([[1, 0], [1, 0]]), 62, bound) == 2
     assert realised(np.array([[1, 0], [5, 0]]), 62, bound) == 2.5
+    assert realised(np.array([[5, 8], [1, 2]]), 62, bound) == 10
+    assert realised(np.array([[1, 1], [1, 0]]), 62, bound) == math.inf
+    # Numerators of 2 and 1 ask for less than equality.
+    assert realised(np.array([[7], [7]]), 62, RatioBound("near", Fraction(1), [0], [1], [2], [1])) == 0.5
 
 
 def test_a_bound_of_another_form_has_no_least_number() -> None:
