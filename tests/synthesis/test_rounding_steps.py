@@ -22,6 +22,7 @@ from mechdesign.synthesis.rounding import (
     _least_weights,
     _met,
     _mix,
+    _permitted,
     _raise,
     _shortage,
     channel_cost,
@@ -81,6 +82,17 @@ def test_negligible_columns_are_emptied_within_a_connected_set() -> None:
     assert emptied[1].tolist() == [0.5, 0.0, 0.5]
 
 
+def test_what_is_forbidden_or_negligible_is_emptied() -> None:
+    matrix = np.array([[2.0, 0.5, 0.25, 1e-7], [-1.0, 1e-7, 0.5, 0.5], [0.0, 1.0, 0.0, 0.0]])
+    forbidden = np.array([[False, False, True, False], [False, False, False, True], [False, True, False, False]])
+    interior = np.array([[0.25] * 4, [0.25] * 4, [0.5, 0.0, 0.25, 0.25]])
+    found = _permitted(matrix, 1e-6, forbidden, interior)
+    # What is above 1 counts as 1, and a row of which nothing is left is that of the interior channel.
+    assert found.tolist() == [[2 / 3, 1 / 3, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.25, 0.25]]
+    kept = _permitted(matrix, 0.0, forbidden, interior)
+    assert kept[0].tolist() == pytest.approx([1 / 1.5, 0.5 / 1.5, 0, 1e-7 / 1.5], rel=1e-6)
+
+
 def test_entries_are_raised_to_what_others_require() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]])
     paths = np.array([[0.0, 1.0, math.inf], [2.0, 0.0, math.inf], [math.inf, math.inf, 0.0]])
@@ -134,7 +146,7 @@ def test_tight_rows_cost_a_few_roundings_and_equal_rows_nothing() -> None:
     tiny = np.array([[1.0, 0.0], [1.0, UNIT]])
     expected = (UNIT - 0 + (1 + g) * UNIT) / (UNIT + (1 + g) * UNIT + 0.5 * (g - 1))
     found = _least_weights(np.array([[math.inf, math.inf], [0.5, math.inf]]), tiny, common, np.zeros(2, dtype=int))
-    assert found[0] == pytest.approx(expected, rel=1e-6)
+    assert found[0] == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def form_of(objective: str = "expected", **fields: Any) -> Any:
@@ -248,6 +260,16 @@ def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
     assert len(asked) == 3
     found, _ = met_with_floor(CONSTANT, Fraction(1, 2) - Fraction(1, 2**80), Fraction(1, 4), Fraction(1, 2))
     assert found.floor_weight == pytest.approx(1 / 3, rel=1e-8)
+
+
+def test_floors_are_met_with_the_share_that_an_interior_channel_lacks() -> None:
+    """It reaches 5/8: two thirds of the way from 1/4 to it are the floor of 1/2."""
+    interior = np.array([[0.0, 0.25, 0.75], [0.25, 0.25, 0.5]])
+    found, asked = met_with_floor(interior, Fraction(5, 8), Fraction(1, 4), Fraction(1, 2))
+    assert found.floor_weight == pytest.approx(2 / 3 * (1 + 1e-9), rel=1e-12)
+    np.testing.assert_array_equal(asked[0], _apportion(interior))
+    np.testing.assert_array_equal(asked[1], mixed([0, 0]))
+    np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight, interior))
 
 
 def test_floors_are_met_with_ever_more_of_a_distribution() -> None:
