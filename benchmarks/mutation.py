@@ -386,11 +386,12 @@ def digest(paths: Iterable[Path]) -> str:
 def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
     """Draw so many mutants, from each file in proportion to all that it has, and at least one."""
     total = sum(map(len, todo.values()))
-    chance = random.Random(SEED)
     drawn = {}
     for file, each in todo.items():
         count = min(len(each), max(1, round(size * len(each) / total)))
-        drawn[file] = sorted(chance.sample(each, count), key=each.index)
+        # A larger sample holds the smaller ones.
+        shuffled = random.Random(f"{SEED} {file}").sample(range(len(each)), len(each))
+        drawn[file] = [each[place] for place in sorted(shuffled[:count])]
     return drawn
 
 

@@ -154,3 +154,16 @@ def test_estimates_that_overflow_are_not_lost() -> None:
         assert distortion(numerators, 62, prior, error) == least_error(
             exactly(prior[None])[0], [Fraction(1)] * 2, exactly(error)
         )
+
+
+@pytest.mark.parametrize(("chunk", "rows"), [(1, [1] * 5), (4, [2, 2, 1]), (2**20, [5])])
+def test_so_many_entries_are_python_integers_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, rows: list[int]
+) -> None:
+    assert costs._CHUNK == 2**20
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_CHUNK", chunk)
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
+    assert sizes == [2 * count for count in rows]

@@ -296,3 +296,26 @@ def test_a_bound_of_another_form_has_no_least_number() -> None:
     assert realised(column(7, 7), 62, Another("near", Fraction(1), [0], [1], [1], [1])) == 1
     with pytest.raises(InputError, match="is of no known form; found 'Stray'"):
         realised(column(7, 7), 62, Stray())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "observables", "parts"),
+    [(5, 2**15, [(0, 2), (2, 4), (4, 5)]), (3, 2**17, [(0, 1), (1, 2), (2, 3)]), (5, 1, [(0, 5)]), (0, 1, [])],
+)
+def test_so_many_entries_are_worked_on_at_a_time(pairs: int, observables: int, parts: list[tuple[int, int]]) -> None:
+    assert privacy._CHUNK == 2**16
+    assert [(part.start, part.stop) for part in privacy._parts(pairs, observables)] == parts
+
+
+def test_a_least_epsilon_that_were_too_small_is_enlarged_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps grow, so that logarithms could be far off."""
+    channel, bound = column(3, 1), ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    least = realised(channel, 62, bound)
+    monkeypatch.setattr(privacy, "ln_upper", lambda a, b: ln_upper(a, b) * (1 - Fraction(1, 2**45)))
+    found = realised(channel, 62, bound)
+    assert check(channel, 62, replace(bound, epsilon=exact(found))) is None
+    steps, low = 0, float_up(ln_upper(3, 1) * (1 - Fraction(1, 2**45)))
+    while low < found:
+        low, steps = math.nextafter(low, math.inf), steps + 1
+    assert found > least
+    assert steps in {2**k - 1 for k in range(2, 12)}
