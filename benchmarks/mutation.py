@@ -52,7 +52,7 @@ TESTS = ("tests/certify", "tests/synthesis/test_rounding.py", "tests/synthesis/t
 OWN_TESTS = {
     "__main__": ("certify/test_verifying_command",),
     "_archive": ("certify/test_bundle",),
-    "bracket": ("certify/test_enclosures", "certify/test_bracket"),
+    "bracket": ("certify/test_enclosures", "certify/test_bracket", "certify/test_dithering"),
     "bundle": ("certify/test_bundle", "certify/test_verify", "certify/test_open_claims"),
     "certificate": ("certify/test_certificate",),
     "claims": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),

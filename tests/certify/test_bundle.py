@@ -358,6 +358,16 @@ def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: p
         assert (_archive.unpack(content, CHANNEL)["zeros"] == 0).all()
 
 
+def test_what_takes_just_as_much_as_is_allowed_is_compressed_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = np.zeros(2**16)
+    size = 128 + zeros.nbytes
+    for total, stored in ((size, False), (size - 1, True)):
+        monkeypatch.setattr(_archive, "_LARGEST_TOTAL", total)
+        content = _archive.pack({"zeros": zeros})
+        assert (len(content) > zeros.nbytes) == stored
+        assert not _archive.unpack(content, CHANNEL)["zeros"].any()
+
+
 def change_arrays(files: dict[str, bytes], file: str, **changes: np.ndarray | None) -> dict[str, bytes]:
     held: dict[str, Any] = {**_archive.unpack(files[file], file), **changes}
     return {**files, file: _archive.pack({name: array for name, array in held.items() if array is not None})}
