@@ -22,7 +22,7 @@ import pytest
 from certify_examples import line
 
 from mechdesign.certify import _archive, bundle
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, write
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, read_channel, write
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.table import exact_lines
@@ -199,6 +199,15 @@ def test_a_missing_file_is_an_incomplete_export(tmp_path: Path, name: str) -> No
     for ask in (read, verify):
         with pytest.raises(CertificateError, match=f"incomplete export: {name} is missing"):
             ask(tmp_path)
+
+
+def test_a_lone_channel_is_read(tmp_path: Path) -> None:
+    put(tmp_path, OLD)
+    numerators, exponent, arrays = read_channel(tmp_path / CHANNEL)
+    assert numerators.tolist() == line(4, 0.6).numerators.tolist()
+    assert exponent == 62
+    assert "prior" in arrays
+    assert "numerators" not in arrays
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:

@@ -233,6 +233,22 @@ def test_malformed_json_is_refused(name: str) -> None:
             Certificate.from_json({**values, name: wrong})
 
 
+def test_numbers_of_claims_in_the_open_are_named() -> None:
+    near = Stated.pairs("near", Fraction(3), [[0, 1]], [1.0])
+    plain, opened = (certify(response(requirements=(stated,), multipliers=None)) for stated in (graph_of_two(), near))
+    (entry,) = opened.to_json()["requirements"]
+    assert entry["number"] == "epsilon"
+    assert "number" not in plain.to_json()["requirements"][0]
+    assert Certificate.from_json(opened.to_json()) == opened
+    for change in ({"number": "size"}, {"number": 1}):
+        with pytest.raises(CertificateError, match="malformed certificate: number is"):
+            Certificate.from_json({**opened.to_json(), "requirements": [{**entry, **change}]})
+
+
+def graph_of_two() -> Stated:
+    return Stated.graph(Fraction(3), [[0, 1]])
+
+
 def test_differences_are_named() -> None:
     certificate = certify(response())
     assert replace(certificate, lower_bound=0.0, holds=False).differences(certificate) == ("holds", "lower_bound")

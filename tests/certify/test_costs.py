@@ -167,3 +167,20 @@ def test_so_many_entries_are_python_integers_at_a_time(
     monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
     assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
     assert sizes == [2 * count for count in rows]
+
+
+def test_only_estimates_that_may_be_the_best_are_summed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    random = np.random.default_rng(5)
+    n = 4
+    base = random.random(n)
+    # One that is best by one part in 10**12, one as good in floats, one worse by as much.
+    error = np.array([base, base * (1 - 1e-12), base * (1 - 1e-12), base * (1 + 1e-12)])
+    numerators = random.integers(0, 2**62, (n, 1))
+    prior = random.random(n)
+    found = distortion(numerators, 62, prior, error)
+    assert found == least_error(exactly(prior[None])[0], exactly(numerators.T)[0], exactly(error)) / 2**62
+    # The prior, and the errors of the two.
+    assert sizes == [n, 2 * n]
