@@ -206,6 +206,8 @@ def test_a_guess_is_corrected_either_way(value: float) -> None:
         for _ in range(5):
             guess = math.nextafter(guess, towards)
         assert _rounded_up(guess, lambda number: number >= Fraction(str(value))) == value
+    assert _rounded_up(5e-324, lambda _: True) == 0
+    assert _rounded_up(math.inf, lambda _: False) == math.inf
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -238,8 +240,9 @@ def test_wrong_claims_are_refused(name: str, value: Any) -> None:
         Dithered("x", **{**GOOD, name: value})
 
 
-def test_whole_numbers_may_be_given_as_texts() -> None:
-    made = Dithered("x", **{**GOOD, "norm": "1", "columns": "3", "rows": 4.0})
+def test_numbers_may_be_given_as_texts() -> None:
+    made = Dithered("x", **{**GOOD, "epsilon": "1/3", "step_x": 0.1, "norm": "1", "columns": "3", "rows": 4.0})
+    assert (made.epsilon, made.step_x, made.step_y) == (Fraction(1, 3), Fraction(1, 10), 1)
     assert (made.norm, made.columns, made.rows) == (1, 3, 4)
     assert {type(number) for number in (made.norm, made.columns, made.rows)} == {int}
 
