@@ -147,6 +147,22 @@ def test_a_zero_beside_what_is_not_has_no_epsilon(place: int, neighbour: int) ->
     assert place != neighbour
 
 
+def test_the_first_of_several_zeros_is_named() -> None:
+    numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
+    numerators[3:, 0] = 0
+    slope = claim().steepest(numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (3, 0, 0)
+
+
+def test_the_neighbour_that_differs_most_is_named() -> None:
+    numerators = np.tile([2**59, 2**60], (6, 1))
+    # Anchors 1, 3 and 5 stand beside anchor 4.
+    numerators[4, 0] = 2**58
+    numerators[5, 0] = numerators[3, 0] = numerators[4, 0] + 2**50
+    slope = claim(MANHATTAN).steepest(numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (4, 1, 0)
+
+
 def test_equal_rows_keep_every_epsilon() -> None:
     slope = claim().steepest(np.tile([2**60, 3 * 2**60], (6, 1)))
     assert slope == Slope(Fraction(0), 0, 0, 0)

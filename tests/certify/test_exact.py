@@ -35,6 +35,8 @@ fractions = st.fractions(max_denominator=10**30)
         (10**400, Fraction(10**400)),
         ("1e-400", Fraction(1, 10**400)),
         (5e-324, Fraction(5, 10**324)),
+        ("1e+00012", Fraction(10**12)),
+        ("0" * 3999 + "1", Fraction(1)),
         (Fraction(2**3000 - 1, 2**2999), Fraction(2**3000 - 1, 2**2999)),
     ],
 )
@@ -67,6 +69,7 @@ def test_exact_reads_what_is_printed(value: object, meaning: Fraction) -> None:
         "1e-401",
         "1e5000",
         "9" * 5000,
+        "0" * 4000 + "1",
         "0." + "3" * 1000,
         10**401,
         Fraction(1, 2**3001),
@@ -149,3 +152,9 @@ def test_texts_are_rounded_up(fraction: Fraction) -> None:
 
 def test_texts_have_thirty_digits() -> None:
     assert text_up(Fraction(1, 3)) == f"0.{'3' * 29}4"
+
+
+def test_nothing_is_rounded_to_a_negative_zero() -> None:
+    for rounded in (float_up(Fraction(-1, 10**390)), float_down(Fraction(1, 10**390)), float_down(Fraction(0))):
+        assert math.copysign(1, rounded) == 1
+        assert rounded == 0

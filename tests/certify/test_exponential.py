@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.certify import exponential as exponential_functions
 from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower, ln_upper
 
 CAREFUL = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
@@ -132,3 +134,25 @@ def test_logarithms_are_above_and_close(a: int, b: int) -> None:
 def test_logarithm_of_the_smallest_ratio() -> None:
     assert 0 < ln_upper(2**62, 2**62 - 1) < Fraction(1, 2**62 - 2)
     assert ln_upper(5, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("compute", "rounding"),
+    [
+        (lambda: exp_lower(Fraction(1, 3), np.ones(1), 62), decimal.ROUND_FLOOR),
+        (lambda: exp_upper(Fraction(1, 3), np.ones(1)), decimal.ROUND_CEILING),
+        (lambda: ln_lower(7, 3), decimal.ROUND_FLOOR),
+        (lambda: ln_upper(7, 3), decimal.ROUND_CEILING),
+    ],
+)
+def test_every_step_is_rounded_to_the_side_of_the_bound(
+    monkeypatch: pytest.MonkeyPatch, compute: Callable[[], object], rounding: str
+) -> None:
+    """What is rounded to the wrong side shows only where a result stands within 40 digits of a float."""
+    asked: list[str] = []
+    context = exponential_functions._context
+    monkeypatch.setattr(
+        exponential_functions, "_context", lambda digits, given: (asked.append(given), context(digits, given))[1]
+    )
+    compute()
+    assert asked == [rounding]

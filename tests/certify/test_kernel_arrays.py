@@ -306,3 +306,8 @@ def test_rows_of_any_numbers_are_added_without_overflow() -> None:
     numerators[11, 3] += 1
     with pytest.raises(InputError, match=r"numerators\[11\]: is not a probability distribution"):
         Evidence(numerators, 62, np.full(20, 0.05), cost, "expected", ())
+
+
+def test_lists_of_multipliers_become_tuples() -> None:
+    entry = FloorMultipliers([], [], [])
+    assert Multipliers([entry]).requirements == (entry,)
