@@ -241,6 +241,8 @@ def test_ratios_that_floats_hardly_tell_apart_are_compared_exactly() -> None:
         channel = np.array([[below + difference for difference in differences], [below, below]])
         found = realised(channel, 62, ExponentBound("metric", Fraction(1), [0], [1], [1.0]))
         assert found == float_up(ln_upper(below + max(differences), below))
+        factor = realised(channel, 62, RatioBound("near", Fraction(2), [0], [1], [1], [1]))
+        assert factor == float_up(Fraction(below + max(differences), below))
 
 
 def test_channels_may_have_any_exponent_from_1_to_62() -> None:
@@ -278,6 +280,22 @@ def test_least_factors_of_the_smallest_numbers() -> None:
     assert realised(np.array([[1, 1], [1, 0]]), 62, bound) == math.inf
     # Numerators of 2 and 1 ask for less than equality.
     assert realised(np.array([[7], [7]]), 62, RatioBound("near", Fraction(1), [0], [1], [2], [1])) == 0.5
+
+
+def test_least_epsilons_of_the_smallest_numbers() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    assert realised(np.array([[5, 8], [1, 2]]), 62, bound) == float_up(ln_upper(5, 1))
+    # Zero goes with zero.
+    assert realised(np.array([[0, 6], [0, 3]]), 62, bound) == float_up(ln_upper(2, 1))
+
+
+def test_the_largest_quotient_of_logarithm_and_weight_decides() -> None:
+    """Neither the largest ratio nor the least weight does."""
+    bound = ExponentBound("metric", Fraction(1), [0, 1], [1, 2], [1.0, 25.0])
+    channel = np.array([[121 * 10**6], [110 * 10**6], [10**7]])
+    assert realised(channel, 62, bound) == float_up(ln_upper(11, 1) / 25)
+    channel = np.array([[122 * 10**6], [110 * 10**6], [10**7]])
+    assert realised(channel, 62, bound) == float_up(ln_upper(122, 110))
 
 
 def test_a_bound_of_another_form_has_no_least_number() -> None:
