@@ -1,6 +1,6 @@
 """Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
 
-    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick] [--sample N] [--root DIR] [-o FOLDER]
+    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [--root DIR] [-o DIR]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests; those that execute
@@ -10,7 +10,7 @@ are noticed, or when a survivor is not explained. `--root` names another checkou
 run. `--sample` draws so many mutants, from every file its share.
 
 Outcomes are written to ``mutation.csv`` as they come, and a run that was stopped goes on from there: a mutant is tried
-again where its file has changed since, and one that survived also where the tests have.
+again where its file has changed since, and one that survived also where the tests have, unless it is explained.
 """
 
 from __future__ import annotations
@@ -111,13 +111,14 @@ class Baseline:
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can notice a mutant, the fastest first; all of its file for what importing executes."""
+        """Return the tests that can notice a mutant, those of its file first; all of them for what importing executes."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
         if not found or not mutant.inside:
             found = {test for tests in known.values() for test in tests if test}
-        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))
+        own = tuple(f"tests/{name}.py" for name in OWN_TESTS.get(Path(mutant.file).stem, ()))
+        return sorted(found, key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0)))
 
 
 class Session:
@@ -333,6 +334,7 @@ class Record:
     def __init__(self, path: Path, root: Path, files: Sequence[str]) -> None:
         self.path = path
         self.code = {file: digest([root / file]) for file in files}
+        self.harmless = explanations()
         self.tests = digest(path for name in TESTS for path in [root / name, *sorted((root / name).rglob("*.py"))])
 
     def add(self, mutant: Mutant, what: str) -> None:
@@ -350,7 +352,7 @@ class Record:
             row = rows.get(tuple(str(cell) for cell in self._cells(mutant)))
             if row is None or row["code"] != self.code[mutant.file]:
                 continue
-            if row["outcome"] in (NOTICED, SLOW) or row["tests"] == self.tests:
+            if row["outcome"] in (NOTICED, SLOW) or row["tests"] == self.tests or identity(mutant) in self.harmless:
                 found[mutant] = row["outcome"]
         return found
 
@@ -437,6 +439,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="a part of the names of the files to mutate")
     parser.add_argument("--quick", action="store_true", help="run only the tests that each file has for itself")
+    parser.add_argument("--together", action="store_true", help="run all tests at once: quicker for few mutants")
     parser.add_argument("--sample", type=int, metavar="N", help="draw so many of all mutants")
     parser.add_argument("--root", type=Path, default=HERE.parent)
     parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
@@ -460,7 +463,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         # Other sessions would clear up what is in pytest's own folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
-        for file in todo:
+        for file in todo if not given.together else ():
             own = present(root, (f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())))
             known = record.known(todo[file])
             if new := [mutant for mutant in todo[file] if mutant not in known]:
@@ -471,9 +474,10 @@ def main() -> None:
                     given.jobs,
                     lambda m, what: record.add(m, LEFT if what == SURVIVED else what),
                 )
-        # Whether another test notices what is known to do no harm does not matter.
-        harmless = explanations()
-        left = [m for m, what in record.known(chosen).items() if what == LEFT and identity(m) not in harmless]
+        if given.together:
+            known = record.known(chosen)
+            attempt(root, [m for m in chosen if m not in known], every_test, given.jobs, record.add)
+        left = [m for m, what in record.known(chosen).items() if what == LEFT and identity(m) not in record.harmless]
         if left and not given.quick:
             attempt(root, left, every_test, given.jobs, record.add)
     known = record.known(chosen)
