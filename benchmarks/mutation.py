@@ -1,6 +1,6 @@
 """Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
 
-    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [--root DIR] [-o DIR]
+    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests; those that execute
@@ -111,7 +111,7 @@ class Baseline:
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can notice a mutant, those of its file first; all of them for what importing executes."""
+        """Return the tests that can notice a mutant, its file's own first; all of them for what importing executes."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
@@ -476,7 +476,8 @@ def main() -> None:
                 )
         if given.together:
             known = record.known(chosen)
-            attempt(root, [m for m in chosen if m not in known], every_test, given.jobs, record.add)
+            if new := [mutant for mutant in chosen if mutant not in known]:
+                attempt(root, new, every_test, given.jobs, record.add)
         left = [m for m, what in record.known(chosen).items() if what == LEFT and identity(m) not in record.harmless]
         if left and not given.quick:
             attempt(root, left, every_test, given.jobs, record.add)
