@@ -184,3 +184,13 @@ def test_only_estimates_that_may_be_the_best_are_summed_exactly(monkeypatch: pyt
     assert found == least_error(exactly(prior[None])[0], exactly(numerators.T)[0], exactly(error)) / 2**62
     # The prior, and the errors of the two.
     assert sizes == [n, 2 * n]
+
+
+@pytest.mark.parametrize(("steps", "sums"), [(0, 2), (9, 2), (11, 1)])
+def test_the_margin_is_twice_what_roundings_can_be(monkeypatch: pytest.MonkeyPatch, steps: int, sums: int) -> None:
+    """For one secret it is 5 · 2**-52 on either side."""
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    assert distortion(np.array([[2**62]]), 62, np.ones(1), np.array([[1.0], [1 + steps * 2.0**-52]])) == 1
+    assert sizes == [1, sums]

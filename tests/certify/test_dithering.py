@@ -163,6 +163,29 @@ def test_the_neighbour_that_differs_most_is_named() -> None:
     assert (slope.anchor, slope.neighbour, slope.observable) == (4, 1, 0)
 
 
+def test_the_neighbour_that_differs_most_may_be_the_lower_one() -> None:
+    """Steps along y are shorter, so that the steepest edge is not that of the largest difference."""
+    units = np.array([0, -105, -105, 100, -10, -10]) * 2**40
+    numerators = np.stack([2**60 + units, 2**61 - units], axis=1)
+    slope = claim(MANHATTAN).steepest(numerators)
+    assert slope.power == steepest(claim(MANHATTAN), numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (0, 1, 0)
+
+
+@pytest.mark.parametrize(("apart", "compared"), [(2.0**-39, 1), (1.5 * 2.0**-41, 2)])
+def test_slopes_that_are_close_are_compared_exactly(
+    monkeypatch: pytest.MonkeyPatch, apart: float, compared: int
+) -> None:
+    found: list[Fraction] = []
+    exactly = Dithered._power
+    monkeypatch.setattr(Dithered, "_power", lambda self, x, y: (found.append(x), exactly(self, x, y))[1])
+    step = 2**57
+    numerators = np.tile([2**59, 2**59, 3 * 2**60], (6, 1))
+    numerators[[1, 4]] += [step, int(step * (1 - apart)), -step - int(step * (1 - apart))]
+    claim(MANHATTAN).steepest(numerators)
+    assert len(found) == compared
+
+
 def test_equal_rows_keep_every_epsilon() -> None:
     slope = claim().steepest(np.tile([2**60, 3 * 2**60], (6, 1)))
     assert slope == Slope(Fraction(0), 0, 0, 0)

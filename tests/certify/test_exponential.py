@@ -156,3 +156,27 @@ def test_every_step_is_rounded_to_the_side_of_the_bound(
     )
     compute()
     assert asked == [rounding]
+
+
+@pytest.mark.parametrize(
+    ("power", "computed"), [(62 * Fraction("0.6931471806"), 0), (Fraction(50), 0), (Fraction(42), 1)]
+)
+def test_no_exponential_is_computed_that_would_be_cut_off(
+    monkeypatch: pytest.MonkeyPatch, power: str, computed: int
+) -> None:
+    calls: list[Decimal] = []
+
+    class Counting(decimal.Context):
+        def exp(self, number: Decimal) -> Decimal:
+            calls.append(number)
+            return super().exp(number)
+
+    context = exponential_functions._context
+
+    def counting(digits: int, rounding: str) -> decimal.Context:
+        plain = context(digits, rounding)
+        return Counting(prec=plain.prec, rounding=plain.rounding, Emin=plain.Emin, Emax=plain.Emax)
+
+    monkeypatch.setattr(exponential_functions, "_context", counting)
+    exp_lower(Fraction(power), np.ones(1), 62)
+    assert len(calls) == computed

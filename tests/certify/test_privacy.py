@@ -298,6 +298,30 @@ def test_the_largest_quotient_of_logarithm_and_weight_decides() -> None:
     assert realised(channel, 62, bound) == float_up(ln_upper(122, 110))
 
 
+@pytest.mark.parametrize(("apart", "found"), [(0.0, 2**41 + 1), (1.5 * 2.0**-49, 2**41 + 1), (2.0**-47, 2**41)])
+def test_ratios_that_floats_put_close_together_are_compared_exactly(apart: float, found: int) -> None:
+    """The floats may rank a smaller ratio first."""
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    channel = np.array([[2**41 + 1, 2**41], [2**40, 2**40]])
+    inverse = np.array([[1.0, 1.0], [(1 - apart) / (2**40 + 1), 2.0**-40]])
+    growth = privacy._growth(channel, inverse, bound, slice(0, 1)).max(axis=1)
+    assert list(privacy._candidates(channel, inverse, bound, growth)) == [(1.0, found, 2**40)]
+
+
+def test_a_ratio_on_the_edge_is_compared_too() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    channel = np.array([[2**41 + 2**40, 2**41], [2**40, 2**40]])
+    inverse = np.array([[1.0, 1.0], [(1 - 2.0**-48) * 2.0**-41, 2.0**-40]])
+    assert privacy._growth(channel, inverse, bound, slice(0, 1)).tolist() == [[1 - 2.0**-48, 1.0]]
+    assert list(privacy._candidates(channel, inverse, bound, np.ones(1))) == [(1.0, 3 * 2**40, 2**40)]
+    two = ExponentBound("metric", Fraction(1), [0, 0], [1, 2], [1.0, 1.0])
+    channel = np.array([[2**41], [2**40], [2**39]])
+    inverse = np.array([[1.0], [2.0**-40], [(1 - 2.0**-48) / (3 * 2**39)]])
+    growth = np.array([1.0, 1 - 2.0**-48])
+    assert (privacy._growth(channel, inverse, two, slice(0, 2))[:, 0] == growth).all()
+    assert list(privacy._candidates(channel, inverse, two, growth)) == [(1.0, 2**41, 2**39)]
+
+
 def test_a_bound_of_another_form_has_no_least_number() -> None:
     class Another(RatioBound):
         pass
