@@ -245,10 +245,20 @@ def test_ratios_that_floats_hardly_tell_apart_are_compared_exactly() -> None:
         assert factor == float_up(Fraction(below + max(differences), below))
 
 
+def test_a_ratio_that_floats_put_second_is_the_largest() -> None:
+    """273 · fl(1/182) is above 3/2; the other ratio is above 3/2, and its float is not."""
+    tops, bottoms = [273, 486913481456759629], [182, 324608987637839752]
+    bound = RatioBound("near", Fraction(2), [0], [1], [1], [1])
+    assert realised(np.array([tops, bottoms]), 62, bound) == math.nextafter(1.5, 2)
+    assert realised(np.array([tops[:1], bottoms[:1]]), 62, bound) == 1.5
+
+
 def test_channels_may_have_any_exponent_from_1_to_62() -> None:
     bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
     for exponent in (1, 62):
         assert check(column(1, 1), exponent, bound) is None
+    with pytest.raises(InputError, match="numerators: has entries out of range"):
+        check(column(3, 1), 1, bound)
     for exponent in (0, 63):
         with pytest.raises(InputError, match="numerators: has entries out of range"):
             check(column(1, 1), exponent, bound)

@@ -375,6 +375,23 @@ def test_what_hardly_costs_anything_is_not_tried_again(
     assert len(made) == tries
 
 
+def test_the_second_distribution_is_that_of_the_largest_entries(spied: dict[str, list[Any]]) -> None:
+    form = line(3, Fraction(2, 3) - Fraction(1, 10**6))
+    answers = iter([(Fraction(0),), *[(Fraction(2, 3),)] * 99])
+    matrix = np.array([[0.75, 0.25, 0.0], [0.625, 0.375, 0.0], [0.5, 0.5, 0.0]])
+    assert round_channel(form, matrix, lambda _: True, lambda _: next(answers)) is not None
+    np.testing.assert_allclose(spied["constants"][1], [0.6, 0.4, 0], rtol=1e-12)
+
+
+def test_the_cheaper_of_two_ways_to_meet_a_floor_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    cheap, dear = (rounding.Rounded(_apportion(np.array(rows)), 0.0, 0.5) for rows in (np.eye(3), np.eye(3)[::-1]))
+    for made, expected in (([cheap, dear], cheap), ([dear, cheap], cheap), ([None, dear], dear), ([dear, None], dear)):
+        answers = iter(made)
+        monkeypatch.setattr(rounding, "_met", lambda *_, answers=answers: next(answers))
+        form = line(3, Fraction(2, 3) - Fraction(1, 10**6))
+        assert round_channel(form, np.eye(3), lambda _: True, lambda _: ()) is expected
+
+
 def test_matrices_of_no_numbers_have_no_rounding() -> None:
     for wrong in (math.nan, math.inf, -math.inf):
         matrix = np.eye(3)
