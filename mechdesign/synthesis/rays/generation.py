@@ -3,7 +3,8 @@
 In every round the master program mixes the rays known so far, each reported as the observable for which it costs least
 (columns of one observable add up). Its multipliers are then lowered, observable by observable, to what `pricing.py`
 proves: that is a lower bound over all private channels. The columns by which it had to be lowered are new rays.
-Multipliers halfway to the best ones proved are steadier than those of the master alone (Wentges 1997).
+Multipliers halfway to the best ones proved are steadier than those of the master alone (Wentges 1997); where they prove
+no more, the master's own are next.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ _RARE = 0.02
 # What is tried for them, as multiples of that; and the relative rounding error of sums of positive numbers.
 _PARTS = 10.0 ** -np.arange(-1, 8)
 _ROUNDING = 1e-13
+# A prior below this is 0.
+_NEVER = 1e-200
 # Rays of which no mixture near the best makes use: their reduced costs are above this part of their costs.
 _DEAR = 0.2
 
@@ -83,17 +86,17 @@ class _Run:
     proofs: list[Proof] = field(default_factory=list)
     prices: Prices | None = None
     mixture: Mixture | None = None
+    serious: bool = False
     count: int = 0
     iterations: int = 0
 
     def __post_init__(self) -> None:
         form = self.form
         metric = metric_of(form)
-        self.scene = Scene(
-            metric,
-            form.gather(form.problem.prior[:, None] * form.problem.cost),
-            tuple(floor.error for floor in form.floors),
-        )
+        self.prior = form.gather(form.problem.prior)
+        cost = form.gather(form.problem.prior[:, None] * form.problem.cost)
+        homes = (cost / np.maximum(self.prior, _NEVER)[:, None]).argmin(axis=0)
+        self.scene = Scene(metric, cost, tuple(floor.error for floor in form.floors), homes)
         self.minima = np.array([floor.minimum for floor in form.floors])
         self.rays = np.zeros((0, form.groups))
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -185,7 +188,7 @@ class _Run:
         assert self.mixture is not None
         groups = self.form.groups
         given = Prices(self.mixture.prices[:groups], np.maximum(self.mixture.prices[groups:], 0.0) / self.minima)
-        if self.prices is not None:
+        if self.prices is not None and self.serious:
             given = Prices((given.sums + self.prices.sums) / 2, (given.floors + self.prices.floors) / 2)
         tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST)
         proofs: list[Proof] = []
@@ -201,7 +204,8 @@ class _Run:
                 sums = sums - np.max([np.zeros(groups), *lacking], axis=0)
                 proofs += found
         lower = float(sums.sum() + given.floors @ self.minima)
-        if lower > self.lower:
+        self.serious = lower > self.lower
+        if self.serious:
             self.lower, self.proofs, self.prices = lower, proofs, Prices(sums, given.floors)
         return np.concatenate(fresh)
 
@@ -217,7 +221,7 @@ class _Run:
     def candidate(self, status: Status, message: str) -> Candidate:
         """Return the best mixture as a channel, and the best proof."""
         matrix, error = self.best.channel(
-            self.scene.cost, self.form.gather(self.form.problem.prior), _RARE * self.gap
+            self.scene.cost, self.prior, _RARE * self.gap
         )
         summary = SolveSummary(
             status,

@@ -33,11 +33,19 @@ _SETTLED = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What stays the same: exponents (k, k), 0 on the diagonal, c̃ (k, m), and the error (estimates, k) of each floor."""
+    """What stays the same.
+
+    Attributes:
+        metric: Exponents (k, k), 0 on the diagonal.
+        cost: c̃ (k, m).
+        errors: The error (estimates, k) of each floor, times its prior.
+        homes: Of each observable (m,) the secret for which it costs least.
+    """
 
     metric: Floats
     cost: Floats
-    errors: tuple[Floats, ...] = ()
+    errors: tuple[Floats, ...]
+    homes: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +92,10 @@ def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Pr
     value = scene.cost[:, observable] - prices.sums
     if not scene.errors:
         return _served(scene, value, observable, (), tolerance)
-    nearest = np.exp(-scene.metric[int(value.argmin())])
+    home = scene.homes[observable]
     weights = [np.zeros(len(error)) for error in scene.errors]
     for weight, error, total in zip(weights, scene.errors, prices.floors, strict=True):
-        weight[(error @ nearest).argmin()] = total
+        weight[error[:, home].argmin()] = total
     best: Proof | None = None
     for answer in range(_ANSWERS):
         lowered = value - sum(weight @ error for weight, error in zip(weights, scene.errors, strict=True))

@@ -28,8 +28,8 @@ _ITERATIONS = 60
 _TO_BOUNDARY = 0.99
 # What arrives may miss what is asked by this part of the largest lack.
 _RESIDUAL = 1e-7
-# Flows of which less than this part of a lack arrives are left out.
-_NEGLIGIBLE = 1e-6
+# The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
+_NEGLIGIBLE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def transport(lack: Floats, spare: Floats, arrives: Floats, tolerance: float) ->
         if not np.isfinite(moved.f).all() or not np.isfinite(moved.x).all():
             break
         point = moved
-    return _kept(lack, spare, arrives, point, unit)
+    return _kept(lack, spare, arrives, point, unit, _NEGLIGIBLE * tolerance)
 
 
 def _start(lack: Floats, spare: Floats, arrives: Floats) -> _Point:
@@ -161,9 +161,14 @@ def _longest(point: _Point, step: _Point) -> tuple[float, float]:
     return longest(point.primal, step.primal), longest(point.dual, step.dual)
 
 
-def _kept(lack: Floats, spare: Floats, arrives: Floats, point: _Point, unit: float) -> Transport:
-    """Leave out what hardly arrives, and scale flows to what is spare."""
-    flows = np.where(arrives * point.f > _NEGLIGIBLE * lack[:, None], point.f, 0.0)
+def _kept(lack: Floats, spare: Floats, arrives: Floats, point: _Point, unit: float, share: float) -> Transport:
+    """Leave out what brings next to nothing, and scale flows to what is spare."""
+    brings = arrives * point.f
+    order = np.argsort(brings, axis=1)
+    heaped = np.cumsum(np.take_along_axis(brings, order, axis=1), axis=1)
+    kept = np.empty(arrives.shape, dtype=np.bool_)
+    np.put_along_axis(kept, order, heaped > share * lack[:, None], axis=1)
+    flows = np.where(kept, point.f, 0.0)
     given = flows.sum(axis=0)
     flows *= np.minimum(1.0, np.divide(spare, given, out=np.ones_like(given), where=given > 0))
     lacking = np.maximum(lack - (arrives * flows).sum(axis=1), 0.0)
