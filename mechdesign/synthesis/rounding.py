@@ -69,6 +69,9 @@ def round_channel(
     """
     if not np.isfinite(matrix).all():
         return None
+    if relative_error is not None:
+        chosen = _nearly_private(form, matrix, relative_error)
+        return _met(form, chosen, cheapest_constant(form), holds, distortions)
     labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
     for threshold in _NEGLIGIBLE:
