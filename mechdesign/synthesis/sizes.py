@@ -191,6 +191,8 @@ def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
         )
     if coarser := _largest(lambda m: fits(observables=m), least - 1):
         yield f"or the same secrets with up to {coarser} answers ([observables], a coarser grid)"
+    if settings.rows == RAYS:
+        return
     if takes_blocks(estimate(size, settings).solver):
         needed = next((k for k in (2, 4, 8) if k > size.symmetries and fits(symmetries=k)), None)
         if needed is not None:

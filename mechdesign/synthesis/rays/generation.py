@@ -13,12 +13,13 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import interrupts
+from mechdesign.errors import InputError
 from mechdesign.solvers.contract import Progress, Status
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.synthesis.normal import NormalForm
@@ -50,6 +51,8 @@ _RARE = 0.02
 # What is tried for them, as multiples of that; and the relative rounding error of sums of positive numbers.
 _PARTS = 10.0 ** -np.arange(-1, 8)
 _ROUNDING = 1e-13
+# Columns without an entry above this are left alone.
+_FAINT = 1e-3
 # A prior below this is 0.
 _NEVER = 1e-200
 # Rays of which no mixture near the best makes use: their reduced costs are above this part of their costs.
@@ -65,6 +68,9 @@ def solve_rays(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
         InputError: The bounds are no metric, the cost is not the expected one, or an option is given.
         SolverError: The master program cannot be solved.
     """
+    unknown = set(settings.options) - {"memory"}
+    if unknown:
+        raise InputError(f"options.{min(unknown)}", "is not known to rays", bound='"memory", or no option')
     check_rays(form)
     run = _Run(form, settings)
     try:
@@ -128,6 +134,8 @@ class _Run:
                     return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
                 self._drop()
                 self._add(fresh)
+                if self.scene.errors:
+                    self._add(self._pooled())
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
@@ -168,6 +176,12 @@ class _Run:
         kept[0] = True
         self.rays, self.costs, self.owners = self.rays[kept], self.costs[kept], self.owners[kept]
         self.losses = self.losses[kept]
+
+    def _pooled(self) -> Floats:
+        """Return the columns of the best mixture: an adversary errs at least as often as about each ray alone."""
+        columns = self.best.columns(self.scene.cost.shape[1])
+        columns = columns[columns.max(axis=1) > _FAINT]
+        return columns / columns.max(axis=1, keepdims=True)
 
     def _mix(self, gap: float) -> None:
         """Solve the master program; rows of floors are scaled to 1, and have a column for what is more than asked."""
@@ -269,14 +283,19 @@ class _Mixed:
         Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
         dearer by no more than the given part. Columns still add up, and there are fewer to look at.
         """
-        owners = self._gathered(cost, prior, dearer)
-        matrix = np.zeros(cost.shape)
-        for observable in np.unique(owners).tolist():
-            mine = owners == observable
-            matrix[:, observable] = self.weights[mine] @ self.rays[mine]
+        gathered = replace(self, owners=self._gathered(cost, prior, dearer))
+        matrix = gathered.columns(cost.shape[1]).T
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
         return matrix, float(2 * np.abs(sums - 1).max() + _ROUNDING)
+
+    def columns(self, observables: int) -> Floats:
+        """Return the sum of the rays of each observable (observables, k)."""
+        found = np.zeros((observables, self.rays.shape[1]))
+        for observable in np.unique(self.owners).tolist():
+            mine = self.owners == observable
+            found[observable] = self.weights[mine] @ self.rays[mine]
+        return found
 
     def _gathered(self, cost: Floats, prior: Floats, dearer: float) -> Integers:
         share = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1])

@@ -29,6 +29,8 @@ _TO_BOUNDARY = 0.9995
 _COLUMNS = 2048
 # Steps below this lead nowhere.
 _SHORT = 1e-8
+# Products that grow beyond this belong to a program without a solution.
+_ENDLESS = 1e15
 # Factors by which the diagonal is raised where the normal matrix is singular to working precision.
 _RAISED = (1e-14, 1e-12, 1e-10, 1e-8)
 
@@ -93,7 +95,7 @@ def _solve(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
         after = float((z + _longest(z, dz) * dz) @ (s + _longest(s, ds) * ds)) / len(z)
         dz, dy, ds = system.direction((after / mean) ** 3 * mean - z * s - dz * ds)
         along_z, along_s = _longest(z, dz), _longest(s, ds)
-        if max(along_z, along_s) < _SHORT:
+        if max(along_z, along_s) < _SHORT or mean > _ENDLESS:
             break
         z, y, s = z + along_z * dz, y + along_s * dy, s + along_s * ds
     raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.synthesis.rays.generators import closed
-from mechdesign.synthesis.rays.transport import transport
+from mechdesign.synthesis.rays.transport import Choices, transport
 
 __all__ = ["Attack", "Prices", "Proof", "Scene", "price"]
 
@@ -26,9 +26,10 @@ Integers = NDArray[np.int64]
 
 # Of a flow over a larger exponent less than a thousandth arrives: nothing worth it.
 _REACH = 8.0
-# Weights on estimates are tried in turn, each the best answer to the column that the last ones leave cheapest.
-_ANSWERS = 6
-_SETTLED = 1e-3
+# Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
+# what was lacking still is.
+_ESTIMATES, _ANSWERS, _SETTLED = 12, 6, 0.98
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,59 +87,96 @@ class Proof:
     lacking: Floats | None = None
     ray: Floats | None = None
 
+    @property
+    def total(self) -> float:
+        """The sum of what is lacking."""
+        return 0.0 if self.lacking is None else float(self.lacking.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """For each floor the estimates that may have a weight, and the weights (estimates,) that stand so far."""
+
+    allowed: list[Integers]
+    standing: list[Floats]
+
 
 def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Proof:
-    """Prove what can be proved of one observable; `tolerance` is that of the transport problem."""
+    """Prove what can be proved of one observable; `tolerance` is that of the transport problem.
+
+    Under floors weights are chosen among a few estimates, those that are good for the observable's home at first; who
+    lacks and who gives is told by the weights that stand, and so the problem is solved again for the weights found.
+    """
     value = scene.cost[:, observable] - prices.sums
-    if not scene.errors:
-        return _served(scene, value, observable, (), tolerance)
     home = scene.homes[observable]
-    weights = [np.zeros(len(error)) for error in scene.errors]
-    for weight, error, total in zip(weights, scene.errors, prices.floors, strict=True):
-        weight[error[:, home].argmin()] = total
-    best: Proof | None = None
-    for answer in range(_ANSWERS):
-        lowered = value - sum(weight @ error for weight, error in zip(weights, scene.errors, strict=True))
-        attacks = tuple(Attack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
-        found = _served(scene, lowered, observable, attacks, tolerance)
-        if best is None or _total(found) < _total(best):
-            best = found
-        if found.ray is None or found.lacking is None:
-            return found
-        settled = True
-        for index, (error, total) in enumerate(zip(scene.errors, prices.floors, strict=True)):
-            losses = error @ found.ray
-            chosen = int(losses.argmin())
-            settled &= bool(total * losses[chosen] >= (1 - _SETTLED) * (weights[index] @ losses))
-            turned = np.zeros(len(error))
-            turned[chosen] = total
-            weights[index] = weights[index] + (turned - weights[index]) / (answer + 2)
+    allowed = [np.argsort(error[:, home], kind="stable")[:_ESTIMATES] for error in scene.errors]
+    standing = [np.zeros(len(error)) for error in scene.errors]
+    for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
+        weights[some[0]] = total
+    best, weights = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
+    for _ in range(_ANSWERS if scene.errors else 0):
+        if best.lacking is None:
+            break
+        found, weights = _served(scene, value, observable, weights, prices.floors, tolerance)
+        settled = found.total > _SETTLED * best.total
+        best = min(best, found, key=lambda proof: proof.total)
         if settled:
             break
-    assert best is not None
     return best
 
 
-def _total(proof: Proof) -> float:
-    return 0.0 if proof.lacking is None else float(proof.lacking.sum())
-
-
 def _served(
-    scene: Scene, value: Floats, observable: int, attacks: tuple[Attack, ...], tolerance: float
-) -> Proof:
-    """Serve the secrets of negative value by those of positive value."""
-    short = np.flatnonzero(value < 0)
-    nothing = np.zeros(0, dtype=np.int64)
+    scene: Scene, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
+) -> tuple[Proof, _Weights]:
+    """Serve the secrets of negative value by those of positive value; return the weights that this took, too."""
+    lowered = value - _losses(scene, given.standing)
+    short = np.flatnonzero(lowered < 0)
     if not short.size:
-        return Proof(observable, nothing, nothing, np.zeros(0), attacks)
+        nothing = np.zeros(0, dtype=np.int64)
+        return Proof(observable, nothing, nothing, np.zeros(0), _attacks(given.standing)), given
     distances = scene.metric[short]
-    others = np.flatnonzero((value > 0) & (distances.min(axis=0) < _REACH))
+    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _REACH))
     arrives = np.exp(-distances[:, others])
-    found = transport(-value[short], value[others], arrives, tolerance)
+    choices = _choices(scene, given.allowed, totals, short, others)
+    found = transport(-value[short], value[others], arrives, tolerance, choices)
+    standing = [np.zeros(len(error)) for error in scene.errors]
+    parts = np.split(found.weights, np.cumsum([len(some) for some in given.allowed])[:-1]) if given.allowed else []
+    for weights, some, part in zip(standing, given.allowed, parts, strict=True):
+        weights[some] = part
     s, t = np.nonzero(found.flows)
-    lacking = None
-    if found.lacking.any():
-        lacking = np.zeros(len(value))
-        lacking[short] = found.lacking
-    multipliers = found.flows[s, t] * arrives[s, t]
-    return Proof(observable, short[s], others[t], multipliers, attacks, lacking, closed(found.prices, short, scene.metric))
+    flows = found.flows[s, t]
+    arriving = flows * arrives[s, t]
+    left = value - _losses(scene, standing)
+    np.add.at(left, short[s], arriving)
+    np.subtract.at(left, others[t], flows)
+    ray = closed(found.prices, short, scene.metric)
+    allowed = [np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)]
+    lacking = np.maximum(-left, 0.0)
+    # Rounding leaves next to nothing.
+    lacking = None if lacking.sum() <= _ROUNDING * np.abs(value[short]).sum() else lacking
+    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), lacking, ray)
+    return proof, _Weights(allowed, standing)
+
+
+def _losses(scene: Scene, weights: list[Floats]) -> Floats:
+    found = np.zeros(len(scene.metric))
+    for weight, error in zip(weights, scene.errors, strict=True):
+        some = np.flatnonzero(weight)
+        found += weight[some] @ error[some]
+    return found
+
+
+def _attacks(weights: list[Floats]) -> tuple[Attack, ...]:
+    return tuple(Attack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
+
+
+def _choices(scene: Scene, allowed: list[Integers], totals: Floats, short: Integers, others: Integers) -> Choices:
+    member = np.zeros((len(allowed), sum(len(some) for some in allowed)))
+    start = 0
+    for row, some in zip(member, allowed, strict=True):
+        row[start : start + len(some)] = 1.0
+        start += len(some)
+    if not allowed:
+        return Choices.none(len(short), len(others))
+    errors = np.concatenate([error[some] for some, error in zip(allowed, scene.errors, strict=True)])
+    return Choices(errors[:, short], errors[:, others], member, totals)
