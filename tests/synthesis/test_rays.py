@@ -10,7 +10,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.errors import InputError, TooLargeError
+from mechdesign.errors import InputError, MetricWarning, TooLargeError
 
 MARGIN = 1e-6
 
@@ -113,6 +113,15 @@ def test_few_secrets(count: int) -> None:
     assert found.expected_cost <= md.design(problem).certificate.expected_cost * (1 + 1e-3) + 1e-12
 
 
+def test_an_answer_that_one_secret_may_not_give_is_given_by_none() -> None:
+    cells = grid(3)
+    distance = md.distances.euclidean(cells)
+    cost = distance.copy()
+    cost[0, 8] = np.inf
+    found = md.design(md.Problem(bell(cells), cost, [md.MetricPrivacy("0.6", distance)]), rows="rays", tolerance=0.1)
+    assert not found.channel.numerators[:, 8].any()
+
+
 def test_observables_that_hardly_occur_are_left_out() -> None:
     found = md.design(problems()["grid"], rows="rays", tolerance=5e-2)
     largest = found.channel.matrix.max(axis=0)
@@ -151,9 +160,6 @@ def test_other_problems_are_refused() -> None:
     worst = refused(md.Problem(prior, distance, [private], objective="worst"))
     assert worst.path == "rows"
     assert "expected cost only" in worst.problem
-    forbidden = distance.copy()
-    forbidden[0, 8] = np.inf
-    assert "forbidden" in refused(md.Problem(prior, forbidden, [private])).problem
     line = [(s, s + 1) for s in range(8)]
     graph = refused(md.Problem(prior, distance, [md.GraphPrivacy("1", md.PolicyGraph(9, line))]))
     assert "all pairs" in graph.problem
@@ -163,7 +169,9 @@ def test_other_problems_are_refused() -> None:
 def test_what_is_no_metric_is_refused() -> None:
     cells = grid(3)
     distance, prior = md.distances.euclidean(cells), bell(cells)
-    squared = refused(md.Problem(prior, distance, [md.MetricPrivacy("0.6", distance**2)]))
+    with pytest.warns(MetricWarning):
+        requirement = md.MetricPrivacy("0.6", distance**2)
+    squared = refused(md.Problem(prior, distance, [requirement]))
     assert "metrics only" in squared.problem
     assert "closer by way of" in str(squared.value)
     # Just inside: distances rounded each for itself are still a metric.

@@ -93,6 +93,7 @@ class _Run:
     prices: Prices | None = None
     mixture: Mixture | None = None
     serious: bool = False
+    halfway: bool = False
     count: int = 0
     iterations: int = 0
 
@@ -128,7 +129,7 @@ class _Run:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
                 since = 0 if self.gap < _PROGRESS * best else since + 1
                 best = min(best, self.gap)
-                if since >= _PATIENCE or not len(fresh):
+                if since >= _PATIENCE or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
                 if self._over():
                     return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
@@ -202,7 +203,8 @@ class _Run:
         assert self.mixture is not None
         groups = self.form.groups
         given = Prices(self.mixture.prices[:groups], np.maximum(self.mixture.prices[groups:], 0.0) / self.minima)
-        if self.prices is not None and self.serious:
+        self.halfway = self.prices is not None and self.serious
+        if self.prices is not None and self.halfway:
             given = Prices((given.sums + self.prices.sums) / 2, (given.floors + self.prices.floors) / 2)
         tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST)
         proofs: list[Proof] = []
@@ -218,8 +220,9 @@ class _Run:
                 sums = sums - np.max([np.zeros(groups), *lacking], axis=0)
                 proofs += found
         lower = float(sums.sum() + given.floors @ self.minima)
-        self.serious = lower > self.lower
-        if self.serious:
+        # Where nothing was lacking, the master's own multipliers tell what is.
+        self.serious = lower > self.lower and len(fresh) > 1
+        if lower > self.lower:
             self.lower, self.proofs, self.prices = lower, proofs, Prices(sums, given.floors)
         return np.concatenate(fresh)
 
