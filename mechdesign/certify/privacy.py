@@ -204,7 +204,9 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
         return math.inf
     found = float_up(upper)
     step = 1
-    while found and math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None:
+    while (
+        found and math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None
+    ):
         for _ in range(step):
             found = math.nextafter(found, math.inf)
         step *= 2

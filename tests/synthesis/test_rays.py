@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -160,8 +161,7 @@ def test_other_problems_are_refused() -> None:
     worst = refused(md.Problem(prior, distance, [private], objective="worst"))
     assert worst.path == "rows"
     assert "expected cost only" in worst.problem
-    line = [(s, s + 1) for s in range(8)]
-    graph = refused(md.Problem(prior, distance, [md.GraphPrivacy("1", md.PolicyGraph(9, line))]))
+    graph = refused(md.Problem(prior, distance, [md.GraphPrivacy("1", nx.path_graph(9))]))
     assert "all pairs" in graph.problem
     assert "auto" in graph.remedy
 

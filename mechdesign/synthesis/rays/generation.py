@@ -237,9 +237,7 @@ class _Run:
 
     def candidate(self, status: Status, message: str) -> Candidate:
         """Return the best mixture as a channel, and the best proof."""
-        matrix, error = self.best.channel(
-            self.scene.cost, self.prior, _RARE * self.gap
-        )
+        matrix, error = self.best.channel(self.scene.cost, self.prior, _RARE * self.gap)
         summary = SolveSummary(
             status,
             message,

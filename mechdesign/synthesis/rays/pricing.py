@@ -150,7 +150,9 @@ def _served(
     np.add.at(left, short[s], arriving)
     np.subtract.at(left, others[t], flows)
     ray = closed(found.prices, short, scene.metric)
-    allowed = [np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)]
+    allowed = [
+        np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
+    ]
     lacking = np.maximum(-left, 0.0)
     # Rounding leaves next to nothing.
     lacking = None if lacking.sum() <= _ROUNDING * np.abs(value[short]).sum() else lacking
