@@ -110,7 +110,6 @@ class _Run:
         self.losses = np.zeros((0, len(self.minima)))
         self._add(falling(metric, laid_out(metric)))
         self.best = _Mixed(self.rays, self.owners, np.zeros(len(self.owners)))
-
         self.workers = Workers(self.settings.threads or os.cpu_count() or 1, _BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
@@ -146,7 +145,7 @@ class _Run:
     @property
     def gap(self) -> float:
         """The relative gap so far."""
-        return (self.upper - max(self.lower, 0.0)) / self.upper
+        return (self.upper - max(self.lower, 0.0)) / max(self.upper, _NEVER)
 
     def _over(self) -> bool:
         limit = self.settings.time_limit
