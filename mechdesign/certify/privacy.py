@@ -216,8 +216,8 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
 def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     """Return the pairs that may decide the least ε, those of weight 0 among them.
 
-    With q the largest ratio of a pair, floats find ln(q)/w to within (1 + ln q)/w times 2**-47: quotients are off by 4u,
-    logarithms by a few units in the last place of the result.
+    With q the largest ratio of a pair, floats find ln(q)/w to within (1 + ln q)/w times 2**-47: quotients are off by
+    4u, logarithms by a few units in the last place of the result.
     """
     floats = numerators.astype(np.float64)
     # Zeros get a factor that no ratio can reach.

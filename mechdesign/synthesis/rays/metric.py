@@ -1,4 +1,4 @@
-"""Which problems rays can solve: those whose bounds are a metric over all pairs of secrets. Where it lies in the plane."""
+"""Which problems rays can solve, those whose bounds are a metric over all pairs; and that metric in the plane."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """What one observable adds to the proof of a lower bound: a transport problem with losses.
 
-At multipliers λ of the row sums let a_s be the reduced cost of observable o for secret s before any pair's multiplier. A
-multiplier y of the row e^(E(s,t)) x_t − x_s >= 0 raises a_s by y and lowers a_t by e^(E(s,t)) y: of a flow f = e^E y that
-t gives, the part e^(−E) arrives at s. If the secrets with a_s < 0, which lack −a_s, can be served by those with
-a_t > 0, which have a_t to spare, then no private column has a negative value. As E is a metric, detours gain nothing, and
-flows between these two sets suffice:
+At multipliers λ of the row sums let a_s be the reduced cost of observable o for secret s before any pair's multiplier.
+A multiplier y of the row e^(E(s,t)) x_t − x_s >= 0 raises a_s by y and lowers a_t by e^(E(s,t)) y: of a flow f = e^E y
+that t gives, the part e^(−E) arrives at s. If the secrets with a_s < 0, which lack −a_s, can be served by those with
+a_t > 0, which have a_t to spare, then no private column has a negative value. As E is a metric, detours gain nothing,
+and flows between these two sets suffice:
 
     minimise Σ_s δ_s   where   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
 
 λ_s less δ_s is then proved; and the multipliers x_s of the lacks, at most 1, are the private column that costs least.
 Under floors there are weights q >= 0 to choose, Σ_h q_h = v for each: then lack_s + Σ_h q_h a_h(s) is lacking, and
-spare_t − Σ_h q_h a_h(t) is left. The method is Mehrotra's predictor–corrector; its normal equations reduce to a matrix as
-large as there are lacks, and one as large as there are weights.
+spare_t − Σ_h q_h a_h(t) is left. The method is Mehrotra's predictor–corrector; its normal equations reduce to a matrix
+as large as there are lacks, and one as large as there are weights.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Flows (lacks, spares), nowhere more than is spare; what is left lacking (lacks,); prices x of the lacks; weights."""
+    """Flows (lacks, spares), nowhere more than is spare; what is left lacking (lacks,); prices of lacks; weights."""
 
     flows: Floats
     lacking: Floats
