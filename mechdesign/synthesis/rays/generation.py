@@ -22,8 +22,10 @@ from mechdesign import interrupts
 from mechdesign.errors import InputError
 from mechdesign.solvers.contract import Progress, Status
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
+from mechdesign.synthesis.block_program import BlockReduction, asked_symmetry
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
+from mechdesign.synthesis.rays.folding import Folding, folding
 from mechdesign.synthesis.rays.generators import falling
 from mechdesign.synthesis.rays.master import Mixture, least_mixture
 from mechdesign.synthesis.rays.metric import check_rays, laid_out, metric_of
@@ -68,9 +70,9 @@ def solve_rays(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
         InputError: The bounds are no metric, the cost is not the expected one, or an option is given.
         SolverError: The master program cannot be solved.
     """
-    unknown = set(settings.options) - {"memory"}
+    unknown = set(settings.options) - {"memory", "symmetry"}
     if unknown:
-        raise InputError(f"options.{min(unknown)}", "is not known to rays", bound='"memory", or no option')
+        raise InputError(f"options.{min(unknown)}", "is not known to rays", bound='"memory" or "symmetry"')
     check_rays(form)
     run = _Run(form, settings)
     try:
@@ -105,10 +107,14 @@ class _Run:
         homes = (cost / np.maximum(self.prior, _NEVER)[:, None]).argmin(axis=0)
         self.scene = Scene(metric, cost, tuple(floor.error for floor in form.floors), homes)
         self.minima = np.array([floor.minimum for floor in form.floors])
-        self.rays = np.zeros((0, form.groups))
+        program = BlockReduction().apply(form)[0]
+        symmetry = asked_symmetry(form, program, self.settings.options.get("symmetry", True))
+        self.folding = folding(metric, cost.shape[1], symmetry)
+        self.orbits = len(self.folding.sizes)
+        self.rays, self.folded = np.zeros((0, form.groups)), np.zeros((0, self.orbits))
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.losses = np.zeros((0, len(self.minima)))
-        self._add(falling(metric, laid_out(metric)))
+        self._add(self.folding.different(falling(metric, laid_out(metric))))
         self.best = _Mixed(self.rays, self.owners, np.zeros(len(self.owners)))
         self.workers = Workers(self.settings.threads or os.cpu_count() or 1, _BATCH, 1)
 
@@ -163,6 +169,7 @@ class _Run:
         owners = table.argmin(axis=1)
         losses = [(rays @ error.T).min(axis=1) for error in self.scene.errors]
         self.rays = np.concatenate([self.rays, rays])
+        self.folded = np.concatenate([self.folded, self.folding.folded(rays)])
         self.costs = np.concatenate([self.costs, table[np.arange(len(rays)), owners]])
         self.owners = np.concatenate([self.owners, owners])
         added = np.array(losses).T if losses else np.zeros((len(rays), 0))
@@ -170,25 +177,25 @@ class _Run:
 
     def _drop(self) -> None:
         """Forget rays that are far too dear, unless there are few."""
-        if len(self.costs) <= 3 * self.form.groups or self.mixture is None:
+        if len(self.costs) <= 3 * self.orbits or self.mixture is None:
             return
         kept = self.mixture.reduced[: len(self.costs)] <= _DEAR * self.costs
         kept[0] = True
         self.rays, self.costs, self.owners = self.rays[kept], self.costs[kept], self.owners[kept]
-        self.losses = self.losses[kept]
+        self.folded, self.losses = self.folded[kept], self.losses[kept]
 
     def _pooled(self) -> Floats:
         """Return the columns of the best mixture: an adversary errs at least as often as about each ray alone."""
-        columns = self.best.columns(self.scene.cost.shape[1])
+        columns = self.folding.mean(self.best.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
         return columns / columns.max(axis=1, keepdims=True)
 
     def _mix(self, gap: float) -> None:
         """Solve the master program; rows of floors are scaled to 1, and have a column for what is more than asked."""
-        columns, costs = self.rays, self.costs
+        columns, costs = self.folded, self.costs
         count = len(self.minima)
         if count:
-            surplus = np.hstack([np.zeros((count, self.form.groups)), -np.eye(count)])
+            surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
         self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap)
@@ -200,23 +207,23 @@ class _Run:
     def _prove(self) -> Floats | None:
         """Lower the multipliers to what is proved; return new rays, or None where time is over before the end."""
         assert self.mixture is not None
-        groups = self.form.groups
-        given = Prices(self.mixture.prices[:groups], np.maximum(self.mixture.prices[groups:], 0.0) / self.minima)
+        floors = np.maximum(self.mixture.prices[self.orbits :], 0.0) / self.minima
+        given = Prices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
         self.halfway = self.prices is not None and self.serious
         if self.prices is not None and self.halfway:
             given = Prices((given.sums + self.prices.sums) / 2, (given.floors + self.prices.floors) / 2)
         tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST)
         proofs: list[Proof] = []
-        fresh = [np.zeros((0, groups))]
+        fresh = [np.zeros((0, self.form.groups))]
         sums = given.sums
         with single_threaded():
-            for batch in _batches(self.scene.cost.shape[1]):
+            for batch in _batches(len(self.folding.observables)):
                 if self._over():
                     return None
-                found = self._priced(Prices(sums, given.floors), batch, tolerance)
+                found = self._priced(Prices(sums, given.floors), self.folding.observables[batch], tolerance)
                 lacking = [proof.lacking for proof in found if proof.lacking is not None]
                 fresh += [proof.ray[None] / proof.ray.max() for proof in found if proof.lacking is not None]
-                sums = sums - np.max([np.zeros(groups), *lacking], axis=0)
+                sums = sums - self.folding.largest(np.max([np.zeros(sums.size), *lacking], axis=0))
                 proofs += found
         lower = float(sums.sum() + given.floors @ self.minima)
         # Where nothing was lacking, the master's own multipliers tell what is.
@@ -236,16 +243,20 @@ class _Run:
 
     def candidate(self, status: Status, message: str) -> Candidate:
         """Return the best mixture as a channel, and the best proof."""
-        matrix, error = self.best.channel(self.scene.cost, self.prior, _RARE * self.gap)
+        matrix = self.best.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
+        sums = matrix.sum(axis=1)
+        matrix /= sums[:, None]
+        error = float(2 * np.abs(sums - 1).max() + _ROUNDING + 2 * self.folding.asymmetry)
         summary = SolveSummary(
             status,
             message,
             solver="rays",
             solver_version=__version__,
             rows_policy="rays",
-            program_rows=self.form.groups + len(self.minima),
+            program_rows=self.orbits + len(self.minima),
             program_columns=len(self.best.owners),
             rounds=self.count,
+            symmetries=self.folding.order,
             iterations=self.iterations,
             primal_residual=error,
         )
@@ -256,15 +267,16 @@ class _Run:
             return None
         shape = self.scene.cost.shape[1]
         grids = [np.zeros((len(error), shape)) for error in self.scene.errors]
-        for proof in self.proofs:
+        proofs = self.folding.unfolded(self.proofs)
+        for proof in proofs:
             for grid, attack in zip(grids, proof.attacks, strict=True):
                 grid[attack.estimates, proof.observable] = attack.weights
-        sizes = [len(proof.values) for proof in self.proofs]
+        sizes = [len(proof.values) for proof in proofs]
         return FormMultipliers(
-            np.concatenate([proof.sources for proof in self.proofs]),
-            np.concatenate([proof.targets for proof in self.proofs]),
-            np.repeat([proof.observable for proof in self.proofs], sizes),
-            np.concatenate([proof.values for proof in self.proofs]),
+            np.concatenate([proof.sources for proof in proofs]),
+            np.concatenate([proof.targets for proof in proofs]),
+            np.repeat([proof.observable for proof in proofs], sizes),
+            np.concatenate([proof.values for proof in proofs]),
             tuple(grids),
         )
 
@@ -277,18 +289,6 @@ class _Mixed:
     owners: Integers
     weights: Floats
 
-    def channel(self, cost: Floats, prior: Floats, dearer: float) -> tuple[Floats, float]:
-        """Return p(o|group) (k, m), and a bound of the relative error with which it keeps all bounds.
-
-        Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
-        dearer by no more than the given part. Columns still add up, and there are fewer to look at.
-        """
-        gathered = replace(self, owners=self._gathered(cost, prior, dearer))
-        matrix = gathered.columns(cost.shape[1]).T
-        sums = matrix.sum(axis=1)
-        matrix /= sums[:, None]
-        return matrix, float(2 * np.abs(sums - 1).max() + _ROUNDING)
-
     def columns(self, observables: int) -> Floats:
         """Return the sum of the rays of each observable (observables, k)."""
         found = np.zeros((observables, self.rays.shape[1]))
@@ -297,15 +297,26 @@ class _Mixed:
             found[observable] = self.weights[mine] @ self.rays[mine]
         return found
 
-    def _gathered(self, cost: Floats, prior: Floats, dearer: float) -> Integers:
-        share = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1])
+    def gathered(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
+        """Return the sums of rays, with their images, as p(o|group) (k, m).
+
+        Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
+        dearer by no more than the given part. Columns still add up, and there are fewer to look at.
+        """
+        owners = self._fewer(cost, prior, dearer, folding)
+        return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
+
+    def _fewer(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+        share = folding.heaped(np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]))
         order = np.argsort(share, kind="stable")
         heaped = np.cumsum(share[order])
         table = self.rays @ cost
         here = table[np.arange(len(self.owners)), self.owners]
         for part in dearer * _PARTS:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
-            kept = np.setdiff1d(order, rare)
+            # Of an orbit all are rare, or none is.
+            kept = np.flatnonzero(share >= share[order[rare.size]])
+            rare = np.setdiff1d(order, kept)
             moved = np.isin(self.owners, rare)
             others = table[np.ix_(moved, kept)]
             if self.weights[moved] @ (others.min(axis=1) - here[moved]) <= dearer * (self.weights @ here):
