@@ -200,3 +200,15 @@ def test_a_lower_bound_of_exact_arithmetic() -> None:
     found = md.design(problem, rows="rays", tolerance=5e-2)
     optimum = Fraction(md.design(problem, solver="highs-simplex", rows="all", tolerance=1e-9).certificate.expected_cost)
     assert 0 < Fraction(found.certificate.lower_bound) <= optimum
+
+
+def test_symmetry_changes_neither_the_truth_nor_the_guarantee() -> None:
+    cells = grid(6)
+    distance = md.distances.euclidean(cells)
+    problem = md.Problem(bell(cells), distance, [md.MetricPrivacy("0.6", distance)])
+    optimum = md.design(problem, tolerance=1e-6).certificate
+    for symmetry, order in ((True, 8), (False, 1)):
+        found = md.design(problem, rows="rays", tolerance=2e-2, options={"symmetry": symmetry})
+        assert found.summary.symmetries == order
+        assert found.certificate.relative_gap <= 2e-2
+        assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
