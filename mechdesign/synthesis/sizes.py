@@ -197,6 +197,8 @@ def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
         needed = next((k for k in (2, 4, 8) if k > size.symmetries and fits(symmetries=k)), None)
         if needed is not None:
             yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
+        if (rays := estimate(size, replace(settings, solver="auto", rows="rays"))).fits and size.alike:
+            yield f'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent: {rays}'
         yield f"other solvers take more: {estimate(size, _with(settings, LAZY))}"
     elif size.alike and (other := estimate(size, _with(settings, LARGE))).fits:
         yield f"or leave out solver and rows: {other}"

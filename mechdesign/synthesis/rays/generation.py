@@ -188,7 +188,8 @@ class _Run:
         """Return the columns of the best mixture: an adversary errs at least as often as about each ray alone."""
         columns = self.folding.mean(self.best.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
-        return columns / columns.max(axis=1, keepdims=True)
+        scaled: Floats = columns / columns.max(axis=1, keepdims=True)
+        return scaled
 
     def _mix(self, gap: float) -> None:
         """Solve the master program; rows of floors are scaled to 1, and have a column for what is more than asked."""
@@ -222,9 +223,10 @@ class _Run:
                     return None
                 found = self._priced(Prices(sums, given.floors), self.folding.observables[batch], tolerance)
                 lacking = [proof.lacking for proof in found if proof.lacking is not None]
-                fresh += [proof.ray[None] / proof.ray.max() for proof in found if proof.lacking is not None]
+                rays = [proof.ray for proof in found if proof.lacking is not None and proof.ray is not None]
+                fresh += [ray[None] / ray.max() for ray in rays]
                 sums = sums - self.folding.largest(np.max([np.zeros(sums.size), *lacking], axis=0))
-                proofs += found
+                proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
         # Where nothing was lacking, the master's own multipliers tell what is.
         self.serious = lower > self.lower and len(fresh) > 1
@@ -307,7 +309,8 @@ class _Mixed:
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
 
     def _fewer(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
-        share = folding.heaped(np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]))
+        alone: Floats = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]).astype(np.float64)
+        share = folding.heaped(alone)
         order = np.argsort(share, kind="stable")
         heaped = np.cumsum(share[order])
         table = self.rays @ cost

@@ -53,7 +53,7 @@ def _around(layout: Layout) -> Floats:
     if len(points) < 4 or layout.stretch > _STRETCH:
         return np.zeros((0, 2))
     tree = cKDTree(points)
-    step = float(np.median(tree.query(points, k=2)[0][:, 1]))
+    step = float(np.median(np.asarray(tree.query(points, k=2)[0])[:, 1]))
     low, high = points.min(axis=0) - _MARGIN, points.max(axis=0) + _MARGIN
     # Of places that are dense beside their margin, as many centres as there are places.
     step = max(step, float(np.sqrt((high - low).prod() / (2 * len(points)))), _MARGIN / 8)

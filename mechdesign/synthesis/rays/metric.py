@@ -79,7 +79,7 @@ def check_rays(form: NormalForm) -> None:
         _refuse("takes metric privacy between all pairs only", value=f"no bound on the secrets {s} and {t}")
     asymmetry = np.abs(metric - metric.T)
     if (asymmetry > _ROUNDING * metric).any():
-        s, t = np.unravel_index(int(asymmetry.argmax()), asymmetry.shape)
+        s, t = divmod(int((asymmetry - _ROUNDING * metric).argmax()), len(metric))
         _refuse("takes symmetric distances only", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
     if not laid_out(metric).euclidean:
         _check_triangles(metric)

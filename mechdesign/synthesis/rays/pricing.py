@@ -113,11 +113,11 @@ def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Pr
     standing = [np.zeros(len(error)) for error in scene.errors]
     for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
         weights[some[0]] = total
-    best, weights = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
+    best, chosen = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
     for _ in range(_ANSWERS if scene.errors else 0):
         if best.lacking is None:
             break
-        found, weights = _served(scene, value, observable, weights, prices.floors, tolerance)
+        found, chosen = _served(scene, value, observable, chosen, prices.floors, tolerance)
         settled = found.total > _SETTLED * best.total
         best = min(best, found, key=lambda proof: proof.total)
         if settled:
@@ -155,8 +155,9 @@ def _served(
     ]
     lacking = np.maximum(-left, 0.0)
     # Rounding leaves next to nothing.
-    lacking = None if lacking.sum() <= _ROUNDING * np.abs(value[short]).sum() else lacking
-    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), lacking, ray)
+    served = lacking.sum() <= _ROUNDING * np.abs(value[short]).sum()
+    missing = None if served else lacking
+    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), missing, ray)
     return proof, _Weights(allowed, standing)
 
 
