@@ -12,6 +12,8 @@ import pytest
 import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.errors import InputError, MetricWarning, TooLargeError
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size, estimate
 
 MARGIN = 1e-6
 
@@ -212,3 +214,12 @@ def test_symmetry_changes_neither_the_truth_nor_the_guarantee() -> None:
         assert found.summary.symmetries == order
         assert found.certificate.relative_gap <= 2e-2
         assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
+
+
+def test_thousands_fit_where_rows_do_not() -> None:
+    size = Size(2500, 2500, alike=True)
+    by_rays, by_blocks = (estimate(size, SolveSettings(rows=rows)) for rows in ("rays", "auto"))
+    assert by_rays.solver == "rays"
+    assert by_rays.memory < 8e9 < by_blocks.memory
+    with pytest.raises(TooLargeError, match='rows = "rays"'):
+        check_size(size, SolveSettings(options={"memory": 8e9}))
