@@ -48,7 +48,7 @@ _ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 20.0, 68_000, 1.9
 _NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
 # Rays: bytes of a pair of secrets (its bound, and what certifying takes), of an entry of a ray and of the channel, rays
 # for each secret; and seconds of rounds and certificates for each row of n³, and for each observable.
-_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 700, 16, 150, 3
+_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 900, 16, 150, 3
 _RAY_SECONDS, _PRICE_SECONDS = 3e-8, 0.1
 # From here on a warning says how long it may take.
 _LONG = 3600.0
