@@ -1,0 +1,319 @@
+"""The kernel for blocks in which each row has few bounds: lists of pairs, block tridiagonal Hessians. NumPy alone.
+
+Multipliers and targets are kept for the pairs (s, t) with a bound, and for the rows x_s >= 0, E numbers a block. Hessians are
+sparse. Rows are in a breadth-first order, in which a Hessian is block tridiagonal with blocks of about √n rows on road
+networks and grids: n² numbers, and not n³, are then the work for what a block adds to the Schur complement, times √n.
+
+Where the whole block scales with its root r, u = v + τ 1 with v_r = 0: with H_r the Hessian without row and column r,
+e = H·1 without entry r and f = H_r⁻¹ e, M b' = b is τ = (b_r − f·b) / σ, v = H_r⁻¹ b − f τ, with σ = M_rr − e·f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sparse
+
+from mechdesign.errors import SolverError
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, REGULARISATIONS
+from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
+from mechdesign.solvers.ipm.layout import Layout
+
+__all__ = ["SparseKernel"]
+
+Array = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+# Entries of a tile: its buffers are to fit a core's own cache.
+_TILE = 49_152
+
+
+class _Tile:
+    """What is kept of b consecutive blocks, in the order of the levels: arrays (E, b) of pairs, factors."""
+
+    def __init__(self, blocks: slice, pairs: int, edges: int, shape: Shape) -> None:
+        size, n = blocks.stop - blocks.start, shape.levels.order.size
+        self.blocks, self.size = blocks, size
+        self.y = np.empty((pairs, size))
+        # ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
+        self.rho, self.kappa, self.q, *self.targets = np.empty((5, pairs, size), dtype=np.float32)
+        self.diagonal, self.entries = np.empty((n, size)), np.empty((edges, size))
+        self.factors = Factors(shape.levels, size)
+        self.roots = np.zeros(size, dtype=np.int64)
+        self.along, self.corners = np.empty((size, n)), np.empty(size)
+
+
+class SparseKernel:
+    """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets."""
+
+    ENTRY_BYTES: ClassVar[int] = 28
+    LIBRARY_BYTES: ClassVar[int] = 0
+
+    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+        n = layout.rows
+        bounded = layout.weights > 0
+        sources, targets = np.nonzero(bounded)
+        levels = find_levels(n, sources, targets)
+        self.layout, self.threads, self.levels = layout, threads, levels
+        first = np.argsort(sources != targets, kind="stable")
+        self.sources, self.targets = sources[first], targets[first]
+        self._s, self._t = levels.position[self.sources], levels.position[self.targets]
+        ratios = layout.ratios[self.sources, self.targets]
+        self._ratios = ratios[:, None]
+        self._slope = (layout.weights[self.sources, self.targets] / ratios)[:, None]
+        self.pairs = ratios.size
+        index = np.arange(self.pairs)
+        entries = np.concatenate([ratios, -np.ones(self.pairs)])
+        where = np.concatenate([self._t, self._s]), np.concatenate([index, index])
+        self._adjoint = sparse.coo_array((entries, where), shape=(n, self.pairs)).tocsr()
+        own = slice(n, None)
+        low, high = np.minimum(self._s, self._t)[own], np.maximum(self._s, self._t)[own]
+        keys, edge = np.unique(low * n + high, return_inverse=True)
+        ones = np.ones(edge.size)
+        self._edges = sparse.coo_array((ones, (edge, index[own])), shape=(keys.size, self.pairs)).tocsr()
+        low, high = keys // n, keys % n
+        both = np.concatenate([low, high]), np.tile(np.arange(keys.size), 2)
+        self._ends = sparse.coo_array((np.ones(2 * keys.size), both), shape=(n, keys.size)).tocsr()
+        self._shape = Shape(levels, high, low)
+        self.batch = max(1, min(_TILE // self.pairs, -(-layout.blocks // threads)))
+        starts = range(0, layout.blocks, self.batch)
+        slices = [slice(start, min(start + self.batch, layout.blocks)) for start in starts]
+        self._tiles = [_Tile(blocks, self.pairs, keys.size, self._shape) for blocks in slices]
+        widest = int(levels.widths.max())
+        self._buffers = [np.empty((3, self.pairs * self.batch)) for _ in range(threads)]
+        self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
+        self._panels = [tuple(np.empty((2, self.batch, widest, n))) for _ in range(threads)]
+        self._schur = np.zeros((threads, layout.links, layout.links))
+        self._unit = 1.0
+
+    def multipliers(self) -> Array:
+        """Return y of the pairs (B, E − n), to read, in the order of `sources` and `targets` without the diagonal."""
+        return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
+
+    def diagonals(self) -> Array:
+        n = self.layout.rows
+        return np.concatenate([tile.y[:n].T for tile in self._tiles])
+
+    def keep(self) -> Callable[[], Array]:
+        kept = self.multipliers()
+        return lambda: kept
+
+    def _tile(self, blocks: slice) -> _Tile:
+        tile = self._tiles[blocks.start // self.batch]
+        assert tile.blocks == blocks
+        return tile
+
+    def _room(self, worker: int, tile: _Tile) -> list[Array]:
+        size = self.pairs * tile.size
+        return [buffer[:size].reshape(self.pairs, tile.size) for buffer in self._buffers[worker]]
+
+    def _singles(self, worker: int, tile: _Tile) -> list[Singles]:
+        size = self.pairs * tile.size
+        return [buffer.view(np.float32)[:size].reshape(self.pairs, -1) for buffer in self._buffers[worker]]
+
+    def _ordered(self, tile: _Tile, vectors: Array) -> Array:
+        """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in the order of the levels."""
+        return vectors[tile.blocks].T[self.levels.order]
+
+    def _add(self, tile: _Tile, values: Array, out: Array) -> None:
+        """Add columns (n, b) in the order of the levels to the rows of `out` (B, n)."""
+        out[tile.blocks] += values[self.levels.position].T
+
+    def _growth(self, tile: _Tile, point: Array, rho: Array, z: Array) -> bool:
+        """Write ρ and z for the columns `point` (n, b); return whether all z are positive."""
+        np.take(point, self._t, axis=0, out=rho, mode="clip")
+        rho *= self._ratios
+        np.take(point, self._s, axis=0, out=z, mode="clip")
+        np.subtract(rho, z, out=z)
+        if not z.min() > 0:
+            return False
+        rho /= z
+        return True
+
+    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+        self._unit = mu
+        tile = self._tile(blocks)
+        rho, z, _ = self._room(worker, tile)
+        point = self._ordered(tile, x)
+        if not self._growth(tile, point, rho, z):
+            raise SolverError(
+                "the block method cannot start: a factor exp(ε·d) is 1 in floating point; use another solver"
+            )
+        np.multiply(rho, self._slope, out=tile.y)
+        tile.y *= mu / point[self._t]
+
+    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+        tile = self._tile(blocks)
+        rho, z, other = self._room(worker, tile)
+        point = self._ordered(tile, x)
+        if not self._growth(tile, point, rho, z):
+            return False
+        products[blocks] += np.einsum("eb,eb->b", tile.y, z)
+        added = self._adjoint @ tile.y
+        self._add(tile, added, adjoint)
+        # −g x_s x_t W = −y ρ x_s
+        np.multiply(tile.y, rho, out=other)
+        np.take(point, self._s, axis=0, out=z, mode="clip")
+        other *= z
+        tile.entries[:] = self._edges @ other
+        np.multiply(point, added, out=tile.diagonal)
+        tile.diagonal += self._ends @ tile.entries
+        tile.rho[:] = rho
+        rho *= self._slope
+        np.take(point, self._t, axis=0, out=z, mode="clip")
+        rho /= z
+        rho *= self._unit
+        np.divide(rho, tile.y, out=tile.kappa, casting="same_kind")
+        return True
+
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+        raise SolverError("floors fill the Hessians of blocks: the sparse kernel takes none")
+
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+        tile = self._tile(blocks)
+        each = np.arange(tile.size)
+        mine = self.levels.position[roots[blocks]]
+        tile.roots[:] = mine
+        self._without_roots(tile, mine)
+        sides = edges[blocks][:, self.levels.order]
+        sides[each, mine] = 0.0
+        for delta in (0.0, *REGULARISATIONS):
+            diagonal = tile.diagonal * (1 + delta)
+            if not tile.factors.factor(*self._shape.spread(diagonal, tile.entries, *self._matrices[worker])):
+                continue
+            np.copyto(tile.along, sides)
+            tile.factors.solve(tile.along[:, :, None])
+            np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
+            if (tile.corners > 0).all():
+                return delta
+        return np.inf
+
+    def _without_roots(self, tile: _Tile, roots: Integers) -> None:
+        """Make row and column r of each block those of the unit matrix."""
+        ends = self._ends
+        for block, root in enumerate(roots.tolist()):
+            tile.entries[ends.indices[ends.indptr[root] : ends.indptr[root + 1]], block] = 0.0
+            tile.diagonal[root, block] = 1.0
+
+    def accumulate(
+        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+    ) -> None:
+        tile, n = self._tile(blocks), self.layout.rows
+        each, order = np.arange(tile.size), self.levels.order
+        scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
+        scaled[each, tile.roots] = 0.0
+        total = self._schur[worker][:n, :n]
+        tile.factors.add_inverse(scaled, total, self._panels[worker])
+        scaled *= tile.along / np.sqrt(tile.corners)[:, None]
+        total += scaled.T @ scaled
+        own = -tile.along / tile.corners[:, None]
+        own[each, tile.roots] = 1 / tile.corners
+        columns[blocks][:, order] = own
+
+    def schur(self) -> Array:
+        n = self.layout.rows
+        total: Array = self._schur.sum(axis=0)
+        self._schur[:] = 0.0
+        position = self.levels.position
+        both = np.triu(total[:n, :n]) + np.triu(total[:n, :n], 1).T
+        total[:n, :n] = both[np.ix_(position, position)]
+        return total
+
+    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+        tile = self._tile(blocks)
+        each, order = np.arange(tile.size), self.levels.order
+        found = right[blocks][:, order]
+        sums = found[each, tile.roots]
+        found[each, tile.roots] = 0.0
+        shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
+        tile.factors.solve(found[:, :, None])
+        found -= tile.along * shift[:, None]
+        found[each, tile.roots] = shift
+        right[blocks] = found[:, self.levels.position]
+
+    def _relative(self, worker: int, tile: _Tile, u: Array, q: Singles) -> Singles:
+        """Write q in single precision, from differences of u in double precision."""
+        first, second, _ = self._room(worker, tile)
+        steps = self._ordered(tile, u)
+        np.take(steps, self._s, axis=0, out=first, mode="clip")
+        np.take(steps, self._t, axis=0, out=second, mode="clip")
+        second -= first
+        second *= tile.rho
+        np.add(second, first, out=q, casting="same_kind")
+        return q
+
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+        tile = self._tile(blocks)
+        q = self._relative(worker, tile, u, tile.q)
+        return float(q.min()), float(q.max())
+
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+        tile = self._tile(blocks)
+        q, phi = self._relative(worker, tile, u, tile.q), tile.targets[0]
+        product = self._singles(worker, tile)[0]
+        np.add(q, 1.0, out=product)
+        product *= q
+        np.multiply(tile.kappa, centre / self._unit, out=phi)
+        phi += product
+        self._add_adjoint_of_targets(worker, tile, phi, adjoint)
+
+    def _add_adjoint_of_targets(self, worker: int, tile: _Tile, targets: Singles, out: Array) -> None:
+        values = self._room(worker, tile)[2]
+        np.multiply(tile.y, targets, out=values)
+        self._add(tile, self._adjoint @ values, out)
+
+    def ratio_test(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+    ) -> tuple[float, float]:
+        tile = self._tile(blocks)
+        q = self._relative(worker, tile, u, tile.q)
+        change = np.subtract(tile.targets[slot], q, out=self._singles(worker, tile)[0])
+        return float(q.min()), float(change.min()) - 1.0
+
+    def centrality(
+        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Array,
+    ) -> None:  # fmt: skip
+        tile = self._tile(blocks)
+        phi, other = tile.targets[slot], tile.targets[1 - slot]
+        product, bound, clipped = self._singles(worker, tile)
+        # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
+        np.subtract(phi, tile.q, out=product)
+        product *= dual
+        product += 1.0 - dual
+        np.multiply(tile.q, primal, out=bound)
+        bound += 1.0
+        product *= bound
+        np.multiply(tile.kappa, FARTHEST * centre / self._unit, out=bound)
+        np.multiply(bound, NEAREST / FARTHEST, out=clipped)
+        np.maximum(product, clipped, out=clipped)
+        np.minimum(clipped, bound, out=clipped)
+        bound *= 2.0
+        np.minimum(product, bound, out=product)
+        clipped -= product
+        np.add(phi, clipped, out=other)
+        self._add_adjoint_of_targets(worker, tile, other, adjoint)
+
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+        tile = self._tile(blocks)
+        rho, z, change = self._room(worker, tile)
+        assert self._growth(tile, self._ordered(tile, x), rho, z)
+        steps = self._ordered(tile, u)
+        np.take(steps, self._s, axis=0, out=z, mode="clip")
+        np.take(steps, self._t, axis=0, out=change, mode="clip")
+        change -= z
+        change *= rho
+        change += z
+        # y (1 + α (φ − 1 − q)), kept positive where single precision has let the step be too long.
+        np.subtract(tile.targets[slot], change, out=change)
+        change *= dual
+        change += 1.0 - dual
+        np.maximum(change, LEAST_SHARE, out=change)
+        tile.y *= change
+
+
+KERNEL = SparseKernel
