@@ -173,12 +173,12 @@ class Factors:
 
         Scale is non-negative; `panels` are two buffers (b, widest level, n).
         """
-        slices = self.levels.slices
+        slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
         for i in range(len(slices) - 1, -1, -1):
             rows = slices[i]
             width, start, stop = rows.stop - rows.start, rows.start, rows.stop
-            mine, after = panels[i % 2][:, :width], panels[1 - i % 2]
+            mine, after = panels[i % 2][:blocks, :width], panels[1 - i % 2][:blocks]
             left = scale[:, rows, None]
             corner = mine[:, :, start:stop]
             np.multiply(self.inverses[i], left, out=corner)
