@@ -96,7 +96,7 @@ def solve_block(
         return constant
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
-    kernel = choose(settings.arrays, settings.device, entries)
+    kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     memory = check_memory(layout, threads, kernel, settings.memory)
@@ -165,7 +165,8 @@ class _Run:
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
-        multipliers = sparsify(self.layout, iterate, y(), _DROPPED * gap * max(upper, self.unit))
+        allowance = _DROPPED * gap * max(upper, self.unit)
+        multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
         lower = lower_bound(self.program, multipliers)
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)

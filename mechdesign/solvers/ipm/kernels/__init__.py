@@ -13,24 +13,26 @@ __all__ = ["Kernel", "choose"]
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
 _WORTH_IMPORTING = 250_000
-_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator"}
+_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 
 
-def choose(name: object, device: object, rows: int) -> type[Kernel]:
-    """Return the kernel called `name`; without a name PyTorch's for a device, Numba's where it pays, else NumPy's.
+def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:
+    """Return the kernel called `name`; without a name PyTorch's for a device, the sparse one, Numba's where it pays, else NumPy's.
 
     Args:
-        name: "numpy", "numba", "torch", or None.
+        name: "numpy", "numba", "torch", "sparse", or None.
         device: where PyTorch computes ("cpu", "cuda", …), or None.
         rows: the number B n² of ratio rows.
+        sparse: whether each row has few bounds, and there are no floors (`Layout.sparse`).
 
     Raises:
         InputError: for a name that is not known, or a device that the library does not compute on.
         MissingDependencyError: for a library that is not installed.
     """
     if name is None and device in (None, "cpu"):
-        name = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+        dense = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+        name = "sparse" if sparse else dense
     elif name is None:
         name = "torch"
     if not isinstance(name, str) or name not in _MODULES:
@@ -38,6 +40,8 @@ def choose(name: object, device: object, rows: int) -> type[Kernel]:
         raise InputError(
             "options.extra.arrays", "is not an array library that the block solver knows", value=name, bound=bound
         )
+    if name == "sparse" and not sparse:
+        raise InputError("options.extra.arrays", "takes blocks without floors and with few bounds only", value=name)
     if name != "torch" and device not in (None, "cpu"):
         raise InputError("options.extra.device", f"is not a device that {name} computes on", value=device, bound="cpu")
     extra = _EXTRAS.get(name)

@@ -45,6 +45,8 @@ is taken."""
 class Kernel(Protocol):
     """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
 
+    Batches are `batch` consecutive blocks each, the last one fewer, and who assembles one factors it next.
+
     `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
     or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.
     """
@@ -55,11 +57,13 @@ class Kernel(Protocol):
     """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
     threads: int
     batch: int
+    pairs: tuple[Integers, Integers] | None
+    """The pairs (s, t) that have multipliers, in a kernel that keeps no others; None in one that keeps (B, n, n)."""
 
     def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
 
     def multipliers(self) -> Array:
-        """Return y (B, n, n), to read."""
+        """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 
     def diagonals(self) -> Array:
         """Return the multipliers y_ss of x >= 0 (B, n), to read."""

@@ -59,39 +59,40 @@ class SparseKernel:
         sources, targets = np.nonzero(bounded)
         levels = find_levels(n, sources, targets)
         self.layout, self.threads, self.levels = layout, threads, levels
+        # The rows x_s >= 0 come first.
         first = np.argsort(sources != targets, kind="stable")
-        self.sources, self.targets = sources[first], targets[first]
-        self._s, self._t = levels.position[self.sources], levels.position[self.targets]
-        ratios = layout.ratios[self.sources, self.targets]
+        sources, targets = sources[first], targets[first]
+        self.pairs = sources[n:], targets[n:]
+        self._s, self._t = levels.position[sources], levels.position[targets]
+        ratios = layout.ratios[sources, targets]
         self._ratios = ratios[:, None]
-        self._slope = (layout.weights[self.sources, self.targets] / ratios)[:, None]
-        self.pairs = ratios.size
-        index = np.arange(self.pairs)
-        entries = np.concatenate([ratios, -np.ones(self.pairs)])
+        self._slope = (layout.weights[sources, targets] / ratios)[:, None]
+        self._entries = ratios.size
+        index = np.arange(self._entries)
+        entries = np.concatenate([ratios, -np.ones(self._entries)])
         where = np.concatenate([self._t, self._s]), np.concatenate([index, index])
-        self._adjoint = sparse.coo_array((entries, where), shape=(n, self.pairs)).tocsr()
+        self._adjoint = sparse.coo_array((entries, where), shape=(n, self._entries)).tocsr()
         own = slice(n, None)
         low, high = np.minimum(self._s, self._t)[own], np.maximum(self._s, self._t)[own]
         keys, edge = np.unique(low * n + high, return_inverse=True)
         ones = np.ones(edge.size)
-        self._edges = sparse.coo_array((ones, (edge, index[own])), shape=(keys.size, self.pairs)).tocsr()
+        self._edges = sparse.coo_array((ones, (edge, index[own])), shape=(keys.size, self._entries)).tocsr()
         low, high = keys // n, keys % n
         both = np.concatenate([low, high]), np.tile(np.arange(keys.size), 2)
         self._ends = sparse.coo_array((np.ones(2 * keys.size), both), shape=(n, keys.size)).tocsr()
         self._shape = Shape(levels, high, low)
-        self.batch = max(1, min(_TILE // self.pairs, -(-layout.blocks // threads)))
+        self.batch = max(1, min(_TILE // self._entries, -(-layout.blocks // threads)))
         starts = range(0, layout.blocks, self.batch)
         slices = [slice(start, min(start + self.batch, layout.blocks)) for start in starts]
-        self._tiles = [_Tile(blocks, self.pairs, keys.size, self._shape) for blocks in slices]
+        self._tiles = [_Tile(blocks, self._entries, keys.size, self._shape) for blocks in slices]
         widest = int(levels.widths.max())
-        self._buffers = [np.empty((3, self.pairs * self.batch)) for _ in range(threads)]
+        self._buffers = [np.empty((3, self._entries * self.batch)) for _ in range(threads)]
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
         self._panels = [tuple(np.empty((2, self.batch, widest, n))) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._unit = 1.0
 
     def multipliers(self) -> Array:
-        """Return y of the pairs (B, E − n), to read, in the order of `sources` and `targets` without the diagonal."""
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
 
     def diagonals(self) -> Array:
@@ -108,12 +109,12 @@ class SparseKernel:
         return tile
 
     def _room(self, worker: int, tile: _Tile) -> list[Array]:
-        size = self.pairs * tile.size
-        return [buffer[:size].reshape(self.pairs, tile.size) for buffer in self._buffers[worker]]
+        size = self._entries * tile.size
+        return [buffer[:size].reshape(self._entries, tile.size) for buffer in self._buffers[worker]]
 
     def _singles(self, worker: int, tile: _Tile) -> list[Singles]:
-        size = self.pairs * tile.size
-        return [buffer.view(np.float32)[:size].reshape(self.pairs, -1) for buffer in self._buffers[worker]]
+        size = self._entries * tile.size
+        return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
     def _ordered(self, tile: _Tile, vectors: Array) -> Array:
         """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in the order of the levels."""
@@ -204,24 +205,46 @@ class SparseKernel:
     ) -> None:
         tile, n = self._tile(blocks), self.layout.rows
         each, order = np.arange(tile.size), self.levels.order
-        scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
-        scaled[each, tile.roots] = 0.0
-        total = self._schur[worker][:n, :n]
-        tile.factors.add_inverse(scaled, total, self._panels[worker])
-        scaled *= tile.along / np.sqrt(tile.corners)[:, None]
-        total += scaled.T @ scaled
         own = -tile.along / tile.corners[:, None]
         own[each, tile.roots] = 1 / tile.corners
         columns[blocks][:, order] = own
+        if self.layout.members:
+            self._accumulate_linked(worker, tile, scale, counts)
+            return
+        scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
+        scaled[each, tile.roots] = 0.0
+        total = self._schur[worker]
+        tile.factors.add_inverse(scaled, total, self._panels[worker])
+        scaled *= tile.along / np.sqrt(tile.corners)[:, None]
+        total += scaled.T @ scaled
+
+    def _accumulate_linked(self, worker: int, tile: _Tile, scale: Array, counts: Array) -> None:
+        """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
+        n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
+        some = np.ones((1, n))
+        panels = self._panels[worker][0][:1], self._panels[worker][1][:1]
+        for index, block in enumerate(range(tile.blocks.start, tile.blocks.stop)):
+            root = tile.roots[index]
+            some[:] = 1.0
+            some[0, root] = 0.0
+            inverse = np.zeros((n, n))
+            tile.factors.add_inverse(some, inverse, panels, slice(index, index + 1))
+            inverse = np.triu(inverse) + np.triu(inverse, 1).T
+            along = tile.along[index]
+            inverse += along[:, None] * (along / tile.corners[index])
+            where = position[linked]
+            product = inverse[np.ix_(where, where)]
+            product *= (counts[block] * scale[block])[:, None]
+            product *= scale[block]
+            self._schur[worker] += product
 
     def schur(self) -> Array:
-        n = self.layout.rows
         total: Array = self._schur.sum(axis=0)
         self._schur[:] = 0.0
+        if self.layout.members:
+            return total
         position = self.levels.position
-        both = np.triu(total[:n, :n]) + np.triu(total[:n, :n], 1).T
-        total[:n, :n] = both[np.ix_(position, position)]
-        return total
+        return (np.triu(total) + np.triu(total, 1).T)[np.ix_(position, position)]
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         tile = self._tile(blocks)

@@ -168,10 +168,11 @@ class Factors:
         for i in range(len(self.carries) - 1, -1, -1):
             parts[i] += self.carries[i] @ parts[i + 1]
 
-    def add_inverse(self, scale: Array, total: Array, panels: tuple[Array, Array]) -> None:
-        """Add the sum of the inverses P, rows and columns multiplied by `scale` (b, n), to the upper triangle of `total`.
+    def add_inverse(self, scale: Array, total: Array, panels: tuple[Array, Array], some: slice = slice(None)) -> None:
+        """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
-        Scale is non-negative; `panels` are two buffers (b, widest level, n).
+        Rows and columns are multiplied by `scale` >= 0, (b, n) of these blocks; `panels` are two buffers (b, widest
+        level, n).
         """
         slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -181,10 +182,10 @@ class Factors:
             mine, after = panels[i % 2][:blocks, :width], panels[1 - i % 2][:blocks]
             left = scale[:, rows, None]
             corner = mine[:, :, start:stop]
-            np.multiply(self.inverses[i], left, out=corner)
+            np.multiply(self.inverses[i][some], left, out=corner)
             corner *= scale[:, None, rows]
             if i + 1 < len(slices):
-                carry = self.carries[i] * left
+                carry = self.carries[i][some] * left
                 carry *= unscale[:, None, slices[i + 1]]
                 np.matmul(carry, after[:, : carry.shape[2], stop:], out=mine[:, :, stop:])
                 corner += mine[:, :, stop : slices[i + 1].stop] @ carry.swapaxes(1, 2)
