@@ -21,7 +21,7 @@ from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.auxiliary import AuxiliaryRows
 from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
 
-__all__ = ["LARGEST_EXPONENT", "Layout", "lay_out"]
+__all__ = ["LARGEST_EXPONENT", "Layout", "is_sparse", "lay_out"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -36,8 +36,8 @@ _FREE = 1e60
 # take twice the iterations (144 to 400 places).
 _DECAY, _SPARSE_DECAY = -1.5, 0.5
 _LEAST_WEIGHT = 1e-9
-# Up to this part of all pairs with bounds blocks count as sparse.
-_SPARSE = 1 / 8
+# Blocks count as sparse from so many rows on, with bounds on at most this part of all pairs.
+_SPARSE_ROWS, _SPARSE = 40, 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +182,11 @@ class Layout:
         return full
 
 
+def is_sparse(rows: int, pairs: int, floors: int) -> bool:
+    """Tell whether blocks are treated as sparse: floors fill them."""
+    return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
+
+
 def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     """Lay a program out, with one block for each orbit of columns under `symmetry`."""
     n, m = program.rows, program.columns
@@ -193,7 +198,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     ratios = np.where(bounded, np.exp(np.where(bounded, exponents, 0.0)), _FREE)
     least = float(exponents[bounded].min()) if bounded.any() else 1.0
     relative = np.where(bounded, exponents, least) / least
-    sparse = not program.floors and np.count_nonzero(bounded) <= _SPARSE * n**2
+    sparse = is_sparse(n, int(np.count_nonzero(bounded)), len(program.floors))
     weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
     weights = np.where(bounded, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)

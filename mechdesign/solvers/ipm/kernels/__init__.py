@@ -18,13 +18,14 @@ _EXTRAS = {"numba": "fast", "torch": "torch"}
 
 
 def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:
-    """Return the kernel called `name`; without a name PyTorch's for a device, the sparse one, Numba's where it pays, else NumPy's.
+    """Return the kernel called `name`; without a name PyTorch's for a device, the sparse one for sparse blocks, else Numba's
+    where it pays, else NumPy's.
 
     Args:
-        name: "numpy", "numba", "torch", "sparse", or None.
+        name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
         device: where PyTorch computes ("cpu", "cuda", …), or None.
         rows: the number B n² of ratio rows.
-        sparse: whether each row has few bounds, and there are no floors (`Layout.sparse`).
+        sparse: whether blocks are sparse (`Layout.sparse`).
 
     Raises:
         InputError: for a name that is not known, or a device that the library does not compute on.
@@ -40,8 +41,6 @@ def choose(name: object, device: object, rows: int, sparse: bool = False) -> typ
         raise InputError(
             "options.extra.arrays", "is not an array library that the block solver knows", value=name, bound=bound
         )
-    if name == "sparse" and not sparse:
-        raise InputError("options.extra.arrays", "takes blocks without floors and with few bounds only", value=name)
     if name != "torch" and device not in (None, "cpu"):
         raise InputError("options.extra.device", f"is not a device that {name} computes on", value=device, bound="cpu")
     extra = _EXTRAS.get(name)

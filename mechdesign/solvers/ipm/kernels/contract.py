@@ -55,6 +55,8 @@ class Kernel(Protocol):
     """Bytes of the host's memory for each of the B n² ratio rows."""
     LIBRARY_BYTES: ClassVar[int]
     """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
+    SPARSE: ClassVar[bool]
+    """Whether it keeps the pairs with bounds alone."""
     threads: int
     batch: int
     pairs: tuple[Integers, Integers] | None

@@ -40,6 +40,7 @@ class Tile:
 class Dense:
     """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians."""
 
+    SPARSE: ClassVar[bool] = False
     pairs = None
 
     def __init__(self, layout: Layout, threads: int) -> None:

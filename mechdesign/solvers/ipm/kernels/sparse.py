@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
 
-from mechdesign.errors import SolverError
+from mechdesign.errors import InputError, SolverError
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, REGULARISATIONS
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solvers.ipm.layout import Layout
@@ -51,10 +51,13 @@ class SparseKernel:
     """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets."""
 
     ENTRY_BYTES: ClassVar[int] = 28
+    SPARSE: ClassVar[bool] = True
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         n = layout.rows
+        if layout.floors:
+            raise InputError("options.extra.arrays", "takes no distortion floors: they fill the blocks", value="sparse")
         bounded = layout.weights > 0
         sources, targets = np.nonzero(bounded)
         levels = find_levels(n, sources, targets)
@@ -172,7 +175,7 @@ class SparseKernel:
         return True
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
-        raise SolverError("floors fill the Hessians of blocks: the sparse kernel takes none")
+        raise InputError("floors", "fill the Hessians of blocks: the sparse kernel takes none")
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         tile = self._tile(blocks)
