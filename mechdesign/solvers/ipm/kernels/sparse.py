@@ -31,7 +31,7 @@ Integers = npt.NDArray[np.int64]
 # Entries of a tile: its buffers are to fit a core's own cache.
 _TILE = 49_152
 # Right sides that are missed by more than this part of the largest terms are worth a second solve.
-_UNMET = 1e-13
+_UNMET = 1e-12
 
 
 class _Tile:
