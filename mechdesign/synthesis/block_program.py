@@ -18,6 +18,7 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import few_pairs
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.version import __version__
 
@@ -60,9 +61,15 @@ class BlockReduction:
     """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
 
     def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
-        """Return the program, in which bounds that only say that zero goes with zero are left out, and its inverse."""
+        """Return the program and its inverse.
+
+        Bounds that only say that zero goes with zero are left out, and all that others imply where few remain.
+        """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
+        kept = None if form.floors else few_pairs(exponents)
+        if kept is not None:
+            exponents = np.where(kept, exponents, np.inf)
         floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
         if problem.objective == "worst":
             nothing = np.zeros((form.groups, form.observables))

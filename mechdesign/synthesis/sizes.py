@@ -23,6 +23,7 @@ from mechdesign.solvers.ipm.memory import Sparsity, allowed_memory, block_memory
 from mechdesign.synthesis.parts import Part
 from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, SMALL, takes_blocks
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import few_pairs
 
 __all__ = [
     "Estimate",
@@ -121,17 +122,18 @@ def size_of(problem: Problem, part: Part) -> Size:
 def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
     """Return the sparsity of a part's blocks where there are few bounds on pairs of its secrets, and no floors."""
     n = len(part.secrets)
+    if any(isinstance(claim, Floor) for claim in problem.claims) or not is_sparse(n, 0, 0):
+        return None
     place = np.full(problem.prior.size, -1)
     place[part.secrets] = np.arange(n)
-    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
-    if not is_sparse(n, sum(map(len, bounds)), sum(isinstance(claim, Floor) for claim in problem.claims)):
-        return None
-    sources, targets = (
-        place[np.concatenate(every)]
-        for every in ([bound.sources for bound in bounds], [bound.targets for bound in bounds])
-    )
-    inside = (sources >= 0) & (targets >= 0)
-    return measure(n, sources[inside], targets[inside])
+    exponents = np.full((n, n), np.inf)
+    for claim in problem.claims:
+        if isinstance(claim, PairBound):
+            sources, targets = place[claim.sources], place[claim.targets]
+            inside = (sources >= 0) & (targets >= 0) & (sources != targets)
+            np.minimum.at(exponents, (sources[inside], targets[inside]), claim.exponents[inside])
+    kept = few_pairs(exponents)
+    return None if kept is None else measure(n, *np.nonzero(kept))
 
 
 def most_symmetries(domain: Domain | None) -> int:

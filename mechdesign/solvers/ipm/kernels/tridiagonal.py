@@ -171,8 +171,8 @@ class Factors:
     def add_inverse(self, scale: Array, total: Array, panels: tuple[Array, Array], some: slice = slice(None)) -> None:
         """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
-        Rows and columns are multiplied by `scale` >= 0, (b, n) of these blocks; `panels` are two buffers (b, widest
-        level, n).
+        Rows and columns are multiplied by `scale` (b, n) of these blocks, positive but where a row has no entries off
+        the diagonal; `panels` are two buffers (b, widest level, n).
         """
         slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
