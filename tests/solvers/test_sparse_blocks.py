@@ -166,11 +166,19 @@ def test_the_kernel_agrees_with_the_dense_one(name, worst):
     assert np.allclose(found.schur, dense.schur, rtol=1e-2, atol=1e-3 * np.abs(dense.schur).max())
     sources, targets = found.ratios.kernel.pairs
     assert np.allclose(found.ratios.y, dense.ratios.y[:, sources, targets], rtol=1e-2)
-    # Its own solves are right for its own Hessians: u solves H u = ξ∘right where the columns add up to what they should.
     right = np.random.default_rng(2).standard_normal(found.x.shape)
-    u = found.solve(right)
-    again = found.solve(2 * right)
-    assert np.allclose(again, 2 * u, rtol=1e-7, atol=1e-7 * np.abs(u).max())
+    u, layout = found.solve(right), found.layout
+    for block in (0, layout.blocks - 1):
+        x = found.x[block]
+        y = np.diag(found.ratios.kernel.diagonals()[block])
+        y[sources, targets] = found.ratios.y[block]
+        s, t = np.nonzero(y)
+        rows = np.zeros((s.size, x.size))
+        rows[np.arange(s.size), t] = layout.ratios[s, t] * x[t]
+        rows[np.arange(s.size), s] -= x[s]
+        weights = y[s, t] / rows.sum(axis=1)
+        product = rows.T @ (weights * (rows @ u[block]))
+        assert np.allclose(product, x * right[block], rtol=1e-5, atol=1e-7 * np.abs(x * right[block]).max())
 
 
 @pytest.mark.parametrize("name", GRAPHS)

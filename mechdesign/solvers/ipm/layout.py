@@ -31,8 +31,8 @@ LARGEST_EXPONENT = 43.0
 
 # A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
 _FREE = 1e60
-# The weight of a row is (E / E_min) to this power. Where all pairs have rows, far ones, the bulk of them, are allowed less
-# complementarity. Where each row has a few neighbours those that are close, with little slack, are: with -1.5 roads
+# The weight of a row is (E / E_min) to this power. Where all pairs have rows, far ones, the bulk of them, are allowed
+# less complementarity. In sparse blocks close neighbours are, whose rows have little slack: with the other power roads
 # take twice the iterations (144 to 400 places).
 _DECAY, _SPARSE_DECAY = -1.5, 0.5
 _LEAST_WEIGHT = 1e-9

@@ -46,10 +46,10 @@ class RatioRows:
     def keep(self, *, spare: bool) -> Callable[[], Array]:
         """Return a function that reads y as it is now, whatever moves later.
 
-        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use: none may
-        be made after that.
+        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use, if there
+        is such: none may be made after that.
         """
-        if spare:
+        if spare or self.kernel.SPARSE:
             return self.kernel.keep()
         copy = self.y.copy()
         return lambda: copy

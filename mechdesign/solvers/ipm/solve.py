@@ -145,7 +145,7 @@ class _Run:
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
-        self.copied = layout.blocks * layout.rows**2 <= COPIED
+        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
         self.iterate, mu = first_iterate(layout)
         ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), mu)
         self.history: list[Iteration] = []

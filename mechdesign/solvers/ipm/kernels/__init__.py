@@ -18,8 +18,9 @@ _EXTRAS = {"numba": "fast", "torch": "torch"}
 
 
 def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:
-    """Return the kernel called `name`; without a name PyTorch's for a device, the sparse one for sparse blocks, else Numba's
-    where it pays, else NumPy's.
+    """Return the kernel called `name`.
+
+    Without a name it is PyTorch's for a device, the sparse one for sparse blocks, Numba's where it pays, else NumPy's.
 
     Args:
         name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.

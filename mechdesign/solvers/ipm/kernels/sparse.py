@@ -1,11 +1,11 @@
-"""The kernel for blocks in which each row has few bounds: lists of pairs, block tridiagonal Hessians. NumPy alone.
+"""The kernel for sparse blocks, in which each row has few bounds: lists of pairs, block tridiagonal Hessians.
 
-Multipliers and targets are kept for the pairs (s, t) with a bound, and for the rows x_s >= 0, E numbers a block. Hessians are
-sparse. Rows are in a breadth-first order, in which a Hessian is block tridiagonal with blocks of about √n rows on road
-networks and grids: n² numbers, and not n³, are then the work for what a block adds to the Schur complement, times √n.
+Multipliers and targets are kept for the pairs (s, t) with a bound and for the rows x_s >= 0, E numbers a block. Rows
+are in a breadth-first order, in which a Hessian is block tridiagonal; on roads and grids the levels have about √n rows.
+What a block adds to the Schur complement then takes about n² √n operations and not n³, a solve n √n and not n².
 
-Where the whole block scales with its root r, u = v + τ 1 with v_r = 0: with H_r the Hessian without row and column r,
-e = H·1 without entry r and f = H_r⁻¹ e, M b' = b is τ = (b_r − f·b) / σ, v = H_r⁻¹ b − f τ, with σ = M_rr − e·f.
+Only H_r, the Hessian without row and column r of the root, is sparse and factored; row and column r of M are a border.
+With e = M_·r and f = H_r⁻¹ e the solution of M b' = b is b'_r = (b_r − f·b) / σ, σ = M_rr − e·f, and H_r⁻¹ b − f b'_r.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ Integers = npt.NDArray[np.int64]
 _TILE = 49_152
 # Right sides that are missed by more than this part of the largest terms are worth a second solve.
 _UNMET = 1e-12
+
+
+def _summing(size: int, places: Integers, columns: Integers, values: Array) -> sparse.csr_array:
+    """Return the matrix that adds `values` times numbers up at their places."""
+    return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
 class _Tile:
@@ -73,23 +78,18 @@ class SparseKernel:
         self._ratios = ratios[:, None]
         self._slope = (layout.weights[sources, targets] / ratios)[:, None]
         self._entries = ratios.size
-        index = np.arange(self._entries)
-        entries = np.concatenate([ratios, -np.ones(self._entries)])
-        where = np.concatenate([self._t, self._s]), np.concatenate([index, index])
-        self._adjoint = sparse.coo_array((entries, where), shape=(n, self._entries)).tocsr()
-        own = slice(n, None)
-        low, high = np.minimum(self._s, self._t)[own], np.maximum(self._s, self._t)[own]
+        every = np.arange(self._entries)
+        self._adjoint = _summing(n, self._t, every, ratios) - _summing(n, self._s, every, np.ones(every.size))
+        # Both directions of a pair are one entry of the Hessian below the diagonal.
+        low, high = np.minimum(self._s, self._t)[n:], np.maximum(self._s, self._t)[n:]
         keys, edge = np.unique(low * n + high, return_inverse=True)
-        ones = np.ones(edge.size)
-        self._edges = sparse.coo_array((ones, (edge, index[own])), shape=(keys.size, self._entries)).tocsr()
-        low, high = keys // n, keys % n
-        both = np.concatenate([low, high]), np.tile(np.arange(keys.size), 2)
-        self._ends = sparse.coo_array((np.ones(2 * keys.size), both), shape=(n, keys.size)).tocsr()
-        # The first half are what each edge gives to its lower end.
-        self._low, self._high = low, high
-        self._lower = sparse.coo_array((np.ones(keys.size), (low, np.arange(keys.size))), shape=(n, keys.size)).tocsr()
-        self._upper = sparse.coo_array((np.ones(keys.size), (high, np.arange(keys.size))), shape=(n, keys.size)).tocsr()
-        self._shape = Shape(levels, high, low)
+        self._edges = sparse.coo_array((np.ones(edge.size), (edge, every[n:])), shape=(keys.size, every.size)).tocsr()
+        self._low, self._high = keys // n, keys % n
+        self._to_low, self._to_high = (
+            _summing(n, ends, np.arange(keys.size), np.ones(keys.size)) for ends in (self._low, self._high)
+        )
+        self._ends = (self._to_low + self._to_high).tocsr()
+        self._shape = Shape(levels, self._high, self._low)
         self.batch = max(1, min(_TILE // self._entries, -(-layout.blocks // threads)))
         starts = range(0, layout.blocks, self.batch)
         slices = [slice(start, min(start + self.batch, layout.blocks)) for start in starts]
@@ -211,7 +211,7 @@ class SparseKernel:
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
     ) -> None:
-        tile, n = self._tile(blocks), self.layout.rows
+        tile = self._tile(blocks)
         each, order = np.arange(tile.size), self.levels.order
         own = -tile.along / tile.corners[:, None]
         own[each, tile.roots] = 1 / tile.corners
@@ -275,8 +275,8 @@ class SparseKernel:
         tile.factors.solve(found[:, :, None])
         steps = found.T
         rest = right.T - tile.diagonal * steps
-        rest += self._lower @ (tile.entries * steps[self._high])
-        rest += self._upper @ (tile.entries * steps[self._low])
+        rest += self._to_low @ (tile.entries * steps[self._high])
+        rest += self._to_high @ (tile.entries * steps[self._low])
         if (np.abs(rest) > _UNMET * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
             more = np.ascontiguousarray(rest.T)
             tile.factors.solve(more[:, :, None])

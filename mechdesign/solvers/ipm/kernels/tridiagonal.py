@@ -1,12 +1,13 @@
 """Sparse symmetric matrices as block tridiagonal ones: breadth-first levels of their graph, factors, inverses.
 
 In a breadth-first order each row has entries in its own level and in the two next to it only. With diagonal blocks A_i
-and blocks C_i below them the factors are D_1 = A_1, D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ, and with K_i = −D_i⁻¹ C_iᵀ the inverse P is
+and blocks C_i below them the factors are D_1 = A_1, D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ, and with K_i = −D_i⁻¹ C_iᵀ the
+inverse P is
 
     P_ij = K_i P_i+1,j for j > i,     P_ii = D_i⁻¹ + K_i P_i+1,i+1 K_iᵀ.
 
-The matrices here have no positive entry off the diagonal and are positive definite, so D_i⁻¹, K_i and P have no negative
-one: all of these sums and products are free of cancellation, however widely their entries differ.
+The matrices here are positive definite and have no positive entry off the diagonal, so D_i⁻¹, K_i and P have no
+negative one: the last two lines cancel nothing, however widely entries differ.
 """
 
 from __future__ import annotations
@@ -75,7 +76,6 @@ def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
         end = max(int(reach[end - 1]) + 1, end + 1)
     starts.append(size)
     return Levels(order, position, np.array(starts))
-
 
 
 class Shape:
