@@ -39,12 +39,16 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
     certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
     A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
     """
-    kept = np.isfinite(exponents)
+    bounded = np.isfinite(exponents)
+    few = is_sparse(len(exponents), int(bounded.sum()), 0)
+    kept = bounded.copy()
     limit = exponents * (dilation * (1 + _ROUNDING))
-    for r in range(exponents.shape[0]):
-        first, second = exponents[:, r, None], exponents[None, r, :]
-        detour = (first + second <= limit) & (first < exponents) & (second < exponents)
-        kept &= ~detour
+    every = slice(None)
+    for r in range(len(exponents)):
+        # Where bounds are few, few pairs have two of them over r.
+        s, t = (np.flatnonzero(bounded[:, r])[:, None], np.flatnonzero(bounded[r])) if few else (every, every)
+        first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
+        kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
         interrupts.check()
     return kept
 

@@ -97,7 +97,8 @@ class SparseKernel:
         widest = int(levels.widths.max())
         self._buffers = [np.empty((3, self._entries * self.batch)) for _ in range(threads)]
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
-        self._panels = [tuple(np.empty((2, self.batch, widest, n))) for _ in range(threads)]
+        panel = (self.batch, widest, n)
+        self._panels = [(np.empty(panel), np.empty(panel)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._unit = 1.0
 
@@ -113,7 +114,7 @@ class SparseKernel:
         return lambda: kept
 
     def _tile(self, blocks: slice) -> _Tile:
-        tile = self._tiles[blocks.start // self.batch]
+        tile: _Tile = self._tiles[blocks.start // self.batch]
         assert tile.blocks == blocks
         return tile
 
@@ -191,9 +192,10 @@ class SparseKernel:
         self._without_roots(tile, mine)
         sides = edges[blocks][:, self.levels.order]
         sides[each, mine] = 0.0
+        diagonal = tile.diagonal.copy()
         for delta in (0.0, *REGULARISATIONS):
-            diagonal = tile.diagonal * (1 + delta)
-            if not tile.factors.factor(*self._shape.spread(diagonal, tile.entries, *self._matrices[worker])):
+            np.multiply(diagonal, 1 + delta, out=tile.diagonal)
+            if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *self._matrices[worker])):
                 continue
             tile.along[:] = self._solved(tile, sides)
             np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
