@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from cli_examples import SPECIFICATION, run
+from matplotlib.figure import Figure
 
 from mechdesign.cache import VARIABLE
 
@@ -15,6 +16,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Leave the pictures of released traces blank: drawing them takes longer than all else that a release does."""
+    for drawing in ("over_time_picture", "trace_picture"):
+        monkeypatch.setattr(f"mechdesign.release.pictures.{drawing}", lambda *_: Figure())
 
 
 @pytest.fixture

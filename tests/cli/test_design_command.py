@@ -33,10 +33,10 @@ def test_from_a_specification_to_files_that_verify(spec):
         assert words in designed.stdout
     names = ["certificate.json", "channel.csv", "channel.npz", "dual.npz", "report.html"]
     assert sorted(os.listdir("mechanism")) == names
-    verified = command("verify", "mechanism")
-    assert (verified.returncode, verified.stderr) == (0, "")
+    verified = run("verify", "mechanism")
+    assert (verified.exit_code, verified.stderr) == (0, "")
     assert "mechanism verifies" in verified.stdout
-    drawn = command("sample", "mechanism", "--secret", "home", "--size", 5)
+    drawn = run("sample", "mechanism", "--secret", "home", "--size", 5)
     assert set(drawn.stdout.split()) <= {"home", "work", "pub", "gym"}
     assert len(drawn.stdout.split()) == 5
     os.remove("mechanism/report.html")

@@ -87,6 +87,7 @@ def test_from_python_designs_are_replaced_unless_told_otherwise(tmp_path):
 # --- traces ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_released_trace_is_not_replaced():
     assert release().exit_code == 0
     before = Path("released/released.csv").read_bytes()
@@ -102,17 +103,20 @@ def test_a_released_trace_is_not_replaced():
         found.save("released", overwrite=False)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_an_unfinished_run_counts_as_released():
     assert release().exit_code == 0
     Path("released/release.json").unlink()
     assert release().exit_code == 2
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_rehearsal_is_replaced():
     assert release("--seed", 1).exit_code == 0
     assert release().exit_code == 0
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_truth_stands_beside_a_rehearsal_only():
     rehearsed = release("--seed", 1).stdout
     assert "utility: the released place" in rehearsed
@@ -157,6 +161,7 @@ def test_a_report_says_what_may_be_published():
 # --- ledgers ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_ledger_keeps_what_was_spent_and_refuses_the_next_trace():
     md.Ledger(2, path="person.json").spend("earlier", "one person's place", epsilon="0.25")
     result = release("--ledger", "person.json")
@@ -170,6 +175,7 @@ def test_a_ledger_keeps_what_was_spent_and_refuses_the_next_trace():
     assert len(md.Ledger(path="person.json").entries) == 4
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_rehearsals_are_charged_to_no_ledger():
     assert release("--ledger", "person.json", "--seed", 1).exit_code == 0
     assert not Path("person.json").exists()

@@ -92,6 +92,7 @@ def test_a_trace_is_released():
         assert step["degree_of_protection"]["least"] >= 4
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_manifest_names_every_file():
     assert run("release", *write(), "--json").exit_code == 0
     described = json.loads(Path("released/release.json").read_text())
@@ -104,6 +105,7 @@ def test_the_manifest_names_every_file():
     assert described["composition"]["common_edges"] == 24
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace", "lp"])
 def test_the_command_does_what_the_library_does(mechanism):
     text = SPECIFICATION + f'mechanism = "{mechanism}"\n'
@@ -146,6 +148,7 @@ def test_nothing_public_depends_on_the_truth_but_through_the_outputs(monkeypatch
         assert Path("one", name).read_bytes() == Path("other", name).read_bytes(), name
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_truth_goes_elsewhere():
     assert run("release", *write(), "--truth", "mine").exit_code == 0
     assert present("mine") == ["true-map.svg", "true-over-time.svg", "true.csv"]
@@ -162,6 +165,7 @@ def test_the_truth_goes_elsewhere():
         assert (result.exit_code, "--truth: is, holds or lies in" in result.stderr) == (2, True)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_channels_of_all_steps_verify():
     assert run("release", *write(SPECIFICATION + 'mechanism = "lp"\n'), "--channels").exit_code == 0
     assert present("released/channels") == [f"step-{step}" for step in range(5)]
@@ -178,6 +182,7 @@ def test_the_channels_of_all_steps_verify():
     assert [path.name for path in Path("released/channels").rglob("*")] == ["step-0", "notes.txt"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_seeds_are_for_rehearsals():
     result = run("release", *write(), "--seed", 1, "-o", "one")
     assert "never publish them" in result.stderr
@@ -189,6 +194,7 @@ def test_seeds_are_for_rehearsals():
     assert '"seed"' not in everything
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_each_step_may_have_its_own_budget():
     Path("b.csv").write_text("step,epsilon\n0,0.5\n1,0.25\n2,0.25\n3,1\n4,2\n5,9\n")
     text = SPECIFICATION.replace("epsilon = 0.5", 'epsilon = { budgets = "b.csv" }')
@@ -201,6 +207,7 @@ def test_each_step_may_have_its_own_budget():
     assert "ends before the trace; found 6; must be a budget for each of 10 steps" in result.stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_places_instead_of_states():
     result = run("release", *write(SPECIFICATION + "snap = false\n"), "--truth", "mine")
     assert result.exit_code == 0, result.output
@@ -257,6 +264,7 @@ def test_a_real_trace(data_folder):
 # --- what goes wrong -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_an_interrupted_run_never_looks_finished(monkeypatch):
     assert run("release", *write(), "--seed", 1).exit_code == 0
     step = Trace.step
@@ -285,6 +293,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
     assert not Path("none").exists()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
     assert run("release", *write()).exit_code == 0
     whole = files.write_file
@@ -301,6 +310,7 @@ def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
     assert "release.json" not in present()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_other_files_are_left_alone():
     Path("released").mkdir()
     Path("released/thesis.tex").write_text("mine")
@@ -353,6 +363,7 @@ def test_wrong_input(old, new, walk, words):
     assert not Path("released").exists()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_steps_that_are_not_optimal_are_told(monkeypatch):
     text = SPECIFICATION.replace("[release]\n", '[release]\nmechanism = "lp"\n')
     assert "was asked for" not in run("release", *write(text, "0\n")).stderr
@@ -376,6 +387,7 @@ def test_a_file_is_no_folder():
     assert (result.exit_code, result.stderr) == (2, "error: s.toml is not a folder; choose another one\n")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_what_a_killed_run_leaves_is_no_hindrance():
     Path("out").mkdir()
     Path("out/.released.csv.0123abcd.partial").write_text("step")

@@ -36,7 +36,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "s.toml").write_text(SPECIFICATION)
     result = run("design", folder / "s.toml", "-o", folder / "out", "--no-report")
     assert result.exit_code == 0, result.output
-    assert " --at " in result.stdout
+    assert " --at " in " ".join(result.stdout.split())
     return folder / "out"
 
 

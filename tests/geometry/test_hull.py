@@ -3,14 +3,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_examples import ANSWERS, POLICY, norm_by_program, under
-from scipy import stats
+from scipy import spatial, stats
 
 import mechdesign as md
 from mechdesign import policy
@@ -235,13 +234,13 @@ def test_component_hulls() -> None:
     assert {hull.dimension for hull in bare} == {0}
 
 
-def test_thousands_of_edges_are_quick() -> None:
+def test_thousands_of_edges_leave_few_corners() -> None:
+    """The differences of a convex polygon and itself have at most two corners for each of its sides."""
     rng = np.random.default_rng(2)
     points = rng.normal(size=(200, 2))
-    start = time.process_time()
     K = policy.sensitivity_hull(points, policy.complete(200))
     assert K.contains(points[:, None] - points[None, :]).all()
-    assert time.process_time() - start < 3
+    assert len(K.vertices) <= 2 * len(spatial.ConvexHull(points).vertices)
 
 
 # Uniform samples

@@ -3,7 +3,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-import time
 from fractions import Fraction
 
 import networkx as nx
@@ -133,16 +132,20 @@ def test_union_and_from_edges() -> None:
     assert edge_array(both).tolist() == [[0, 1], [1, 2], [1, 3]]
 
 
-def test_builders_are_quick_on_a_map_of_2500_cells() -> None:
+def test_builders_on_a_map_of_2500_cells() -> None:
     domain = md.Domain.grid(50, 50, 17.3, 17.3)
-    chain = sparse.csr_array(sparse.random_array((2500, 2500), density=0.003, random_state=1))
-    start = time.process_time()
+    side = 17.3 / 50
     graph = policy.blocks(domain, 5)
-    policy.sensitivity_hull(domain, graph)
-    policy.threshold(domain, 1.5)
-    policy.transitions(chain)
-    assert time.process_time() - start < 5
     assert graph.number_of_edges() == 100 * 300
+    assert policy.sensitivity_hull(domain, graph).volume == pytest.approx((8 * side) ** 2)
+    # So many pairs of cells lie x columns and y rows apart, in either direction.
+    near = [(x, y) for x, y in itertools.product(range(-9, 10), repeat=2) if 0 < math.hypot(x, y) * side <= 1.5]
+    assert policy.threshold(domain, 1.5).number_of_edges() == sum((50 - abs(x)) * (50 - abs(y)) for x, y in near) / 2
+    chain = sparse.csr_array(sparse.random_array((2500, 2500), density=0.003, random_state=1))
+    reached = (chain.indices[first:last] for first, last in itertools.pairwise(chain.indptr))
+    assert edges(policy.transitions(chain)) == {
+        pair for states in reached for pair in itertools.combinations(sorted(states.tolist()), 2)
+    }
 
 
 # Constraints

@@ -67,7 +67,7 @@ def test_brute_force(seed: int) -> None:
 def test_never_worse_than_algorithms_7_and_8() -> None:
     rng = np.random.default_rng(7)
     better = 0
-    for _ in range(500):
+    for _ in range(150):
         alpha, curves, before, after = random_case(rng, 4)
         best = best_budgets(alpha, curves, before, after, tolerance=0.5)
         assert best.allocated is not None
@@ -75,7 +75,7 @@ def test_never_worse_than_algorithms_7_and_8() -> None:
         assert leakage.temporal(best.epsilons, before, after).max() <= alpha
         assert best.lower_bound <= best.cost <= min(best.allocated, best.constant)
         better += best.cost < 0.99 * min(best.allocated, best.constant)
-    assert better > 50
+    assert better > 15
 
 
 @pytest.mark.parametrize(

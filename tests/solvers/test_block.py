@@ -78,14 +78,14 @@ def test_tight_tolerance():
 @pytest.mark.parametrize(
     "program",
     [
-        grid(6, 6, 0.01),
-        grid(6, 6, 3.0),
-        grid(6, 6, 20.0),
+        grid(5, 5, 0.01),
+        grid(5, 5, 3.0),
+        grid(5, 5, 20.0),
         grid(5, 5, 0.6, "hamming", floor=0.999999),
         grid(5, 5, 0.6, "hamming", floor=0.999999, masked=lambda distance: distance >= 0),
         grid(5, 5, 0.6, "hamming", floor=0.5, worst=True),
-        grid(6, 6, masked=lambda distance: distance > 1.5),
-        grid(6, 6, masked=lambda distance: (np.arange(36) % 2)[:, None] != np.arange(36) % 2),
+        grid(5, 5, masked=lambda distance: distance > 1.5),
+        grid(5, 5, masked=lambda distance: (np.arange(25) % 2)[:, None] != np.arange(25) % 2),
     ],
     ids=["tiny", "large", "huge", "joint-edge", "distortion-edge", "worst-joint", "threshold", "disconnected"],
 )
@@ -99,8 +99,8 @@ def test_hard_programs(program):
 
 
 def test_prior_with_zeros_and_tiny_masses():
-    program = grid(6, 6)
-    scale = np.ones((36, 1))
+    program = grid(5, 5)
+    scale = np.ones((25, 1))
     scale[::3], scale[1::3] = 0.0, 1e-12
     program = BlockProgram(program.cost * scale, program.exponents)
     found = solve_block(program)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 
 import pytest
 from sweep_examples import TABLES, sweep, values
 
 from mechdesign.errors import InputError
 from mechdesign.records import State
+from mechdesign.sweep import cluster as clusters
 from mechdesign.sweep import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
-LISTS = (
-    '"privacy.0.epsilon" = [0.2, 0.5, 1, 2, 3, 4, 5, 6]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
-)
+LISTS = '"privacy.0.epsilon" = [0.2, 0.5, 1, 2]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,7 @@ def alone(tmp_path_factory):
 
 def test_a_cluster_gives_the_same_table(tmp_path, cluster, alone):
     result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address)
-    assert result.count(State.DONE) == 16
+    assert result.count(State.DONE) == 8
     assert values(tmp_path) == alone
 
 
@@ -47,24 +45,24 @@ def test_a_killed_worker_loses_no_row(tmp_path, cluster, alone):
     killed = []
 
     def kill_one(moment):
-        if moment.done == 5 and not killed:
+        if moment.done == 3 and not killed:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
     result = run(sweep(LISTS), tmp_path, dask=cluster.scheduler_address, progress=kill_one)
     assert killed
-    assert result.count(State.DONE) == 16
+    assert result.count(State.DONE) == 8
     assert values(tmp_path) == alone
 
 
-def test_an_address_that_does_not_answer_is_refused_in_seconds(tmp_path):
+def test_an_address_that_does_not_answer_is_refused(tmp_path, monkeypatch):
+    assert clusters._ANSWER <= 10
+    monkeypatch.setattr(clusters, "_ANSWER", 0.5)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}"
-        begun = time.monotonic()
         with pytest.raises(InputError, match="dask scheduler") as raised:
             run(sweep(), tmp_path / "out", dask=address)
-    assert time.monotonic() - begun < 30
     assert raised.value.value == address
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="does not answer"):
