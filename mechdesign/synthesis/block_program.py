@@ -30,9 +30,10 @@ _SMALL = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockInverse:
-    """The way back from a block program."""
+    """The way back from a block program with bounds on `pairs` of groups."""
 
     form: NormalForm
+    pairs: int
 
     def __call__(self, solution: BlockSolution) -> Candidate:
         """Turn a solution into a candidate."""
@@ -45,8 +46,8 @@ class BlockInverse:
             solution.status,
             solution.message,
             solver_version=__version__,
-            rows_policy="all",
-            program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+            rows_policy="all" if self.pairs == np.isfinite(form.exponents).sum() else "reduced",
+            program_rows=self.pairs * form.observables,
             program_columns=form.groups * form.observables,
             blocks=solution.blocks,
             iterations=solution.iterations,
@@ -76,7 +77,8 @@ class BlockReduction:
             program = BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
         else:
             program = BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
-        return program, BlockInverse(form)
+        pairs = np.isfinite(form.exponents if kept is None else exponents).sum()
+        return program, BlockInverse(form, int(pairs))
 
 
 def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:

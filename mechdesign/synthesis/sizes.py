@@ -156,10 +156,11 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
         if size.sparsity is not None and settings.options.get("arrays") in (None, "sparse"):
-            memory = sparse_memory(n, m, blocks, size.sparsity)
+            sparsity = size.sparsity.scaled(n)
+            memory = sparse_memory(n, m, blocks, sparsity)
             # Iterations, and n numbers times the width of a level for each number of the inverse.
-            seconds = _SPARSE_SECONDS * blocks * n * size.sparsity.factors
-            return Estimate(solver, size.sparsity.pairs * m, memory, seconds, allowed)
+            seconds = _SPARSE_SECONDS * blocks * n * sparsity.factors
+            return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         seconds = _BLOCK_SECONDS * blocks * n**2
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.

@@ -306,4 +306,5 @@ def test_memory_is_refused_with_the_estimate():
 def test_sparsity_counts_pairs_and_factors():
     ends = np.array(nx.path_graph(10).edges)
     found = measure(10, np.r_[ends[:, 0], ends[:, 1], 3], np.r_[ends[:, 1], ends[:, 0], 3])
-    assert (found.pairs, found.factors) == (18, 19)
+    assert (found.rows, found.pairs, found.factors) == (10, 18, 19)
+    assert found.scaled(40).pairs == 72

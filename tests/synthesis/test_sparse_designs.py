@@ -122,9 +122,10 @@ def test_sizes_know_of_few_bounds() -> None:
 
 def test_sparse_blocks_need_less() -> None:
     dense = Size(2500, 2500)
-    sparse = replace(dense, sparsity=Sparsity(9800, 166_000))
+    sparse = replace(dense, sparsity=Sparsity(2500, 9800, 166_000))
     settings = SolveSettings(options={"memory": 12e9})
     assert not estimate(dense, settings).fits
     assert estimate(sparse, settings).fits
     assert estimate(sparse, settings).rows == 9800 * 2500
+    assert estimate(replace(sparse, secrets=625), settings).rows == 2450 * 2500
     assert estimate(sparse, SolveSettings(options={"arrays": "numpy"})).memory == estimate(dense, settings).memory

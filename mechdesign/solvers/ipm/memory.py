@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 
@@ -88,17 +89,23 @@ def _needed(rows: int, columns: int, blocks: int, width: int, links: int, thread
 
 @dataclass(frozen=True)
 class Sparsity:
-    """What makes a sparse block large: its bounds on pairs, and how many numbers its factors are."""
+    """What makes a sparse block of `rows` large: its bounds on pairs, and how many numbers its factors are."""
 
+    rows: int
     pairs: int
     factors: int
+
+    def scaled(self, rows: int) -> Sparsity:
+        """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
+        growth = rows / self.rows
+        return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
 
 
 def measure(rows: int, sources: Integers, targets: Integers) -> Sparsity:
     """Return the sparsity of blocks with bounds on the pairs (s, t); pairs of a row with itself count for nothing."""
     apart = sources != targets
     widths = find_levels(rows, sources, targets).widths
-    return Sparsity(int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
+    return Sparsity(rows, int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
 
 
 def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> int:
