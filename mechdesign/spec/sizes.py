@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from mechdesign.model.domain import Domain
+import numpy as np
+
+from mechdesign.model.domain import Domain, Grid
 from mechdesign.requirements.kinds import KINDS
+from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.memory import Sparsity, measure
 from mechdesign.spec.document import Document
 from mechdesign.synthesis.sizes import Size, most_symmetries
 
@@ -23,6 +27,19 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     if document.policy or not any(kind is not None and kind.joins_all and named for kind, named in kinds):
         return None
     floors = sum(kind is not None and kind.floors for kind, _ in kinds)
-    cells = secrets.cells is not None
+    cells = secrets.cells
+    sparsity = None
+    if cells is not None and not floors and all(raw.get("distance") == "manhattan" for raw in document.privacy):
+        sparsity = _of_neighbours(cells)
     most = 1 if any(name in document.prior for name in _COUNTED) else most_symmetries(secrets)
-    return Size(secrets.size, observables.size, floors, min(most, secrets.size), cells)
+    most = min(most, secrets.size)
+    return Size(secrets.size, observables.size, floors, most, cells is not None, sparsity=sparsity)
+
+
+def _of_neighbours(cells: Grid) -> Sparsity | None:
+    """Return the sparsity where bounds between neighbours imply all others, as under the Manhattan distance."""
+    index = np.arange(cells.size).reshape(cells.rows, cells.columns)
+    ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
+    pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])
+    sources, targets = np.hstack([pairs, pairs[::-1]])
+    return measure(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None

@@ -18,6 +18,7 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import few_pairs
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.version import __version__
 
@@ -29,9 +30,10 @@ _SMALL = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockInverse:
-    """The way back from a block program."""
+    """The way back from a block program with bounds on `pairs` of groups."""
 
     form: NormalForm
+    pairs: int
 
     def __call__(self, solution: BlockSolution) -> Candidate:
         """Turn a solution into a candidate."""
@@ -44,8 +46,8 @@ class BlockInverse:
             solution.status,
             solution.message,
             solver_version=__version__,
-            rows_policy="all",
-            program_rows=int(np.isfinite(form.exponents).sum()) * form.observables,
+            rows_policy="all" if self.pairs == np.isfinite(form.exponents).sum() else "reduced",
+            program_rows=self.pairs * form.observables,
             program_columns=form.groups * form.observables,
             blocks=solution.blocks,
             iterations=solution.iterations,
@@ -60,16 +62,23 @@ class BlockReduction:
     """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
 
     def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
-        """Return the program, in which bounds that only say that zero goes with zero are left out, and its inverse."""
+        """Return the program and its inverse.
+
+        Bounds that only say that zero goes with zero are left out, and all that others imply where few remain.
+        """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
+        kept = None if form.floors else few_pairs(exponents)
+        if kept is not None:
+            exponents = np.where(kept, exponents, np.inf)
         floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
         if problem.objective == "worst":
             nothing = np.zeros((form.groups, form.observables))
             program = BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
         else:
             program = BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
-        return program, BlockInverse(form)
+        pairs = np.isfinite(form.exponents if kept is None else exponents).sum()
+        return program, BlockInverse(form, int(pairs))
 
 
 def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:

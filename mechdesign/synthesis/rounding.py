@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.model.channel import EXPONENT
+from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 
@@ -76,10 +77,10 @@ def round_channel(
     best: tuple[float, Floats, Floats, Floats] | None = None
     for threshold in _NEGLIGIBLE:
         if interior is None:
-            rows = _raise(_clean(matrix, threshold, labels), form.implied)
+            rows = _raised(form, _clean(matrix, threshold, labels))
             common = _common(rows, labels)
         else:
-            rows = _raise(_permitted(matrix, threshold, form.forbidden, interior), form.implied)
+            rows = _raised(form, _permitted(matrix, threshold, form.forbidden, interior))
             common = interior
         weights = _least_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
@@ -183,6 +184,36 @@ def _permitted(matrix: Floats, threshold: float, forbidden: NDArray[np.bool_], i
 def _normalised(rows: Floats) -> Floats:
     normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
     return normalised
+
+
+def _raised(form: NormalForm, rows: Floats) -> Floats:
+    """Raise every entry to what the others require of it, along the bounds where they are few, else along all paths."""
+    if is_sparse(form.groups, int(np.isfinite(form.exponents).sum()), 0):
+        return _raise_step_by_step(rows, form.exponents)
+    return _raise(rows, form.implied)
+
+
+def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
+    """Do what `_raise` does, bound by bound, until nothing rises any more."""
+    raised = rows.copy()
+    sources, targets = np.nonzero(np.isfinite(exponents))
+    factors = np.exp(-exponents[sources, targets])[:, None]
+    order = np.argsort(targets, kind="stable")
+    into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
+    beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
+    waiting = np.arange(len(rows))
+    while waiting.size:
+        risen = np.zeros(len(rows), dtype=np.bool_)
+        for target in waiting.tolist():
+            mine = into[target]
+            if mine.size:
+                least = (factors[mine] * raised[sources[mine]]).max(axis=0)
+                if (least > raised[target]).any():
+                    np.maximum(raised[target], least, out=raised[target])
+                    risen[beyond[target]] = True
+        # Back and forth, so that what has risen is passed on in either direction.
+        waiting = np.flatnonzero(risen)[:: -1 if waiting[0] <= waiting[-1] else 1]
+    return _normalised(raised)
 
 
 def _raise(rows: Floats, paths: Floats) -> Floats:

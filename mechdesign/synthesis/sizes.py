@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.errors import SizeWarning, TooLargeError
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.solvers.ipm.memory import allowed_memory, block_memory
+from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.memory import Sparsity, allowed_memory, block_memory, measure, sparse_memory
 from mechdesign.synthesis.parts import Part
 from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.spanner import few_pairs
 
 __all__ = [
     "Estimate",
@@ -42,6 +45,8 @@ def __dir__() -> list[str]:
 
 # Seconds for each of the B·n² ratio rows of the block method, with all its iterations: 30 s for 300 secrets.
 _BLOCK_SECONDS = 1.2e-6
+# Seconds for each of the numbers of the factors, times the secrets, of a sparse block: 10 minutes for 2,500 secrets.
+_SPARSE_SECONDS = 1.5e-9
 # Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
 _ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 20.0, 68_000, 1.9
 # Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
@@ -66,6 +71,8 @@ class Size:
         symmetries: The most symmetries that it may have, as far as is known without looking for them.
         cells: Whether the secrets are cells of a grid.
         alike: Whether all secrets are permitted the same answers.
+        sparsity: Of the block method's blocks, where few pairs of secrets have bounds; None where many have, or nobody
+            has looked.
     """
 
     secrets: int
@@ -74,6 +81,7 @@ class Size:
     symmetries: int = 1
     cells: bool = False
     alike: bool = True
+    sparsity: Sparsity | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,24 @@ def size_of(problem: Problem, part: Part) -> Size:
     cells = problem.secrets is not None and problem.secrets.cells is not None
     floors = sum(claim.number == "minimum" for claim in problem.claims)
     most = min(alike, most_symmetries(problem.secrets))
-    return Size(len(part.secrets), len(part.observables), floors, most, cells, part.alike)
+    return Size(len(part.secrets), len(part.observables), floors, most, cells, part.alike, _sparsity(problem, part))
+
+
+def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
+    """Return the sparsity of a part's blocks where there are few bounds on pairs of its secrets, and no floors."""
+    n = len(part.secrets)
+    if any(isinstance(claim, Floor) for claim in problem.claims) or not is_sparse(n, 0, 0):
+        return None
+    place = np.full(problem.prior.size, -1)
+    place[part.secrets] = np.arange(n)
+    exponents = np.full((n, n), np.inf)
+    for claim in problem.claims:
+        if isinstance(claim, PairBound):
+            sources, targets = place[claim.sources], place[claim.targets]
+            inside = (sources >= 0) & (targets >= 0) & (sources != targets)
+            np.minimum.at(exponents, (sources[inside], targets[inside]), claim.exponents[inside])
+    kept = few_pairs(exponents)
+    return None if kept is None else measure(n, *np.nonzero(kept))
 
 
 def most_symmetries(domain: Domain | None) -> int:
@@ -137,6 +162,12 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
+        if size.sparsity is not None and settings.options.get("arrays") in (None, "sparse"):
+            sparsity = size.sparsity.scaled(n)
+            memory = sparse_memory(n, m, blocks, sparsity)
+            # Iterations, and n numbers times the width of a level for each number of the inverse.
+            seconds = _SPARSE_SECONDS * blocks * n * sparsity.factors
+            return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         seconds = _BLOCK_SECONDS * blocks * n**2
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.

@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign import interrupts
+from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
 
-__all__ = ["bounded_pairs", "dilation", "irreducible"]
+__all__ = ["bounded_pairs", "dilation", "few_pairs", "irreducible"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 # Far above the rounding of sums of distances, far below any slack that a certificate could notice.
 _ROUNDING = 1e-12
 _SOURCES = 64
+# What pairs no others imply is looked for among so many next to each secret, and checked first from a few secrets.
+_NEXT, _FIRST = 32, 8
 
 
 def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
@@ -35,14 +39,60 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
     certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
     A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
     """
-    kept = np.isfinite(exponents)
+    bounded = np.isfinite(exponents)
+    few = is_sparse(len(exponents), int(bounded.sum()), 0)
+    kept = bounded.copy()
     limit = exponents * (dilation * (1 + _ROUNDING))
-    for r in range(exponents.shape[0]):
-        first, second = exponents[:, r, None], exponents[None, r, :]
-        detour = (first + second <= limit) & (first < exponents) & (second < exponents)
-        kept &= ~detour
+    every = slice(None)
+    for r in range(len(exponents)):
+        # Where bounds are few, few pairs have two of them over r.
+        s, t = (np.flatnonzero(bounded[:, r])[:, None], np.flatnonzero(bounded[r])) if few else (every, every)
+        first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
+        kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
         interrupts.check()
     return kept
+
+
+def few_pairs(exponents: Floats) -> NDArray[np.bool_] | None:
+    """Mark the pairs that no others imply where these are few and near, as in lengths of paths in a road network.
+
+    They imply all other bounds, up to a rounding of 1e-12 as in `irreducible`. None where they are not few enough for
+    blocks to count as sparse, or where some have many secrets between their ends.
+    """
+    bounded = np.isfinite(exponents)
+    n = exponents.shape[0]
+    if is_sparse(n, int(bounded.sum()), 0):
+        return bounded
+    if not is_sparse(n, 0, 0):
+        return None
+    last = min(_NEXT, n - 1)
+    reach = np.partition(exponents, last, axis=1)[:, last]
+    near = bounded & (exponents <= reach[:, None])
+    some = np.linspace(0, n - 1, _FIRST).astype(np.int64)
+    if not _implied(exponents, near, some):
+        return None
+    kept = near.copy()
+    for s in range(n):
+        targets = np.flatnonzero(near[s])
+        to, between = exponents[s, targets], exponents[np.ix_(targets, targets)]
+        limit = to * (1 + _ROUNDING)
+        detour = (to[:, None] + between <= limit) & (to[:, None] < to) & (between < to)
+        kept[s, targets[detour.any(axis=0)]] = False
+    if not is_sparse(n, int(kept.sum()), 0):
+        return None
+    for start in range(0, n, _SOURCES):
+        interrupts.check()
+        if not _implied(exponents, kept, np.arange(start, min(start + _SOURCES, n))):
+            return None
+    return kept
+
+
+def _implied(exponents: Floats, kept: NDArray[np.bool_], some: Integers) -> bool:
+    """Tell whether paths over the pairs kept are no longer than the bounds on pairs from `some` secrets."""
+    sources, targets = np.nonzero(kept)
+    graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
+    paths = csgraph.shortest_path(graph, method="D", indices=some)
+    return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
 
 
 def dilation(exponents: Floats, kept: NDArray[np.bool_]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sparse
 
 from mechdesign.programs.block_angular import BlockMultipliers, RatioMultipliers
 from mechdesign.solvers.ipm.iterate import Iterate
@@ -13,6 +14,11 @@ from mechdesign.solvers.ipm.newton import FactoredBlocks
 __all__ = ["dual_bound", "sparsify"]
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+# Rows s, columns t and values of the multipliers of one block.
+_Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]
+
+_SUM_ROUNDING = 1e-13
 
 
 def dual_bound(blocks: FactoredBlocks) -> float:
@@ -43,8 +49,10 @@ def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Array]:
     return result
 
 
-def sparsify(layout: Layout, iterate: Iterate, y: Array, allowance: float) -> BlockMultipliers:
-    """Drop the smallest multipliers y (B, n, n); the bound falls by at most `allowance`.
+def sparsify(
+    layout: Layout, iterate: Iterate, y: Array, allowance: float, pairs: tuple[Integers, Integers] | None = None
+) -> BlockMultipliers:
+    """Drop the smallest multipliers y, (B, n, n) or those of `pairs` alone; the bound falls by at most `allowance`.
 
     Dropping y_st of a column raises the reduced cost of t there and lowers that of s by y_st. Only the least reduced
     cost of a row counts in the bound, so in each row and column the smallest multipliers go as long as their sum is at
@@ -55,20 +63,11 @@ def sparsify(layout: Layout, iterate: Iterate, y: Array, allowance: float) -> Bl
     share = allowance / n
     if layout.members:
         share *= float(iterate.multipliers[layout.width :].sum())
-    budget = _reduced(layout, iterate, y)
+    budget = _reduced(layout, iterate)
+    _subtract_adjoint(layout, y, pairs, budget)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]] = []
-    allowed = ~np.eye(n, dtype=bool)
-    if layout.free is not None:
-        allowed &= ~layout.free
-    for index in range(layout.blocks):
-        values = np.where(allowed, y[index], 0.0)
-        ordered = np.sort(values, axis=1)
-        dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
-        least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
-        s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
-        parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
+    parts = _needed(layout, y, budget) if pairs is None else _needed_of(pairs, y, budget)
     scale, weights = 1.0, None
     if layout.members:
         weights = iterate.multipliers[layout.width :].copy()
@@ -78,11 +77,40 @@ def sparsify(layout: Layout, iterate: Iterate, y: Array, allowance: float) -> Bl
     return BlockMultipliers(ratios, _floors(layout, iterate), weights)
 
 
-def _unfolded(
-    layout: Layout,
-    parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]],
-    scale: float,
-) -> RatioMultipliers:
+def _needed(layout: Layout, y: Array, budget: Array) -> list[_Part]:
+    """Return for each block the multipliers (B, n, n) that are left; the sum of those dropped is within `budget`."""
+    n = layout.rows
+    allowed = ~np.eye(n, dtype=bool)
+    if layout.free is not None:
+        allowed &= ~layout.free
+    parts: list[_Part] = []
+    for index in range(layout.blocks):
+        values = np.where(allowed, y[index], 0.0)
+        ordered = np.sort(values, axis=1)
+        dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
+        least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
+        s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
+        parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
+    return parts
+
+
+def _needed_of(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[_Part]:
+    """Return what `_needed` does, from the multipliers (B, K) of pairs."""
+    sources, targets = (ends.astype(np.int32) for ends in pairs)
+    parts: list[_Part] = []
+    for values, room in zip(y, budget, strict=True):
+        order = np.lexsort((values, sources))
+        rows, ordered = sources[order], values[order]
+        total = np.concatenate([[0.0], np.cumsum(ordered)])
+        before = total[np.searchsorted(rows, rows)]
+        # The difference of sums of the whole block is only as good as the largest of them.
+        sums = total[1:] - before + _SUM_ROUNDING * total[-1]
+        kept = order[(sums > room[rows]) & (ordered > 0)]
+        parts.append((sources[kept], targets[kept], values[kept]))
+    return parts
+
+
+def _unfolded(layout: Layout, parts: list[_Part], scale: float) -> RatioMultipliers:
     """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
     mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
@@ -99,17 +127,29 @@ def _unfolded(
     return RatioMultipliers(sources, targets, columns, multipliers)
 
 
-def _reduced(layout: Layout, iterate: Iterate, y: Array) -> Array:
-    """Return the reduced costs (B, n) without the multipliers of x >= 0, which the bound does not need."""
-    n = layout.rows
-    reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, :n]
+def _reduced(layout: Layout, iterate: Iterate) -> Array:
+    """Return the reduced costs (B, n) before the multipliers of ratio rows are subtracted."""
+    reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
+    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
+        reduced -= values @ error
+    return reduced
+
+
+def _subtract_adjoint(layout: Layout, y: Array, pairs: tuple[Integers, Integers] | None, reduced: Array) -> None:
+    """Subtract Bᵀy without the multipliers of x >= 0, which the bound does not need, from `reduced` (B, n)."""
+    if pairs is not None:
+        sources, targets = pairs
+        index = np.arange(sources.size)
+        where = np.concatenate([index, index]), np.concatenate([targets, sources])
+        values = np.concatenate([layout.ratios[sources, targets], -np.ones(index.size)])
+        rows = sparse.coo_array((values, where), shape=(index.size, layout.rows)).tocsr()
+        for block in range(layout.blocks):
+            reduced[block] -= y[block] @ rows
+        return
     ratios = layout.ratios.copy()
     np.fill_diagonal(ratios, 1.0)
     for block in range(layout.blocks):
         reduced[block] += y[block].sum(axis=1) - (ratios * y[block]).sum(axis=0)
-    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
-        reduced -= values @ error
-    return reduced
 
 
 def _floors(layout: Layout, iterate: Iterate) -> tuple[Array, ...]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.kernels import Kernel
+from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
+from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["COPIED", "allowed_memory", "block_memory", "check_memory"]
+__all__ = ["COPIED", "Sparsity", "allowed_memory", "block_memory", "check_memory", "measure", "sparse_memory"]
+
+Integers = npt.NDArray[np.int64]
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
@@ -35,9 +44,12 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
     Raises:
         SolverError: with the estimate, where it exceeds that.
     """
-    estimate = int(kernel.LIBRARY_BYTES) + _needed(
-        layout.rows, layout.program.columns, layout.blocks, layout.width, layout.links, threads, kernel.ENTRY_BYTES
-    )
+    shape = layout.rows, layout.program.columns, layout.blocks
+    if kernel.SPARSE:
+        estimate = _sparse(*shape, layout.links, threads, measure(layout.rows, *np.nonzero(layout.weights)))
+    else:
+        entry_bytes = kernel.ENTRY_BYTES
+        estimate = int(kernel.LIBRARY_BYTES) + _needed(*shape, layout.width, layout.links, threads, entry_bytes)
     most = allowed_memory(limit)
     if most is not None and estimate > most:
         raise SolverError(
@@ -73,6 +85,41 @@ def _needed(rows: int, columns: int, blocks: int, width: int, links: int, thread
     folded = _FOLDED * kept * blocks / columns
     base = max(_INTERPRETER, _resident())
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """What makes a sparse block of `rows` large: its bounds on pairs, and how many numbers its factors are."""
+
+    rows: int
+    pairs: int
+    factors: int
+
+    def scaled(self, rows: int) -> Sparsity:
+        """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
+        growth = rows / self.rows
+        return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
+
+
+def measure(rows: int, sources: Integers, targets: Integers) -> Sparsity:
+    """Return the sparsity of blocks with bounds on the pairs (s, t); pairs of a row with itself count for nothing."""
+    apart = sources != targets
+    widths = find_levels(rows, sources, targets).widths
+    return Sparsity(rows, int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
+
+
+def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> int:
+    """Estimate the peak of the process in bytes where blocks are sparse."""
+    return _sparse(rows, columns, blocks, rows, 1, sparsity)
+
+
+def _sparse(rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity) -> int:
+    pairs = sparsity.pairs
+    block = SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (sparsity.factors + pairs // 2 + 3 * rows)
+    small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
+    kept = pairs * columns
+    large = blocks * block + 2 * 8 * pairs * blocks
+    return int(max(_INTERPRETER, _resident()) + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
 
 
 def _resident() -> int:

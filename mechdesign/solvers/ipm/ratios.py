@@ -7,11 +7,13 @@ place: they belong to the newest iterate, and whoever asks on behalf of another 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.solvers.ipm.kernels import Kernel
+from mechdesign.solvers.ipm.kernels.contract import ResumableKernel
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.parallel import Workers
 
@@ -46,10 +48,10 @@ class RatioRows:
     def keep(self, *, spare: bool) -> Callable[[], Array]:
         """Return a function that reads y as it is now, whatever moves later.
 
-        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use: none may
-        be made after that.
+        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use, if there
+        is such: none may be made after that.
         """
-        if spare:
+        if spare or self.kernel.SPARSE:
             return self.kernel.keep()
         copy = self.y.copy()
         return lambda: copy
@@ -60,8 +62,8 @@ class RatioRows:
         self.moves = 0
 
     def resume(self, y: Array, mu: float) -> None:
-        """Set y (B, n, n), as a state has it."""
-        self.kernel.load(y, mu)
+        """Set y (B, n, n), as a state has it, in a kernel with dense blocks."""
+        cast(ResumableKernel, self.kernel).load(y, mu)
         self.moves = 0
 
     def affine_ratio_test(self, x: Array, u: Array) -> tuple[float, float]:

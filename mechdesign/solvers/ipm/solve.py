@@ -142,7 +142,8 @@ def _running(
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
-    kernel = choose(settings.arrays, settings.device, entries)
+    # Only kernels with dense blocks go on from a state.
+    kernel = choose(settings.arrays, settings.device, entries, layout.sparse and spread and start is None)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     memory = check_memory(layout, threads, kernel, settings.memory)
@@ -200,7 +201,7 @@ class _Run:
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
-        self.copied = layout.blocks * layout.rows**2 <= COPIED
+        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
         if start is None:
             self.iterate, self.mu = first_iterate(layout, spread=spread)
             ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), self.mu)
@@ -219,7 +220,8 @@ class _Run:
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
-        multipliers = sparsify(self.layout, iterate, y(), _DROPPED * gap * max(upper, self.unit))
+        allowance = _DROPPED * gap * max(upper, self.unit)
+        multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
         lower = lower_bound(self.program, multipliers)
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)

@@ -13,24 +13,28 @@ __all__ = ["Kernel", "choose"]
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
 _WORTH_IMPORTING = 250_000
-_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator"}
+_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 
 
-def choose(name: object, device: object, rows: int) -> type[Kernel]:
-    """Return the kernel called `name`; without a name PyTorch's for a device, Numba's where it pays, else NumPy's.
+def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:
+    """Return the kernel called `name`.
+
+    Without a name it is PyTorch's for a device, the sparse one for sparse blocks, Numba's where it pays, else NumPy's.
 
     Args:
-        name: "numpy", "numba", "torch", or None.
+        name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
         device: where PyTorch computes ("cpu", "cuda", …), or None.
         rows: the number B n² of ratio rows.
+        sparse: whether blocks are sparse (`Layout.sparse`).
 
     Raises:
         InputError: for a name that is not known, or a device that the library does not compute on.
         MissingDependencyError: for a library that is not installed.
     """
     if name is None and device in (None, "cpu"):
-        name = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+        dense = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+        name = "sparse" if sparse else dense
     elif name is None:
         name = "torch"
     if not isinstance(name, str) or name not in _MODULES:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
+__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel", "ResumableKernel"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -45,6 +45,8 @@ is taken."""
 class Kernel(Protocol):
     """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
 
+    Batches are `batch` consecutive blocks each, the last one fewer, and who assembles one factors it next.
+
     `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
     or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.
     """
@@ -53,22 +55,23 @@ class Kernel(Protocol):
     """Bytes of the host's memory for each of the B n² ratio rows."""
     LIBRARY_BYTES: ClassVar[int]
     """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
+    SPARSE: ClassVar[bool]
+    """Whether it keeps the pairs with bounds alone."""
     threads: int
     batch: int
+    pairs: tuple[Integers, Integers] | None
+    """The pairs (s, t) that have multipliers, in a kernel that keeps no others; None in one that keeps (B, n, n)."""
 
     def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
 
     def multipliers(self) -> Array:
-        """Return y (B, n, n), to read."""
+        """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 
     def diagonals(self) -> Array:
         """Return the multipliers y_ss of x >= 0 (B, n), to read."""
 
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         """Set y = μ w / z."""
-
-    def load(self, y: Array, mu: float) -> None:
-        """Set y (B, n, n); μ is the unit in which centres are kept."""
 
     def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `adjoint` and Σ y z to `products`.
@@ -137,3 +140,10 @@ class Kernel(Protocol):
 
         The copy may lie where slot 1 and the results of a ratio test are: no corrections after this.
         """
+
+
+class ResumableKernel(Kernel, Protocol):
+    """A kernel that can go on from multipliers that it is given: those with dense blocks."""
+
+    def load(self, y: Array, mu: float) -> None:
+        """Set y (B, n, n); μ is the unit in which centres are kept."""

@@ -40,6 +40,9 @@ class Tile:
 class Dense:
     """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians."""
 
+    SPARSE: ClassVar[bool] = False
+    pairs = None
+
     def __init__(self, layout: Layout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads

@@ -31,6 +31,9 @@ class TorchKernel:
     ENTRY_BYTES: ClassVar[int] = 36
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
+    SPARSE: ClassVar[bool] = False
+    pairs = None
+
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         self.layout, self.threads, self.device = layout, threads, torch.device(str(device or "cpu"))
         blocks, n, width = layout.blocks, layout.rows, layout.width

@@ -1,0 +1,234 @@
+"""How the block method grows where each secret has few neighbours: squares with four, and roads; HiGHS beside it.
+
+    python benchmarks/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
+        [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
+
+Every place is an answer, too; visits are those of a town with three unequal centres, so nothing is symmetric; ε is
+0.4 per unit, the typical length of a road; the cost is the distance along roads. Roads are half of the edges of a
+Delaunay triangulation of random places, and a spanning tree of them. A relative gap of 10⁻³ is asked for and proved
+over all answers. Each design runs in a process of its own, so that the peak of memory is its own, and is exported
+and verified there. What was measured before is kept, so that a stopped run goes on. Seconds are those of the clock and
+of the processor; on a busy machine only the latter tell something. Exponents are of processor seconds, from the least
+to the largest size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import csgraph
+from scipy.spatial import Delaunay
+
+import mechdesign as md
+from figures.drawing import finish, label, line, logarithmic, panels
+from mechdesign.report.style import drawn
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+EPSILON, GAP = "0.4", 1e-3
+# Shorter roads count as that long.
+SHORTEST = 0.05
+LIMIT = 3600.0
+
+
+def squares(count: int) -> tuple[Floats, Integers, Floats]:
+    """Return places, edges and lengths of a square grid in which each place has four neighbours."""
+    side = math.isqrt(count)
+    index = np.arange(side * side).reshape(side, side)
+    across = np.c_[index[:, :-1].ravel(), index[:, 1:].ravel()]
+    along = np.c_[index[:-1].ravel(), index[1:].ravel()]
+    edges = np.vstack([across, along])
+    return np.stack(np.divmod(np.arange(side * side), side), axis=1).astype(np.float64), edges, np.ones(len(edges))
+
+
+def roads(count: int) -> tuple[Floats, Integers, Floats]:
+    """Return places, edges and lengths of a random road network with about one place a unit of area."""
+    rng = np.random.default_rng(count)
+    places = rng.uniform(0.0, math.sqrt(count), (count, 2))
+    corners = Delaunay(places).simplices
+    edges = np.unique(np.sort(np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]]), axis=1), axis=0)
+    lengths = np.hypot(*(places[edges[:, 0]] - places[edges[:, 1]]).T)
+    joined = sparse.coo_array((lengths, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    tree = csgraph.minimum_spanning_tree(joined).toarray()[edges[:, 0], edges[:, 1]] > 0
+    kept = tree | ((rng.random(len(edges)) < 0.5) & (lengths < 2.0))
+    return places, edges[kept], np.round(np.maximum(lengths[kept], SHORTEST), 3)
+
+
+GRAPHS = {"squares": squares, "roads": roads}
+
+
+def problem(graph: str, count: int) -> md.Problem:
+    """Return the problem: bounds between neighbours, which imply exp(ε·length) along every path."""
+    places, edges, lengths = GRAPHS[graph](count)
+    n, (s, t) = len(places), edges.T
+    network = sparse.coo_array((lengths, (s, t)), shape=(n, n)).tocsr()
+    distance = csgraph.shortest_path(network, directed=False)
+    steps = np.full((n, n), np.inf)
+    steps[s, t] = steps[t, s] = lengths
+    np.fill_diagonal(steps, 0.0)
+    side = math.sqrt(n)
+    centres = ((0.45, 0.55, 0.18, 1.0), (0.8, 0.3, 0.08, 0.25), (0.2, 0.15, 0.1, 0.2))
+    density = np.full(n, 0.02)
+    for x, y, spread, weight in centres:
+        density += weight * np.exp(-((places / side - (x, y)) ** 2).sum(axis=1) / (2 * spread**2))
+    with warnings.catch_warnings():
+        # Bounds between neighbours alone are no metric; what paths imply is one.
+        warnings.simplefilter("ignore", md.errors.MetricWarning)
+        required = md.MetricPrivacy(EPSILON, steps)
+    return md.Problem(density / density.sum(), distance, [required])
+
+
+def measure(graph: str, count: int, solver: str) -> dict[str, float | str]:
+    """Design, export and verify once."""
+    asked = problem(graph, count)
+    rows = "reduced" if solver != "block" else "auto"
+    clock, spent = time.perf_counter(), time.process_time()
+    design = md.design(asked, solver=solver, rows=rows, tolerance=GAP, time_limit=LIMIT)
+    seconds, spent = time.perf_counter() - clock, time.process_time() - spent
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        design.save(folder, report=False)
+        clock = time.perf_counter()
+        verified = md.verify(folder).holds
+        checked = time.perf_counter() - clock
+    summary = design.summary
+    return {
+        "graph": graph,
+        "places": asked.prior.size,
+        "solver": solver,
+        "status": str(summary.status),
+        "rows": summary.program_rows or 0,
+        "cost": design.certificate.expected_cost,
+        "lower": design.certificate.lower_bound,
+        "gap": design.certificate.relative_gap,
+        "iterations": summary.iterations or 0,
+        "seconds": seconds,
+        "processor": spent,
+        "peak": 1024 * peak,
+        "told": summary.memory_estimate or 0,
+        "verified": verified,
+        "verify seconds": checked,
+        "verify peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
+
+
+def measured(graph: str, count: int, solver: str) -> dict[str, Any] | None:
+    """Measure in a process of its own; None where that ends badly."""
+    command = [sys.executable, __file__, "--one", graph, str(count), solver]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        print(ended.stderr[-500:], file=sys.stderr)
+        return None
+    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return found
+
+
+def exponent(records: list[dict[str, Any]], key: str) -> float:
+    """Return the slope of `key` against places, between the least and the largest size."""
+    first, last = records[0], records[-1]
+    if first["places"] == last["places"]:
+        return math.nan
+    return math.log(last[key] / first[key]) / math.log(last["places"] / first["places"])
+
+
+def series(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Return the records of each graph and solver, by size."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in sorted(records, key=lambda record: record["places"]):
+        found.setdefault((record["graph"], record["solver"]), []).append(record)
+    return found
+
+
+@drawn
+def growth(records: list[dict[str, Any]]) -> Figure:
+    """Draw processor time and peak memory against the number of places, with exponents."""
+    figure, axes = panels(2)
+    quantities = (("processor", 1.0, "processor seconds"), ("peak", 1e-9, "peak memory (GB)"))
+    for panel, (key, unit, name) in zip(axes, quantities, strict=True):
+        for kind, ((graph, solver), mine) in enumerate(series(records).items()):
+            slope = exponent(mine, "processor")
+            text = f"{graph}, {solver}" + ("" if math.isnan(slope) else f" (exponent {slope:.1f})")
+            sizes, values = [record["places"] for record in mine], [unit * record[key] for record in mine]
+            panel.plot(sizes, values, label=text, **line(kind))
+        logarithmic(panel, "x")
+        logarithmic(panel, "y")
+        label(panel, "places, each an answer, too", name)
+    return finish(figure, "Few neighbours: a certified gap of 0.1 % over all answers", legend=axes[0], columns=2)
+
+
+def shown(records: list[dict[str, Any]]) -> Table:
+    """Return the records as a table."""
+    heads = ("graph", "places", "solver", "rows", "steps", "seconds", "CPU", "peak GB", "told GB", "gap", "verify s")
+    table = Table(*heads)
+    for (graph, solver), mine in series(records).items():
+        for record in mine:
+            table.add_row(
+                graph,
+                str(record["places"]),
+                solver,
+                f"{record['rows']:,}",
+                str(record["iterations"]),
+                f"{record['seconds']:.1f}",
+                f"{record['processor']:.1f}",
+                f"{record['peak'] / 1e9:.2f}",
+                f"{record['told'] / 1e9:.2f}" if record["told"] else "",
+                f"{record['gap']:.1e}",
+                f"{record['verify seconds']:.1f}" if record["verified"] else "REFUSED",
+            )
+    return table
+
+
+def main() -> None:
+    """Measure what is missing, print a table, draw the growth."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[100, 225, 400, 900, 1600, 2500])
+    parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))
+    parser.add_argument("--highs", type=int, default=400, help="the most places that HiGHS is given")
+    parser.add_argument("-o", "--output", type=Path, help="where to keep the records")
+    parser.add_argument("--plot", type=Path, help="where to save the picture")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        graph, count, solver = arguments.one
+        print(json.dumps(measure(graph, int(count), solver)))
+        return
+    records: list[dict[str, Any]] = []
+    if arguments.output and arguments.output.exists():
+        records = json.loads(arguments.output.read_text())
+    known = {(record["graph"], record["places"], record["solver"]) for record in records}
+    console = Console(width=120)
+    for count in arguments.sizes:
+        for graph in arguments.graphs:
+            for solver in ("block", "highs-ipx"):
+                if (graph, count, solver) in known or (solver != "block" and count > arguments.highs):
+                    continue
+                found = measured(graph, count, solver)
+                if found is None:
+                    console.print(f"{graph}, {count} places: {solver} ends without an answer")
+                    continue
+                records.append(found)
+                if arguments.output:
+                    arguments.output.write_text(json.dumps(records, indent=1) + "\n")
+    console.print(shown(records))
+    if arguments.plot:
+        growth(records).savefig(arguments.plot, dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()

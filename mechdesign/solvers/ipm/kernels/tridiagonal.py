@@ -1,0 +1,194 @@
+"""Sparse symmetric matrices as block tridiagonal ones: breadth-first levels of their graph, factors, inverses.
+
+In a breadth-first order each row has entries in its own level and in the two next to it only. With diagonal blocks A_i
+and blocks C_i below them the factors are D_1 = A_1, D_i+1 = A_i+1 − C_i D_i⁻¹ C_iᵀ, and with K_i = −D_i⁻¹ C_iᵀ the
+inverse P is
+
+    P_ij = K_i P_i+1,j for j > i,     P_ii = D_i⁻¹ + K_i P_i+1,i+1 K_iᵀ.
+
+The matrices here are positive definite and have no positive entry off the diagonal, so D_i⁻¹, K_i and P have no
+negative one: the last two lines cancel nothing, however widely entries differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sparse
+from scipy.sparse import csgraph
+
+__all__ = ["Factors", "Levels", "Shape", "find_levels"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """An order of the rows in which a matrix is block tridiagonal.
+
+    Attributes:
+        order: the rows (n,) level by level.
+        position: where each row is in the order (n,).
+        starts: where each level begins (k + 1,), the last entry n.
+    """
+
+    order: Integers
+    position: Integers
+    starts: Integers
+
+    @property
+    def widths(self) -> Integers:
+        """How many rows each level has (k,)."""
+        return np.diff(self.starts)
+
+    @property
+    def work(self) -> float:
+        """Multiplications that the upper triangle of the inverse takes."""
+        widths, rest = self.widths.astype(np.float64), self.starts[-1] - self.starts[1:]
+        return float((widths[:-1] * widths[1:] * rest[:-1]).sum() + (2 * widths**3).sum())
+
+    @property
+    def slices(self) -> list[slice]:
+        """The rows of each level, in the order."""
+        return [slice(start, stop) for start, stop in itertools.pairwise(self.starts.tolist())]
+
+
+def find_levels(size: int, sources: Integers, targets: Integers) -> Levels:
+    """Return narrow levels of the graph with edges between `sources` and `targets`, component by component."""
+    graph = sparse.coo_array((np.ones(sources.size), (sources, targets)), shape=(size, size)).tocsr()
+    graph = (graph + graph.T).tocsr()
+    order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
+    position = np.empty(size, dtype=np.int64)
+    position[order] = np.arange(size)
+    # The last row, in the order, that each row or an earlier one is joined to.
+    reach = np.arange(size)
+    np.maximum.at(reach, position[sources], position[targets])
+    np.maximum.at(reach, position[targets], position[sources])
+    reach = np.maximum.accumulate(reach)
+    starts = [0]
+    end = 1
+    while end < size:
+        starts.append(end)
+        end = max(int(reach[end - 1]) + 1, end + 1)
+    starts.append(size)
+    return Levels(order, position, np.array(starts))
+
+
+class Shape:
+    """Where the entries of a matrix with a given graph are in its blocks.
+
+    Attributes:
+        levels: the levels.
+        diagonal: the flat indices of the diagonal entries (n,) in the concatenated A_i.
+    """
+
+    def __init__(self, levels: Levels, rows: Integers, columns: Integers) -> None:
+        """Take the entries below the diagonal, their rows and columns in the order of the levels, rows > columns."""
+        widths, starts = levels.widths, levels.starts
+        self.levels = levels
+        level = np.repeat(np.arange(widths.size), widths)
+        place = np.arange(starts[-1]) - starts[level]
+        self._own = np.concatenate([[0], np.cumsum(widths**2)])
+        self._next = np.concatenate([[0], np.cumsum(widths[1:] * widths[:-1])])
+        self.diagonal = self._own[level] + place * (widths[level] + 1)
+        within = level[rows] == level[columns]
+        self._within = np.flatnonzero(within)
+        self._between = np.flatnonzero(~within)
+        r, c = rows[within], columns[within]
+        base, width = self._own[level[r]], widths[level[r]]
+        self._inside = np.concatenate([base + place[r] * width + place[c], base + place[c] * width + place[r]])
+        r, c = rows[~within], columns[~within]
+        # A_i,i+1 = C_iᵀ has a row for each row of level i.
+        self._beside = self._next[level[c]] + place[c] * widths[level[r]] + place[r]
+
+    @property
+    def size(self) -> int:
+        """How many numbers the factors of one matrix are."""
+        return int(self._own[-1] + self._next[-1])
+
+    def spread(self, diagonal: Array, entries: Array, own: Array, beside: Array) -> tuple[list[Array], list[Array]]:
+        """Write b matrices, given by diagonals (n, b) and minus their entries (e, b), as blocks A_i and −C_iᵀ.
+
+        `own` and `beside` are buffers of b · `size` numbers in all; the result lies there.
+        """
+        blocks = diagonal.shape[1]
+        own = own[: blocks * self._own[-1]].reshape(blocks, -1)
+        beside = beside[: blocks * self._next[-1]].reshape(blocks, -1)
+        own[:] = 0.0
+        beside[:] = 0.0
+        within = -entries[self._within].T
+        own[:, self._inside] = np.hstack([within, within])
+        own[:, self.diagonal] = diagonal.T
+        beside[:, self._beside] = entries[self._between].T
+        widths = self.levels.widths.tolist()
+        ends = zip(itertools.pairwise(self._own.tolist()), widths, strict=True)
+        nexts = zip(itertools.pairwise(self._next.tolist()), widths[:-1], widths[1:], strict=True)
+        return (
+            [own[:, a:b].reshape(blocks, width, width) for (a, b), width in ends],
+            [beside[:, a:b].reshape(blocks, width, after) for (a, b), width, after in nexts],
+        )
+
+
+class Factors:
+    """The factors D_i⁻¹ (b, w_i, w_i) and K_i (b, w_i, w_i+1) of b matrices with the same levels."""
+
+    def __init__(self, levels: Levels, blocks: int) -> None:
+        self.levels = levels
+        widths = levels.widths.tolist()
+        self.inverses = [np.empty((blocks, width, width)) for width in widths]
+        self.carries = [np.empty((blocks, width, after)) for width, after in itertools.pairwise(widths)]
+
+    def factor(self, own: list[Array], beside: list[Array]) -> bool:
+        """Factor matrices given as A_i, which are lost, and −C_iᵀ; return whether rounding allowed it."""
+        try:
+            for i, block in enumerate(own):
+                if i:
+                    block -= beside[i - 1].swapaxes(1, 2) @ self.carries[i - 1]
+                inverse = self.inverses[i]
+                inverse[:] = np.linalg.inv(block)
+                if not (inverse.diagonal(axis1=1, axis2=2) > 0).all():
+                    return False
+                if i < len(beside):
+                    np.matmul(inverse, beside[i], out=self.carries[i])
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def solve(self, right: Array) -> None:
+        """Replace right sides (b, n, k), in the order of the levels, by solutions."""
+        parts = [right[:, rows] for rows in self.levels.slices]
+        for i, carry in enumerate(self.carries):
+            parts[i + 1] += carry.swapaxes(1, 2) @ parts[i]
+        for inverse, part in zip(self.inverses, parts, strict=True):
+            part[:] = inverse @ part
+        for i in range(len(self.carries) - 1, -1, -1):
+            parts[i] += self.carries[i] @ parts[i + 1]
+
+    def add_inverse(self, scale: Array, total: Array, panels: tuple[Array, Array], some: slice = slice(None)) -> None:
+        """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
+
+        Rows and columns are multiplied by `scale` (b, n) of these blocks, positive but where a row has no entries off
+        the diagonal; `panels` are two buffers (b, widest level, n).
+        """
+        slices, blocks = self.levels.slices, len(scale)
+        unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        for i in range(len(slices) - 1, -1, -1):
+            rows = slices[i]
+            width, start, stop = rows.stop - rows.start, rows.start, rows.stop
+            mine, after = panels[i % 2][:blocks, :width], panels[1 - i % 2][:blocks]
+            left = scale[:, rows, None]
+            corner = mine[:, :, start:stop]
+            np.multiply(self.inverses[i][some], left, out=corner)
+            corner *= scale[:, None, rows]
+            if i + 1 < len(slices):
+                carry = self.carries[i][some] * left
+                carry *= unscale[:, None, slices[i + 1]]
+                np.matmul(carry, after[:, : carry.shape[2], stop:], out=mine[:, :, stop:])
+                corner += mine[:, :, stop : slices[i + 1].stop] @ carry.swapaxes(1, 2)
+            part = total[rows, start:]
+            for panel in mine:
+                part += panel[:, start:]

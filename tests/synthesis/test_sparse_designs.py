@@ -1,0 +1,131 @@
+"""Designs in which few pairs of secrets have bounds: chosen, reduced, estimated and certified as such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.solvers.ipm.memory import Sparsity
+from mechdesign.synthesis import rounding
+from mechdesign.synthesis.block_program import BlockReduction
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.parts import split
+from mechdesign.synthesis.rounding import _apportion, _raise, _raise_step_by_step
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, estimate, size_of
+from mechdesign.synthesis.spanner import dilation, few_pairs, irreducible
+
+SIDE = 7
+STREETS = nx.convert_node_labels_to_integers(nx.grid_2d_graph(SIDE, SIDE))
+WALKS = np.asarray(nx.floyd_warshall_numpy(STREETS))
+PRIOR = np.random.default_rng(3).dirichlet(np.ones(SIDE**2))
+
+
+def exponents_of(distance: np.ndarray) -> np.ndarray:
+    exponents = np.where(distance > 0, 0.6 * distance, np.inf)
+    np.fill_diagonal(exponents, np.inf)
+    return exponents
+
+
+def steps() -> np.ndarray:
+    return np.where(WALKS == 1, 0.6, np.inf)
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_bounds_between_neighbours_cost_what_highs_finds(objective: str) -> None:
+    problem = md.Problem(PRIOR, WALKS[:, :20], [md.GraphPrivacy("0.6", STREETS)], objective)
+    found = md.design(problem, solver="block", tolerance=1e-4)
+    other = md.design(problem, solver="highs-ipx", rows="all", tolerance=1e-6)
+    assert found.certificate.holds
+    assert found.certificate.relative_gap <= 1e-4
+    assert found.certificate.lower_bound <= other.certificate.cost
+    assert other.certificate.lower_bound <= found.certificate.cost
+
+
+def test_lengths_of_paths_are_bounds_between_neighbours(tmp_path) -> None:
+    asked = md.Problem(PRIOR, WALKS, [md.MetricPrivacy("0.6", WALKS)])
+    program, _ = BlockReduction().apply(normalise(asked))
+    assert np.array_equal(np.isfinite(program.exponents), WALKS == 1)
+    every = md.design(asked, solver="block", tolerance=1e-4)
+    # The certificate is about all pairs.
+    assert every.certificate.holds
+    assert every.certificate.epsilon[0] <= 0.6
+    near = md.design(md.Problem(PRIOR, WALKS, [md.GraphPrivacy("0.6", STREETS)]), solver="block", tolerance=1e-4)
+    assert every.certificate.cost == pytest.approx(near.certificate.cost, rel=2e-4)
+    every.save(tmp_path / "out", report=False)
+    assert md.verify(tmp_path / "out").holds
+
+
+def test_pairs_that_no_others_imply_are_found_among_near_ones() -> None:
+    exponents = exponents_of(WALKS)
+    kept = few_pairs(exponents)
+    assert kept is not None
+    assert np.array_equal(kept, WALKS == 1)
+    assert dilation(exponents, kept) <= 1 + 1e-12
+    few = few_pairs(steps())
+    assert few is not None
+    assert np.array_equal(few, WALKS == 1)
+
+
+def test_distances_with_many_irreducible_pairs_have_no_few() -> None:
+    places = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1).astype(float)
+    assert few_pairs(exponents_of(md.distances.euclidean(places))) is None
+    # A shortcut between far places is implied by nothing near.
+    shortcut = WALKS.copy()
+    shortcut[0, -1] = shortcut[-1, 0] = 11.5
+    assert few_pairs(exponents_of(shortcut)) is None
+    assert few_pairs(exponents_of(WALKS[:30, :30])) is None
+
+
+def test_few_bounds_are_reduced_as_many_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    exponents = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), np.inf)
+    np.fill_diagonal(exponents, np.inf)
+    found = irreducible(exponents)
+    monkeypatch.setattr("mechdesign.synthesis.spanner.is_sparse", lambda *sizes: False)
+    assert np.array_equal(found, irreducible(exponents))
+    assert found.sum() < np.isfinite(exponents).sum()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_raising_bound_by_bound_ends_where_paths_do(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.random((SIDE**2, 6)) ** rng.integers(1, 12)
+    problem = md.Problem(PRIOR, WALKS[:, :6], [md.GraphPrivacy("0.6", STREETS)])
+    form = normalise(problem)
+    found = _raise_step_by_step(rows, form.exponents)
+    assert np.allclose(found, _raise(rows, form.implied), rtol=1e-12)
+
+
+def test_rows_are_apportioned_alike_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(2).random((9, 5))
+    whole = _apportion(rows)
+    monkeypatch.setattr(rounding, "_AT_ONCE", 11)
+    assert np.array_equal(_apportion(rows), whole)
+    assert (whole.sum(axis=1) == 2**62).all()
+
+
+def test_sizes_know_of_few_bounds() -> None:
+    near = md.Problem(PRIOR, WALKS, [md.GraphPrivacy("0.6", STREETS)])
+    size = size_of(near, split(near)[0])
+    assert size.sparsity is not None
+    assert size.sparsity.pairs == 2 * STREETS.number_of_edges()
+    every = md.Problem(PRIOR, WALKS, [md.MetricPrivacy("0.6", WALKS)])
+    assert size_of(every, split(every)[0]).sparsity == size.sparsity
+    floor = md.Problem(PRIOR, WALKS, [md.GraphPrivacy("0.6", STREETS), md.DistortionPrivacy("0.1", WALKS)])
+    assert size_of(floor, split(floor)[0]).sparsity is None
+
+
+def test_sparse_blocks_need_less() -> None:
+    dense = Size(2500, 2500)
+    sparse = replace(dense, sparsity=Sparsity(2500, 9800, 166_000))
+    settings = SolveSettings(options={"memory": 12e9})
+    assert not estimate(dense, settings).fits
+    assert estimate(sparse, settings).fits
+    assert estimate(sparse, settings).rows == 9800 * 2500
+    assert estimate(replace(sparse, secrets=625), settings).rows == 2450 * 2500
+    assert estimate(sparse, SolveSettings(options={"arrays": "numpy"})).memory == estimate(dense, settings).memory
