@@ -186,7 +186,7 @@ class _Column:
         kept = sum(
             weight * float((error @ x).min()) for weight, error in zip(self.shared.weights, self.errors, strict=True)
         )
-        return float(self.cost[: self.n] @ x) - kept
+        return float(float(self.cost[: self.n] @ x) - kept)
 
     def _factor(self) -> tuple[Array, float, bool]:
         """Factor the Hessian at the point; return Bᵀy (N,), Σ y z, and whether rounding allowed it."""
@@ -304,7 +304,7 @@ class _Column:
         first = float(steps @ adjoint)
         second = float(steps @ ((self.rho + predictor.rho) * self.link - self.cost))
         reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
-        return min((max(0.0, reached) / products) ** 3, _LARGEST_SIGMA)
+        return float(min((max(0.0, reached) / products) ** 3, _LARGEST_SIGMA))
 
     def _lengths(self, targets: _Targets, found: _Direction) -> tuple[float, float]:
         """Return the longest steps up to 1 that keep z and y positive."""
