@@ -9,14 +9,22 @@ c = fl(h'(1 - 8u)) we have fl(c·N') <= h·N (1 - 8u)(1 + u)⁴ and D <= D' / (1
 (1 - 8u)(1 + u)⁴ / (1 - u) < 1, D' <= fl(c·N') proves D <= h·N; so does D <= 0. Likewise, with c = fl(h'(1 + 8u)),
 D' > fl(c·N') proves D > h·N, as (1 + 8u)(1 - u)⁴ / (1 + u) > 1. Nothing underflows: h is 0 or at least 1/B >=
 2**-SHIFT, N is 0 or at least 1. What neither test decides goes to Python's integers.
+
+**Before it**, a coarser test sifts out most rows in fewer steps. With F = fl(N) and c = fl(fl(1 + h')(1 - 16u)),
+F[s,o] <= fl(c·F[t,o]) proves N[s,o] (1 - u) <= A/B (1 - 16u)(1 + u)⁵ N[t,o], and so the claim, as
+(1 - 16u)(1 + u)⁵ / (1 - u) < 1. Observables that never occur are left out at once: 0 <= 0.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +42,12 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+T = TypeVar("T")
+
 # Entries worked on at a time: their temporary arrays then stay in the processor's cache.
 _CHUNK = 2**16
+# From so many entries on all cores share the work: elementwise operations let other threads run.
+_SHARED = 2**26
 
 
 @dataclass(frozen=True)
@@ -67,36 +79,73 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
     tops, bottoms = bound.factors_below(exponent)
     slack = _slack(tops, bottoms)
     surely_kept, surely_broken = slack * (1 - 2.0**-50), slack * (1 + 2.0**-50)
-    floats = numerators.astype(np.float64)
-    worst: tuple[float, int, int, int] | None = None
-    for part in _parts(len(bound), numerators.shape[1]):
-        sources, targets = bound.sources[part], bound.targets[part]
-        difference = numerators[sources] - numerators[targets]
+    coarse = (1 + slack) * (1 - 2.0**-49)
+    used = np.flatnonzero(numerators.any(axis=0))
+    if not used.size:
+        return None
+    numbers = np.ascontiguousarray(numerators[:, used])
+    floats = numbers.astype(np.float64)
+
+    def worst_of(part: slice) -> tuple[float, int, int, int] | None:
+        pairs = part.start + _left(floats, bound, part, coarse)
+        if not len(pairs):
+            return None
+        sources, targets = bound.sources[pairs], bound.targets[pairs]
+        difference = numbers[sources] - numbers[targets]
         allowed = floats[targets]
-        rows, observables = np.nonzero(difference > surely_kept[part, None] * allowed)
+        rows, observables = np.nonzero(difference > surely_kept[pairs, None] * allowed)
         if not len(rows):
-            continue
+            return None
         gap, room = difference[rows, observables], allowed[rows, observables]
-        broken = gap > surely_broken[part][rows] * room
+        here = pairs[rows]
+        broken = gap > surely_broken[here] * room
         excess = np.zeros(len(rows))
         with np.errstate(divide="ignore"):
-            excess[broken] = ((gap - slack[part][rows] * room) / ((1 + slack[part][rows]) * room))[broken]
+            excess[broken] = ((gap - slack[here] * room) / ((1 + slack[here]) * room))[broken]
         close = np.flatnonzero(~broken)
-        left = numerators[sources[rows[close]], observables[close]].astype(object)
-        left = left * bottoms[part][rows[close]]
-        right = tops[part][rows[close]] * numerators[targets[rows[close]], observables[close]].astype(object)
+        left = numbers[sources[rows[close]], observables[close]].astype(object) * bottoms[here[close]]
+        right = tops[here[close]] * numbers[targets[rows[close]], observables[close]].astype(object)
         over = left > right
         broken[close] = over
         # A right side of 0 never comes here: its rows are surely broken.
         excess[close[over]] = [(a - b) / b for a, b in zip(left[over], right[over], strict=True)]
         if not broken.any():
-            continue
+            return None
         # Among several infinite ones the largest numerator counts.
         best = np.lexsort((gap, np.where(broken, excess, -1.0)))[-1]
         row = rows[best]
-        if worst is None or excess[best] > worst[0]:
-            worst = (float(excess[best]), int(sources[row]), int(targets[row]), int(observables[best]))
+        return float(excess[best]), int(sources[row]), int(targets[row]), int(used[observables[best]])
+
+    worst: tuple[float, int, int, int] | None = None
+    for found in _each(worst_of, len(bound), len(used)):
+        if found is not None and (worst is None or found[0] > worst[0]):
+            worst = found
     return None if worst is None else Violation(*worst[1:], worst[0], _sentence(numerators, bound, worst))
+
+
+def _left(floats: Floats, bound: PairBound, part: slice, coarse: Floats) -> Integers:
+    """Return the pairs of a part that the coarse test does not decide, counted from its start."""
+    sources = bound.sources[part]
+    allowed = floats[bound.targets[part]]
+    allowed *= coarse[part, None]
+    # Pairs are mostly listed source by source.
+    above = floats[sources[0]] if (sources == sources[0]).all() else floats[sources]
+    return np.flatnonzero((above > allowed).any(axis=1))
+
+
+def _each(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[T]:
+    """Yield what `task` gives for parts of the pairs, in order; of much work, every core has a share at a time."""
+    parts = _parts(pairs, observables)
+    if pairs * observables < _SHARED:
+        yield from map(task, parts)
+        return
+    cores = os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:
+        # Not all at once: what is waiting takes memory, and Ctrl-C would come late.
+        while some := list(itertools.islice(parts, 64 * cores)):
+            shares = [some[core::cores] for core in range(cores)]
+            done = list(pool.map(lambda share: [task(part) for part in share], shares))
+            yield from (done[index % cores][index // cores] for index in range(len(some)))
 
 
 def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
@@ -145,6 +194,54 @@ def _least_factor(numerators: Integers, bound: RatioBound) -> float:
 
 
 def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) -> float:
+    used = np.ascontiguousarray(numerators[:, numerators.any(axis=0)])
+    if not used.size:
+        return 0.0
+    kept = _steepest(used, bound)
+    deciding = replace(bound, sources=bound.sources[kept], targets=bound.targets[kept], weights=bound.weights[kept])
+    upper = _least_of(used, deciding)
+    if upper is None:
+        return math.inf
+    found = float_up(upper)
+    step = 1
+    while (
+        found and math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None
+    ):
+        for _ in range(step):
+            found = math.nextafter(found, math.inf)
+        step *= 2
+    return found
+
+
+def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
+    """Return the pairs that may decide the least ε, those of weight 0 among them.
+
+    With q the largest ratio of a pair, floats find ln(q)/w to within (1 + ln q)/w times 2**-47: quotients are off by
+    4u, logarithms by a few units in the last place of the result.
+    """
+    floats = numerators.astype(np.float64)
+    # Zeros get a factor that no ratio can reach.
+    inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
+
+    def largest(part: slice) -> Floats:
+        ratios = inverse[bound.targets[part]]
+        sources = bound.sources[part]
+        ratios *= floats[sources[0]] if (sources == sources[0]).all() else floats[sources]
+        found: Floats = ratios.max(axis=1)
+        return found
+
+    growth = np.log(np.maximum(np.concatenate(list(_each(largest, len(bound), numerators.shape[1]))), 1.0))
+    # Weights may be 0, or so small that quotients overflow: what is not a number is kept.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        margin = 2.0**-47 * (1 + growth) / bound.weights
+        rate = growth / bound.weights
+        lower = rate - margin
+        least = lower[np.isfinite(lower)].max(initial=0.0)
+        return np.flatnonzero(~(rate + margin < least))
+
+
+def _least_of(numerators: Integers, bound: ExponentBound) -> Fraction | None:
+    """Return an upper bound of the least ε of some pairs, as close as `ln_upper` is; None where there is none."""
     floats = numerators.astype(np.float64)
     # Zeros get a factor that no ratio can reach; it keeps 0/0 out of the way.
     inverse = np.where(numerators > 0, 1 / np.maximum(floats, 1), 2.0**200)
@@ -152,17 +249,10 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
     for part in _parts(len(bound), numerators.shape[1]):
         growth[part] = _growth(numerators, inverse, bound, part).max(axis=1)
     if growth.max() <= 0:
-        return 0.0
+        return Fraction(0)
     if growth.max() > 2.0**100 or (growth[bound.weights == 0] > 0).any():
-        return math.inf
-    upper = max(ln_upper(a, b) / Fraction(weight) for weight, a, b in _candidates(numerators, inverse, bound, growth))
-    found = float_up(upper)
-    step = 1
-    while math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None:
-        for _ in range(step):
-            found = math.nextafter(found, math.inf)
-        step *= 2
-    return found
+        return None
+    return max(ln_upper(a, b) / Fraction(weight) for weight, a, b in _candidates(numerators, inverse, bound, growth))
 
 
 def _candidates(

@@ -21,7 +21,7 @@ from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.version import __version__
 
-__all__ = ["BlockInverse", "BlockReduction", "solve_blocks"]
+__all__ = ["BlockInverse", "BlockReduction", "asked_symmetry", "solve_blocks"]
 
 # Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
 _SMALL = 1_000_000
@@ -87,7 +87,7 @@ def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: o
     program, inverse = BlockReduction().apply(form)
     options = settings.options_for_blocks()
     extra = dict(options.extra)
-    symmetry = _symmetry(form, program, extra.pop("symmetry", True))
+    symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
     options = replace(options, extra=extra)
     solve = solvers.block_back_end(plan.solver)
     clock = time.perf_counter()
@@ -103,7 +103,7 @@ def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: o
     return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def _symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
     """Return the symmetries to use: those found, none, or those given, checked."""
     if isinstance(asked, bool | np.bool_):
         return find_symmetry(program) if asked else None

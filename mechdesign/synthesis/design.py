@@ -61,8 +61,9 @@ def design(
         tolerance: Relative gap asked for, (cost − lower bound) / cost.
         time_limit: Seconds, or None for no limit.
         rows: "auto", "all" (a row for every pair), "reduced" (pairs that no others imply), "lazy" (near pairs first,
-            violated ones as they show) or "near" (near pairs only, at ε divided by their dilation: quick, with an
-            honest gap).
+            violated ones as they show), "near" (near pairs only, at ε divided by their dilation: quick, with an
+            honest gap) or "rays" (no rows: columns are mixed of ones that are private, for thousands of secrets under
+            metric privacy, with an honest gap).
         options: Further options, under the solver's own names.
         threads: Most threads that the solver may use.
         progress: Called with a `Progress` now and then.

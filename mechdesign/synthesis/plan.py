@@ -12,7 +12,7 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.spanner import bounded_pairs
 
-__all__ = ["EXACT", "LARGE", "LAZY", "SMALL", "Plan", "check_choice", "plan", "takes_blocks"]
+__all__ = ["EXACT", "LARGE", "LAZY", "RAYS", "SMALL", "Plan", "check_choice", "plan", "takes_blocks"]
 
 # What "auto" means, each with the features that the plans below rely on (`mechdesign.solvers.registry`).
 EXACT = "highs-simplex"
@@ -21,6 +21,9 @@ LARGE = "block"
 """For all others: it takes the problem with all its pairs."""
 LAZY = "highs-ipx"
 """For large programs of rows: its interior points violate few of the rows left out."""
+
+RAYS = "rays"
+"""Where rays are asked for: no solver of programs of rows or blocks, and the name that a summary has for it."""
 
 # Up to this many rows the simplex method ends in an exact vertex in well under a second. It is as fast as the block
 # method up to 20 secrets and as many observables; at 25 it takes two to ten times as long, but is exact to the last
@@ -52,6 +55,9 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
         MissingDependencyError: The solver is not installed.
     """
     check_choice(solver, rows)
+    if rows == "rays":
+        reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
+        return Plan("rays", RAYS, reason, chosen=False, small=False)
     size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
@@ -77,6 +83,8 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
 
 def check_choice(solver: str, rows: Rows) -> None:
     """Raise InputError or MissingDependencyError for a choice that `plan` does not take."""
+    if solver != "auto" and rows == "rays":
+        raise InputError("solver", 'cannot be chosen with "rays"', value=solver, remedy="leave it out")
     if solver != "auto" and takes_blocks(solver) and rows not in ("auto", "all"):
         raise InputError(
             "rows", f"cannot be chosen for the {solver} solver", value=rows, remedy="leave it out: it takes all pairs"

@@ -92,6 +92,11 @@ def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) ->
         floors = [floor.claim for floor in form.floors]
         return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
+    if candidate.matrix is not None and candidate.relative_error is not None:
+        # It costs no more than a constant, which is among the rays.
+        made = round_channel(form, candidate.matrix, holds, distortions, relative_error=candidate.relative_error)
+        if made is not None:
+            return made
     matrices = [np.tile(cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
     if candidate.matrix is not None:
         matrices.insert(0, candidate.matrix)

@@ -68,12 +68,15 @@ class Candidate:
         summary: How the solve went. Its status is OPTIMAL when the last program was solved and none of the rows that it
             left out is violated.
         start: What the same solver can start from next time.
+        relative_error: Where the matrix keeps all bounds between groups by construction, up to rounding: the relative
+            error with which it does.
     """
 
     matrix: Floats | None
     multipliers: FormMultipliers | None
     summary: SolveSummary
     start: object = None
+    relative_error: float | None = None
 
     @property
     def status(self) -> Status:

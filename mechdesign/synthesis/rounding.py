@@ -28,6 +28,8 @@ _GOOD_ENOUGH = 1e-12
 _CHEAP = 1e-9
 _LEAST = 2.0**-50
 _ROOM = 1e-5
+# Entries that are Python integers at a time: they take a hundred bytes each.
+_CHUNK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ def round_channel(
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
     interior: Floats | None = None,
+    relative_error: float | None = None,
 ) -> Rounded | None:
     """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
 
@@ -60,9 +63,15 @@ def round_channel(
 
     Where groups are permitted different answers, `interior` (k, m), a channel that keeps all bounds and floors with
     room to spare, takes the place of both u and the constant output.
+
+    With a `relative_error`, all groups are bounded pairwise, and the matrix keeps these bounds up to relative errors of
+    that size: nothing needs raising, and the weight follows from the error without looking at the pairs.
     """
     if not np.isfinite(matrix).all():
         return None
+    if relative_error is not None:
+        chosen = _nearly_private(form, matrix, relative_error)
+        return _met(form, chosen, cheapest_constant(form), holds, distortions)
     labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
     for threshold in _NEGLIGIBLE:
@@ -100,6 +109,21 @@ class _Chosen:
     rows: Floats
     common: Floats
     weights: Floats
+
+
+def _nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Chosen:
+    """Return what to mix a matrix with that violates no bound by more than a relative error.
+
+    With M_o the largest entry of column o and u_o = M_o / Σ M, the violation is at most error · M_o and the slack at
+    least λ u_o (g − 1) with g the least factor; each of the two entries is rounded by up to a unit.
+    """
+    rows = _normalised(np.clip(matrix, 0.0, 1.0))
+    largest = rows.max(axis=0)
+    least = float(np.exp(form.exponents.min())) if form.groups > 1 else np.inf
+    units = _UNIT * (1 + 2 / (least - 1)) / float(largest[largest > 0].min())
+    weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / (least - 1) + units))
+    common = np.broadcast_to(largest / largest.sum(), rows.shape)
+    return _Chosen(rows, common, np.full(form.groups, weight))
 
 
 def _met(
@@ -246,6 +270,15 @@ def _apportion(rows: Floats) -> Integers:
 
     Every entry is within one unit of its exact share; entries that are 0 stay 0.
     """
+    result = np.empty(rows.shape, dtype=np.int64)
+    size = max(1, _CHUNK // rows.shape[1])
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        result[part] = _apportioned(rows[part])
+    return result
+
+
+def _apportioned(rows: Floats) -> Integers:
     shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
     totals = shares.sum(axis=1, keepdims=True)
     scaled = shares << EXPONENT

@@ -12,7 +12,8 @@ from mechdesign import interrupts, solvers
 from mechdesign.solvers import Status
 from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.plan import LARGE, LAZY, Plan, plan, takes_blocks
+from mechdesign.synthesis.plan import LARGE, LAZY, RAYS, Plan, plan, takes_blocks
+from mechdesign.synthesis.rays import solve_rays
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.rounding import tight
 from mechdesign.synthesis.row_generation import solve_rows
@@ -34,8 +35,8 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 Strategy = Callable[[NormalForm, Plan, SolveSettings, object], Candidate]
 
-_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks}
-"""How to solve a normal form, by what the solver takes (`mechdesign.solvers.Solver.takes`)."""
+_STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
+"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solvers.Solver.takes`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,8 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
 
 
 def _solve(form: NormalForm, chosen: Plan, settings: SolveSettings, start: object = None) -> Candidate:
-    return _STRATEGIES[solvers.find(chosen.solver).takes](form, chosen, settings, start)
+    taken = RAYS if chosen.rows == RAYS else solvers.find(chosen.solver).takes
+    return _STRATEGIES[taken](form, chosen, settings, start)
 
 
 def _name(chosen: Plan) -> str:
@@ -94,6 +96,8 @@ def _name(chosen: Plan) -> str:
 
 def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[NormalForm, Plan]]:
     """Yield the ways that are left after the first, each a form and how to solve it."""
+    if chosen.rows == RAYS:
+        return
     forbidden = bool(form.forbidden.any())
     # Secrets with different permitted answers cannot be made alike.
     near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden

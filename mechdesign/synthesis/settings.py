@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Rows = Literal["auto", "all", "reduced", "near", "lazy"]
+Rows = Literal["auto", "all", "reduced", "near", "lazy", "rays"]
 
 TOLERANCE = 1e-6
 """The relative gap that is asked for unless one is given: every solver reaches it on nearly every problem."""
@@ -51,8 +51,8 @@ class SolveSettings:
         tolerance: Relative gap asked for, (cost − lower bound) / cost: between 0 and 1.
         time_limit: Seconds, or None for no limit.
         rows: Which privacy rows the solver sees: "auto", "all" (a row for every pair), "reduced" (pairs that no others
-            imply), "lazy" (near pairs first, violated ones as they show) or "near" (a spanner of the pairs, at ε
-            divided by its dilation).
+            imply), "lazy" (near pairs first, violated ones as they show), "near" (a spanner of the pairs, at ε
+            divided by its dilation) or "rays" (none: columns are mixed of private ones).
         threads: Most threads that the solver may use, or None for its own choice.
         options: Further options, under the solver's own names.
         progress: Called with a `Progress` now and then.
@@ -78,7 +78,7 @@ class SolveSettings:
             bound = "auto, or a name that `mechdesign info` lists"
             raise InputError("solver", "must be a name", value=self.solver, bound=bound)
         if self.rows not in get_args(Rows):
-            raise InputError("rows", "is not known", value=self.rows, bound="auto, all, reduced, near or lazy")
+            raise InputError("rows", "is not known", value=self.rows, bound="auto, all, reduced, near, lazy or rays")
         threads = self.threads
         if threads is not None:
             if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:

@@ -19,7 +19,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.ipm.memory import allowed_memory, block_memory
 from mechdesign.synthesis.parts import Part
-from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, SMALL, takes_blocks
+from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis.settings import SolveSettings
 
 __all__ = [
@@ -46,6 +46,10 @@ _BLOCK_SECONDS = 1.2e-6
 _ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 20.0, 68_000, 1.9
 # Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
 _NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
+# Rays: bytes of a pair of secrets (its bound, and what certifying takes), of an entry of a ray and of the channel, rays
+# for each secret; and seconds of rounds and certificates for each row of n³, and for each observable.
+_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 900, 16, 150, 3
+_RAY_SECONDS, _PRICE_SECONDS = 3e-8, 0.1
 # From here on a warning says how long it may take.
 _LONG = 3600.0
 _MOST_SYMMETRIES = 64
@@ -125,6 +129,9 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
     limit = settings.options.get("memory")
     allowed = allowed_memory(limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None)
     every = n * (n - 1) * m
+    if settings.rows == RAYS:
+        memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m
+        return Estimate(RAYS, every, memory, _RAY_SECONDS * n**3 + _PRICE_SECONDS * m, allowed)
     solver = settings.solver
     if solver == "auto":
         solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
@@ -184,10 +191,14 @@ def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
         )
     if coarser := _largest(lambda m: fits(observables=m), least - 1):
         yield f"or the same secrets with up to {coarser} answers ([observables], a coarser grid)"
+    if settings.rows == RAYS:
+        return
     if takes_blocks(estimate(size, settings).solver):
         needed = next((k for k in (2, 4, 8) if k > size.symmetries and fits(symmetries=k)), None)
         if needed is not None:
             yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
+        if (rays := estimate(size, replace(settings, solver="auto", rows="rays"))).fits and size.alike:
+            yield f'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent: {rays}'
         yield f"other solvers take more: {estimate(size, _with(settings, LAZY))}"
     elif size.alike and (other := estimate(size, _with(settings, LARGE))).fits:
         yield f"or leave out solver and rows: {other}"

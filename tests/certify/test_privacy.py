@@ -148,6 +148,9 @@ def test_results_do_not_depend_on_how_pairs_are_cut(monkeypatch: pytest.MonkeyPa
         for size in (1, 9, 100):
             monkeypatch.setattr(privacy, "_CHUNK", size)
             assert (check(channel, 62, bound), realised(channel, 62, bound)) == whole
+            # All cores share the work.
+            monkeypatch.setattr(privacy, "_SHARED", 0)
+            assert (check(channel, 62, bound), realised(channel, 62, bound)) == whole
         monkeypatch.undo()
 
 
@@ -175,6 +178,23 @@ def test_a_single_unit_in_a_large_channel_is_found(seed: int) -> None:
     assert (violation.target, violation.observable) == (row, observable)
     assert violation.excess < 1e-17
     assert realised(channel, 62, bound) > 0.02
+
+
+def test_observables_that_never_occur_do_not_matter() -> None:
+    random = np.random.default_rng(3)
+    bound = PairBound.metric(Fraction(1, 2), random.random((8, 8)) * 3)
+    channel = random.integers(1, 2**40, (8, 5))
+    wide = np.zeros((8, 9), dtype=np.int64)
+    wide[:, [1, 2, 5, 7, 8]] = channel
+    narrow, found = check(channel, 62, bound), check(wide, 62, bound)
+    assert narrow is not None
+    assert found is not None
+    assert (found.source, found.target, found.excess) == (narrow.source, narrow.target, narrow.excess)
+    assert found.observable == [1, 2, 5, 7, 8][narrow.observable]
+    assert realised(wide, 62, bound) == realised(channel, 62, bound)
+    nothing = np.zeros((8, 9), dtype=np.int64)
+    assert check(nothing, 62, bound) is None
+    assert realised(nothing, 62, bound) == 0
 
 
 def test_weight_zero_means_equal() -> None:

@@ -1,0 +1,166 @@
+"""The master program of the rays: few rows, many dense columns, by Mehrotra's predictor–corrector method.
+
+    minimise c·z   where   Σ_k z_k column_k = b,   z >= 0.
+
+With A the columns side by side, every iteration solves two systems with A D Aᵀ, a dense matrix as large as there are
+rows; forming it is nearly all the work. (Mehrotra, On the implementation of a primal-dual interior point method, 1992.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as linalg
+from numpy.typing import NDArray
+
+from mechdesign import interrupts
+from mechdesign.errors import SolverError
+
+__all__ = ["Mixture", "least_mixture"]
+
+Floats = NDArray[np.float64]
+
+_ITERATIONS = 80
+# Rows are met to about this, relative to the right side, and more closely by the last correction.
+_RESIDUAL = 1e-9
+_TO_BOUNDARY = 0.9995
+# Columns that enter the normal matrix at a time.
+_COLUMNS = 2048
+# Steps below this lead nowhere.
+_SHORT = 1e-8
+# Products that grow beyond this belong to a program without a solution.
+_ENDLESS = 1e15
+# Factors by which the diagonal is raised where the normal matrix is singular to working precision.
+_RAISED = (1e-14, 1e-12, 1e-10, 1e-8)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A solution of the master program.
+
+    Attributes:
+        weights: z (k,), positive.
+        prices: The multipliers of the rows.
+        reduced: The reduced costs (k,), positive.
+        cost: c·z.
+        iterations: How many it took.
+    """
+
+    weights: Floats
+    prices: Floats
+    reduced: Floats
+    cost: float
+    iterations: int
+
+
+def least_mixture(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
+    """Solve the master program to a relative gap.
+
+    Args:
+        columns: A transposed (k, rows): a column in each row of the array.
+        cost: c (k,), not negative.
+        right: b (rows,).
+        gap: Relative distance of the two objectives to stop at.
+
+    Raises:
+        SolverError: The normal matrix cannot be factored, or the iteration does not end.
+    """
+    scale = float(np.abs(cost).max()) or 1.0
+    found = _solve(columns, cost / scale, right, gap)
+    return Mixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
+
+
+def _solve(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
+    normal = _Normal(columns, np.ones(len(cost)))
+    z, y = columns @ normal.solve(right), normal.solve(columns.T @ cost)
+    s = cost - columns @ y
+    z += max(-1.5 * float(z.min()), 0.0)
+    s += max(-1.5 * float(s.min()), 0.0)
+    product = float(z @ s) or 1.0
+    z, s = z + 0.5 * product / s.sum(), s + 0.5 * product / z.sum()
+    size = float(np.abs(right).max())
+    for iteration in range(_ITERATIONS):
+        interrupts.check()
+        missing, dual = right - columns.T @ z, cost - columns @ y - s
+        value = float(cost @ z)
+        near = abs(value - float(right @ y)) <= gap * max(abs(value), 1e-12)
+        if near and np.abs(missing).max() <= _RESIDUAL * size and np.abs(dual).max() <= min(_RESIDUAL, gap):
+            z = _met(normal, z, right)
+            return Mixture(z, y, s, float(cost @ z), iteration)
+        normal = _Normal(columns, z / s)
+        system = _System(normal, z, s, missing, dual)
+        mean = float(z @ s) / len(z)
+        dz, dy, ds = system.direction(-z * s)
+        after = float((z + _longest(z, dz) * dz) @ (s + _longest(s, ds) * ds)) / len(z)
+        dz, dy, ds = system.direction((after / mean) ** 3 * mean - z * s - dz * ds)
+        along_z, along_s = _longest(z, dz), _longest(s, ds)
+        if max(along_z, along_s) < _SHORT or mean > _ENDLESS:
+            break
+        z, y, s = z + along_z * dz, y + along_s * dy, s + along_s * ds
+    raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")
+
+
+class _Normal:
+    """The normal matrix Aᵀ diag(weights) A, for A = `columns` (k, rows), scaled to a unit diagonal and factored."""
+
+    def __init__(self, columns: Floats, weights: Floats) -> None:
+        self.columns, self.weights = columns, weights
+        matrix = np.zeros((columns.shape[1],) * 2, order="F")
+        for start in range(0, len(columns), _COLUMNS):
+            part = columns[start : start + _COLUMNS] * np.sqrt(weights[start : start + _COLUMNS])[:, None]
+            matrix = linalg.blas.dsyrk(1.0, part.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)
+        self._scale = 1 / np.sqrt(matrix.diagonal())
+        matrix *= self._scale[:, None]
+        matrix *= self._scale
+        for raised in _RAISED:
+            np.fill_diagonal(matrix, 1 + raised)
+            try:
+                self._factor = linalg.cholesky(matrix, lower=True, check_finite=False)
+            except linalg.LinAlgError:
+                continue
+            return
+        raise SolverError("rays: the normal matrix of the master program is singular")
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve a system."""
+        found: Floats = self._scale * linalg.cho_solve((self._factor, True), self._scale * right, check_finite=False)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """Newton's system at a point (z, s), for steps that close what the rows and the reduced costs lack."""
+
+    normal: _Normal
+    z: Floats
+    s: Floats
+    missing: Floats
+    dual: Floats
+
+    def direction(self, target: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the steps of z, y and s with z ds + s dz = target; the rows are met more closely by refinement."""
+        columns, weights = self.normal.columns, self.normal.weights
+        dy = self.normal.solve(self.missing + columns.T @ (weights * self.dual - target / self.s))
+        for _ in range(2):
+            ds = self.dual - columns @ dy
+            dz = (target - self.z * ds) / self.s
+            dy = dy + self.normal.solve(self.missing - columns.T @ dz)
+        ds = self.dual - columns @ dy
+        return (target - self.z * ds) / self.s, dy, ds
+
+
+def _longest(values: Floats, step: Floats) -> float:
+    """Return the longest step, at most 1, that leaves positive values positive."""
+    least = float((step / values).min())
+    return min(1.0, _TO_BOUNDARY / -least) if least < 0 else 1.0
+
+
+def _met(normal: _Normal, z: Floats, right: Floats) -> Floats:
+    """Meet the rows to rounding, by corrections that are large where the weights are."""
+    for _ in range(3):
+        change = normal.weights * (normal.columns @ normal.solve(right - normal.columns.T @ z))
+        if not (z + change > 0).all():
+            break
+        z = z + change
+    return z

@@ -1,0 +1,251 @@
+"""What one observable adds to the proof of a lower bound: a transport problem with losses.
+
+At multipliers λ of the row sums let a_s be the reduced cost of observable o for secret s before any pair's multiplier.
+A multiplier y of the row e^(E(s,t)) x_t − x_s >= 0 raises a_s by y and lowers a_t by e^(E(s,t)) y: of a flow f = e^E y
+that t gives, the part e^(−E) arrives at s. If the secrets with a_s < 0, which lack −a_s, can be served by those with
+a_t > 0, which have a_t to spare, then no private column has a negative value. As E is a metric, detours gain nothing,
+and flows between these two sets suffice:
+
+    minimise Σ_s δ_s   where   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
+
+λ_s less δ_s is then proved; and the multipliers x_s of the lacks, at most 1, are the private column that costs least.
+Under floors there are weights q >= 0 to choose, Σ_h q_h = v for each: then lack_s + Σ_h q_h a_h(s) is lacking, and
+spare_t − Σ_h q_h a_h(t) is left. The method is Mehrotra's predictor–corrector; its normal equations reduce to a matrix
+as large as there are lacks, and one as large as there are weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Choices", "Transport", "transport"]
+
+Floats = NDArray[np.float64]
+_Five = tuple[Floats, Floats, Floats, Floats, Floats]
+
+_ITERATIONS = 60
+_TO_BOUNDARY = 0.99
+# What arrives may miss what is asked by this part of the largest lack.
+_RESIDUAL = 1e-7
+# By how much a diagonal of ones is raised before a matrix is inverted.
+_RAISED = 1e-14
+# The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
+_NEGLIGIBLE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Weights to choose, w of them: what each adds to lacks (w, r) and takes from spares (w, k), and their sums.
+
+    `member` (floors, w) is 1 where a weight belongs to a floor, `totals` (floors,) has the sum of each floor's weights.
+    """
+
+    lacks: Floats
+    spares: Floats
+    member: Floats
+    totals: Floats
+
+    @staticmethod
+    def none(lacks: int, spares: int) -> Choices:
+        """Return no weights."""
+        return Choices(np.zeros((0, lacks)), np.zeros((0, spares)), np.zeros((0, 0)), np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """Flows (lacks, spares), nowhere more than is spare; what is left lacking (lacks,); prices of lacks; weights."""
+
+    flows: Floats
+    lacking: Floats
+    prices: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    lack: Floats
+    spare: Floats
+    arrives: Floats
+    choices: Choices
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """An iterate, or a step of one.
+
+    `primal` holds what stays positive of the flows: f, unused spares, δ, surplus at the lacks, weights; `dual` their
+    reduced costs; x, v and ω are the prices of lacks, spares and sums of weights.
+    """
+
+    primal: _Five
+    dual: _Five
+    x: Floats
+    v: Floats
+    omega: Floats
+
+    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
+        """Return the point after a step."""
+        first = tuple(a + primal * d for a, d in zip(self.primal, step.primal, strict=True))
+        second = tuple(a + dual * d for a, d in zip(self.dual, step.dual, strict=True))
+        prices = (self.x + dual * step.x, self.v + dual * step.v, self.omega + dual * step.omega)
+        return _Point(first, second, *prices)  # type: ignore[arg-type]
+
+    def products(self) -> float:
+        """Return the sum of all complementary products."""
+        return sum(float(np.vdot(a, b)) for a, b in zip(self.primal, self.dual, strict=True))
+
+
+def transport(
+    lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
+) -> Transport:
+    """Serve as much of what is lacking as can be served.
+
+    Args:
+        lack: What each of r secrets lacks, positive where there are no choices.
+        spare: What each of k others has to give, positive where there are no choices.
+        arrives: The part of a flow that arrives (r, k), between 0 and 1.
+        tolerance: The optimality gap, as a part of all that is lacking, at which to stop.
+        choices: Weights to choose.
+    """
+    choices = choices or Choices.none(*arrives.shape)
+    unit = float(np.abs(lack).max())
+    scaled = Choices(choices.lacks / unit, choices.spares / unit, choices.member, choices.totals)
+    given = _Problem(lack / unit, spare / unit, arrives, scaled)
+    point = _start(given)
+    size = sum(part.size for part in point.primal)
+    for _ in range(_ITERATIONS):
+        missing = _missing(given, point.primal)
+        value = given.lack @ point.x - given.spare @ point.v + choices.totals @ point.omega
+        near = float(point.primal[2].sum() - value) <= tolerance * float(np.abs(given.lack).sum())
+        if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _RESIDUAL:
+            break
+        system = _System(given, point, missing)
+        mean = point.products() / size
+        step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
+        after = point.moved(step, *_longest(point, step)).products() / size
+        aim = (after / mean) ** 3 * mean
+        terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
+        step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
+        along_primal, along_dual = _longest(point, step)
+        moved = point.moved(step, _TO_BOUNDARY * along_primal, _TO_BOUNDARY * along_dual)
+        if not np.isfinite(moved.products()):
+            break
+        point = moved
+    return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
+
+
+def _start(given: _Problem) -> _Point:
+    r, k = given.arrives.shape
+    choices, middle = given.choices, float(np.abs(given.lack).mean())
+    f = np.minimum(np.maximum(given.spare, 0.1 * middle) / (2 * r), middle / max(k, 1)) * np.ones((r, 1))
+    count = choices.member.sum(axis=1)
+    weights = choices.member.T @ (choices.totals / np.maximum(count, 1.0))
+    lacking = np.full(r, middle)
+    left = given.spare - f.sum(axis=0) - weights @ choices.spares
+    surplus = (given.arrives * f).sum(axis=1) + lacking - given.lack - weights @ choices.lacks
+    x = np.full(r, 0.5)
+    v = 1.1 * (given.arrives * x[:, None]).max(axis=0) + 1e-3
+    losses = choices.lacks @ x + choices.spares @ v
+    omega = np.array([0.9 * losses[row > 0].min() for row in choices.member])
+    return _Point(
+        (f, np.maximum(left, 0.1 * middle), lacking, np.maximum(surplus, 0.1 * middle), np.maximum(weights, 1e-9)),
+        (v - given.arrives * x[:, None], v, 1 - x, x, np.maximum(losses - omega @ choices.member, 1e-12)),
+        x,
+        v,
+        omega,
+    )
+
+
+def _missing(given: _Problem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
+    """Return what the rows of lacks, spares and sums of weights are off, for a point, or change by, for a step."""
+    f, left, lacking, surplus, weights = primal
+    choices = given.choices
+    return (
+        given.lack + weights @ choices.lacks - ((given.arrives * f).sum(axis=1) + lacking - surplus),
+        given.spare - weights @ choices.spares - (f.sum(axis=0) + left),
+        choices.totals - choices.member @ weights,
+    )
+
+
+class _System:
+    """Newton's system at a point; prices are feasible throughout, flows in the end."""
+
+    def __init__(self, given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats]) -> None:
+        self.given, self.point, self.missing = given, point, missing
+        ratios = [a / b for a, b in zip(point.primal, point.dual, strict=True)]
+        arrives, choices = given.arrives, given.choices
+        self._weighted = arrives * ratios[0]
+        self._spares = ratios[0].sum(axis=0) + ratios[1]
+        self._part = self._weighted / self._spares
+        matrix = -(self._part @ self._weighted.T)
+        matrix[np.diag_indices_from(matrix)] += (arrives * self._weighted).sum(axis=1) + ratios[2] + ratios[3]
+        self._scale = 1 / np.sqrt(matrix.diagonal())
+        matrix *= self._scale * self._scale[:, None]
+        np.fill_diagonal(matrix, 1 + _RAISED)
+        self._inverse = np.linalg.inv(matrix)
+        # The columns of the weights, −a at the lacks and a at the spares, bordered by the rows of their sums.
+        self._solved = [self._prices(-a, b) for a, b in zip(choices.lacks, choices.spares, strict=True)]
+        count, floors = len(choices.lacks), len(choices.totals)
+        self._border = np.zeros((count + floors, count + floors))
+        for column, (x, v) in enumerate(self._solved):
+            self._border[:count, column] = -choices.lacks @ x - choices.spares @ v
+        self._border[:count, :count][np.diag_indices(count)] += 1 / ratios[4]
+        self._border[:count, count:] = -choices.member.T
+        self._border[count:, :count] = choices.member
+
+    def _prices(self, at_lacks: Floats, at_spares: Floats) -> tuple[Floats, Floats]:
+        """Solve the system without weights for the prices x and v."""
+        x = self._scale * (self._inverse @ (self._scale * (at_lacks - self._part @ at_spares)))
+        return x, -(at_spares - self._weighted.T @ x) / self._spares
+
+    def direction(self, targets: tuple[Floats, ...]) -> _Point:
+        """Return the step with primal · d(dual) + dual · d(primal) = targets."""
+        point, arrives, choices = self.point, self.given.arrives, self.given.choices
+        f, left, lacking, surplus, weights = (t / b for t, b in zip(targets, point.dual, strict=True))
+        at_lacks = self.missing[0] - ((arrives * f).sum(axis=1) + lacking - surplus)
+        at_spares = self.missing[1] - (f.sum(axis=0) + left)
+        dx, dv = self._prices(at_lacks, at_spares)
+        omega = np.zeros(len(choices.totals))
+        if len(weights):
+            ratios = point.primal[4] / point.dual[4]
+            right = weights / ratios - choices.lacks @ dx - choices.spares @ dv
+            found = np.linalg.solve(self._border, np.concatenate([right, self.missing[2]]))
+            dq, omega = found[: len(weights)], found[len(weights) :]
+            dx = dx - sum(q * x for q, (x, _) in zip(dq, self._solved, strict=True))
+            dv = dv - sum(q * v for q, (_, v) in zip(dq, self._solved, strict=True))
+        change = choices.lacks @ dx + choices.spares @ dv - omega @ choices.member
+        slacks = (dv - arrives * dx[:, None], dv, -dx, dx, change)
+        primal = tuple((t - a * ds) / b for t, a, b, ds in zip(targets, point.primal, point.dual, slacks, strict=True))
+        return _Point(primal, slacks, dx, dv, omega)  # type: ignore[arg-type]
+
+
+def _longest(point: _Point, step: _Point) -> tuple[float, float]:
+    """Return the longest steps, at most 1, of flows and of prices."""
+
+    def longest(values: tuple[Floats, ...], changes: tuple[Floats, ...]) -> float:
+        return 1 / max(1.0, *(float((-d / a).max(initial=0.0)) for a, d in zip(values, changes, strict=True)))
+
+    return longest(point.primal, step.primal), longest(point.dual, step.dual)
+
+
+def _kept(given: _Problem, point: _Point, unit: float, share: float) -> Transport:
+    """Leave out what brings next to nothing, scale weights to their sums and flows to what is spare."""
+    choices = given.choices
+    weights = point.primal[4]
+    sums = choices.member @ weights
+    weights = weights * (choices.member.T @ np.divide(choices.totals, sums, out=np.zeros_like(sums), where=sums > 0))
+    lack = given.lack + weights @ choices.lacks
+    spare = np.maximum(given.spare - weights @ choices.spares, 0.0)
+    brings = given.arrives * point.primal[0]
+    order = np.argsort(brings, axis=1)
+    heaped = np.cumsum(np.take_along_axis(brings, order, axis=1), axis=1)
+    kept = np.empty(brings.shape, dtype=np.bool_)
+    np.put_along_axis(kept, order, heaped > share * lack[:, None], axis=1)
+    flows = np.where(kept, point.primal[0], 0.0)
+    taken = flows.sum(axis=0)
+    flows *= np.minimum(1.0, np.divide(spare, taken, out=np.ones_like(taken), where=taken > 0))
+    lacking = np.maximum(lack - (given.arrives * flows).sum(axis=1), 0.0)
+    return Transport(flows * unit, lacking * unit, np.clip(point.x, 0.0, 1.0), weights)

@@ -1,0 +1,225 @@
+"""Rays: channels mixed of private columns, against other solvers, and what they refuse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.certify import second_verifier
+from mechdesign.errors import InputError, MetricWarning, TooLargeError
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, check_size, estimate
+
+MARGIN = 1e-6
+
+
+def grid(side: int) -> np.ndarray:
+    x, y = np.meshgrid(np.arange(side), np.arange(side))
+    return np.c_[x.ravel(), y.ravel()].astype(float)
+
+
+def bell(places: np.ndarray) -> np.ndarray:
+    squared = ((places - places.mean(axis=0)) ** 2).sum(axis=1)
+    prior = np.exp(-squared / (2 * squared.mean()))
+    return prior / prior.sum()
+
+
+def some_places(count: int) -> np.ndarray:
+    return np.random.default_rng(5).uniform(0, 5, (count, 2))
+
+
+def problems() -> dict[str, md.Problem]:
+    cells, places = grid(5), some_places(22)
+    plane, apart = md.distances.euclidean(cells), md.distances.euclidean(places)
+    blocks = md.distances.manhattan(cells)
+    prior = np.random.default_rng(1).dirichlet(np.ones(25))
+    few = [0, 4, 7, 12, 18, 24]
+    return {
+        "grid": md.Problem(bell(cells), plane, [md.MetricPrivacy("0.6", plane)]),
+        "places": md.Problem(bell(places), apart, [md.MetricPrivacy("0.6", apart)]),
+        "Manhattan distance": md.Problem(bell(cells), plane, [md.MetricPrivacy("0.5", blocks)]),
+        "whether wrong": md.Problem(bell(cells), (plane > 0).astype(float), [md.MetricPrivacy("0.6", plane)]),
+        "squared cost, any prior": md.Problem(prior, plane**2, [md.MetricPrivacy("0.8", plane)]),
+        "few observables": md.Problem(bell(cells), plane[:, few], [md.MetricPrivacy("0.7", plane)]),
+        "steep bounds": md.Problem(bell(cells), plane, [md.MetricPrivacy("30", plane)]),
+    }
+
+
+@pytest.mark.parametrize("name", problems())
+def test_the_bracket_holds_the_optimum(name: str) -> None:
+    problem = problems()[name]
+    optimum = md.design(problem, tolerance=1e-7).certificate
+    found = md.design(problem, rows="rays", tolerance=1e-2).certificate
+    assert found.holds
+    assert found.relative_gap <= 1e-2
+    assert found.expected_cost >= optimum.lower_bound * (1 - 1e-12)
+    assert found.lower_bound <= optimum.expected_cost * (1 + 1e-12)
+
+
+def test_a_floor_is_met_and_bracketed() -> None:
+    cells = grid(4)
+    distance = md.distances.euclidean(cells)
+    prior = bell(cells)
+    for share, gap in ((0.5, 1e-2), (0.9, 6e-2)):
+        floor = md.DistortionPrivacy(share * float((distance @ prior).min()), distance)
+        problem = md.Problem(prior, distance**2, [md.MetricPrivacy("0.7", distance), floor])
+        optimum = md.design(problem, tolerance=1e-6).certificate
+        found = md.design(problem, rows="rays", tolerance=gap).certificate
+        assert found.holds
+        assert found.relative_gap <= gap
+        assert found.lower_bound <= optimum.expected_cost <= found.expected_cost * (1 + MARGIN)
+
+
+def test_two_floors_of_which_one_has_a_prior_of_its_own() -> None:
+    cells = grid(3)
+    distance, prior = md.distances.euclidean(cells), bell(cells)
+    other = np.linspace(1, 2, 9) / np.linspace(1, 2, 9).sum()
+    floors = [
+        md.DistortionPrivacy(0.8 * float((distance @ prior).min()), distance),
+        md.DistortionPrivacy(0.7 * float((distance @ other).min()), distance, prior=other),
+    ]
+    problem = md.Problem(prior, distance**2, [md.MetricPrivacy("0.9", distance), *floors])
+    optimum = md.design(problem, tolerance=1e-6).certificate
+    found = md.design(problem, rows="rays", tolerance=6e-2).certificate
+    assert found.relative_gap <= 6e-2
+    assert found.lower_bound <= optimum.expected_cost <= found.expected_cost * (1 + MARGIN)
+
+
+def test_the_second_verifier_proves_it(tmp_path: Path) -> None:
+    problem = problems()["grid"]
+    md.design(problem, rows="rays", tolerance=5e-2).save(tmp_path / "rays", report=False)
+    assert md.verify(tmp_path / "rays").holds
+    assert second_verifier.prove(tmp_path / "rays")
+
+
+def test_identical_secrets_are_one() -> None:
+    places = np.concatenate([grid(3), grid(3)[:2]])
+    distance = md.distances.euclidean(places)
+    problem = md.Problem(np.full(11, 1 / 11), distance, [md.MetricPrivacy("0.9", distance)])
+    optimum = md.design(problem, tolerance=1e-7).certificate
+    found = md.design(problem, rows="rays", tolerance=2e-2)
+    assert np.array_equal(found.channel.numerators[0], found.channel.numerators[9])
+    assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_secrets(count: int) -> None:
+    distance = md.distances.euclidean(grid(3)[:count])
+    problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy("1", distance)])
+    found = md.design(problem, rows="rays", tolerance=1e-3).certificate
+    assert found.holds
+    assert found.expected_cost <= md.design(problem).certificate.expected_cost * (1 + 1e-3) + 1e-12
+
+
+def test_an_answer_that_one_secret_may_not_give_is_given_by_none() -> None:
+    cells = grid(3)
+    distance = md.distances.euclidean(cells)
+    cost = distance.copy()
+    cost[0, 8] = np.inf
+    found = md.design(md.Problem(bell(cells), cost, [md.MetricPrivacy("0.6", distance)]), rows="rays", tolerance=0.1)
+    assert not found.channel.numerators[:, 8].any()
+
+
+def test_observables_that_hardly_occur_are_left_out() -> None:
+    found = md.design(problems()["grid"], rows="rays", tolerance=5e-2)
+    largest = found.channel.matrix.max(axis=0)
+    assert largest[largest > 0].min() > 1e-6
+
+
+def test_how_it_was_found_is_told() -> None:
+    told: list[md.Progress] = []
+    found = md.design(problems()["grid"], rows="rays", tolerance=2e-2, progress=told.append)
+    summary = found.summary
+    assert (summary.solver, summary.rows_policy, summary.status) == ("rays", "rays", "optimal")
+    assert summary.privacy_weight is not None
+    assert 0 < summary.privacy_weight < 1e-9
+    bounds = [moment for moment in told if moment.upper is not None]
+    assert bounds
+    assert bounds[-1].lower is not None
+    assert bounds[-1].lower <= bounds[-1].upper
+
+
+def test_a_time_limit_leaves_a_private_channel() -> None:
+    found = md.design(problems()["grid"], rows="rays", tolerance=1e-6, time_limit=1e-3)
+    assert found.certificate.holds
+    assert found.status == "stopped at the time limit"
+
+
+def refused(problem: md.Problem, **settings: object) -> InputError:
+    with pytest.raises(InputError) as caught:
+        md.design(problem, rows="rays", **settings)
+    return caught.value
+
+
+def test_other_problems_are_refused() -> None:
+    cells = grid(3)
+    distance, prior = md.distances.euclidean(cells), bell(cells)
+    private = md.MetricPrivacy("0.6", distance)
+    worst = refused(md.Problem(prior, distance, [private], objective="worst"))
+    assert worst.path == "rows"
+    assert "expected cost only" in worst.problem
+    graph = refused(md.Problem(prior, distance, [md.GraphPrivacy("1", nx.path_graph(9))]))
+    assert "all pairs" in graph.problem
+    assert "auto" in graph.remedy
+
+
+def test_what_is_no_metric_is_refused() -> None:
+    cells = grid(3)
+    distance, prior = md.distances.euclidean(cells), bell(cells)
+    with pytest.warns(MetricWarning):
+        requirement = md.MetricPrivacy("0.6", distance**2)
+    squared = refused(md.Problem(prior, distance, [requirement]))
+    assert "metrics only" in squared.problem
+    assert "closer by way of" in str(squared.value)
+    # Just inside: distances rounded each for itself are still a metric.
+    rounded = np.nextafter(distance, 0)
+    assert md.design(md.Problem(prior, distance, [md.MetricPrivacy("0.6", rounded)]), rows="rays", tolerance=0.1)
+
+
+def test_what_it_does_not_take_is_refused() -> None:
+    problem = problems()["grid"]
+    assert refused(problem, solver="highs").path == "solver"
+    assert refused(problem, solver="block").path == "solver"
+    assert refused(problem, options={"presolve": "off"}).path == "options.presolve"
+    with pytest.raises(TooLargeError, match="rays"):
+        md.design(problem, rows="rays", options={"memory": 1000})
+
+
+def test_two_runs_give_the_same_numbers() -> None:
+    first, second = (md.design(problems()["grid"], rows="rays", tolerance=2e-2) for _ in range(2))
+    assert np.array_equal(first.channel.numerators, second.channel.numerators)
+    assert first.certificate.lower_bound == second.certificate.lower_bound
+
+
+def test_a_lower_bound_of_exact_arithmetic() -> None:
+    """The bound of the bundle, evaluated in fractions, is not below the one stated and not above the optimum."""
+    problem = problems()["places"]
+    found = md.design(problem, rows="rays", tolerance=5e-2)
+    optimum = Fraction(md.design(problem, solver="highs-simplex", rows="all", tolerance=1e-9).certificate.expected_cost)
+    assert 0 < Fraction(found.certificate.lower_bound) <= optimum
+
+
+def test_symmetry_changes_neither_the_truth_nor_the_guarantee() -> None:
+    cells = grid(6)
+    distance = md.distances.euclidean(cells)
+    problem = md.Problem(bell(cells), distance, [md.MetricPrivacy("0.6", distance)])
+    optimum = md.design(problem, tolerance=1e-6).certificate
+    for symmetry, order in ((True, 8), (False, 1)):
+        found = md.design(problem, rows="rays", tolerance=2e-2, options={"symmetry": symmetry})
+        assert found.summary.symmetries == order
+        assert found.certificate.relative_gap <= 2e-2
+        assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
+
+
+def test_thousands_fit_where_rows_do_not() -> None:
+    size = Size(2500, 2500, alike=True)
+    by_rays, by_blocks = (estimate(size, SolveSettings(rows=rows)) for rows in ("rays", "auto"))
+    assert by_rays.solver == "rays"
+    assert by_rays.memory < 8e9 < by_blocks.memory
+    with pytest.raises(TooLargeError, match='rows = "rays"'):
+        check_size(size, SolveSettings(options={"memory": 8e9}))
