@@ -104,7 +104,7 @@ def test_raising_bound_by_bound_ends_where_paths_do(seed: int) -> None:
 def test_rows_are_apportioned_alike_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(2).random((9, 5))
     whole = _apportion(rows)
-    monkeypatch.setattr(rounding, "_AT_ONCE", 11)
+    monkeypatch.setattr(rounding, "_CHUNK", 11)
     assert np.array_equal(_apportion(rows), whole)
     assert (whole.sum(axis=1) == 2**62).all()
 
