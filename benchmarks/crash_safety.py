@@ -292,6 +292,8 @@ class Database(Ledger):
 VICTIMS = (Export, Design, Release, Ledger, Accountant, Database)
 # After so many kills a victim begins in a new folder: its files grow.
 KILLS_IN_A_FOLDER = 25
+# Seconds that threads of a finished job have to end.
+PATIENCE = 5.0
 
 
 def n_is_odd(name: str) -> bool:
@@ -362,6 +364,10 @@ def warm(victim: Victim) -> None:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         victim.work(stop)
+    # A thread that has been joined, or that HiGHS has let go, may take another moment to leave the system's list.
+    limit = time.monotonic() + PATIENCE
+    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < limit:
+        time.sleep(0.001)
     if len(os.listdir("/proc/self/task")) > 1:
         raise SystemExit(f"{type(victim).__name__.lower()}: a job left threads behind, which forks do not survive")
 

@@ -1,13 +1,16 @@
 """Put small faults into the trusted kernel and the rounding, one at a time, and count those that the tests notice.
 
-    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick] [--root DIR] [-o FOLDER]
+    python benchmarks/mutation.py [--jobs 2] [--only bracket.py] [--quick | --together] [--sample N] [-o FOLDER]
 
 The kernel is `mechdesign/certify` and the checks of arrays that it uses; the rounding is that from a solver's matrix to
 integers. Each mutant (see `mutants.py`) lives in a fork of a process that has collected the tests; those that execute
 its line run, those of its file before all others and the fastest first, until one fails. Mutants that pass all tests
 are printed with the reason why that does no harm, from ``mutation_survivors.toml``. Exit code 1 when fewer than 95 %
 are noticed, or when a survivor is not explained. `--root` names another checkout, whose code is mutated and whose tests
-run.
+run. `--sample` draws so many mutants, from every file its share.
+
+Outcomes are written to ``mutation.csv`` as they come, and a run that was stopped goes on from there: a mutant is tried
+again where its file has changed since, and one that survived also where the tests have, unless it is explained.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import contextlib
 import csv
 import functools
 import gc
+import hashlib
 import importlib.machinery
 import itertools
 import os
 import pickle
+import random
 import resource
 import signal
 import sys
@@ -47,7 +52,7 @@ TESTS = ("tests/certify", "tests/synthesis/test_rounding.py", "tests/synthesis/t
 OWN_TESTS = {
     "__main__": ("certify/test_verifying_command",),
     "_archive": ("certify/test_bundle",),
-    "bracket": ("certify/test_enclosures", "certify/test_bracket"),
+    "bracket": ("certify/test_enclosures", "certify/test_bracket", "certify/test_dithering"),
     "bundle": ("certify/test_bundle", "certify/test_verify", "certify/test_open_claims"),
     "certificate": ("certify/test_certificate",),
     "claims": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),
@@ -58,7 +63,12 @@ OWN_TESTS = {
     "exponential": ("certify/test_exponential", "certify/test_open_claims"),
     "privacy": ("certify/test_privacy", "certify/test_open_claims"),
     "rounding": ("synthesis/test_rounding_steps", "synthesis/test_rounding"),
-    "stated": ("certify/test_claims", "certify/test_kernel_arrays", "certify/test_open_claims"),
+    "stated": (
+        "certify/test_claims",
+        "certify/test_kernel_arrays",
+        "certify/test_open_claims",
+        "certify/test_dithering",
+    ),
     "table": ("certify/test_table",),
     "validation": ("certify/test_kernel_arrays", "certify/test_claims"),
     "verify": ("certify/test_verify",),
@@ -73,8 +83,12 @@ CHECKS = frozenset(
 # What these run is another process, which does not know of the mutant.
 ELSEWHERE = ("test_a_real_kill", "test_a_kill_at_every_step", "test_the_kernel_alone")
 LEAST_SCORE = 0.95
+NOTICED, SLOW, SURVIVED = "noticed", "too slow", "survived"
+# The tests of its own file do not notice it; all the others have yet to run.
+LEFT = "left"
 MEMORY = 6 * 2**30
 EXAMPLES = 40
+SEED = 14
 
 hypothesis.settings.register_profile(
     "mutation",
@@ -86,6 +100,9 @@ hypothesis.settings.register_profile(
 )
 
 
+Say = Callable[[Mutant, str], None]
+
+
 @dataclass(frozen=True)
 class Baseline:
     """What the tests do without a fault: seconds of each, and the tests that execute each line of each file."""
@@ -94,13 +111,14 @@ class Baseline:
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can notice a mutant, the fastest first; all of its file for what importing executes."""
+        """Return the tests that can notice a mutant, its file's own first; all of them for what importing executes."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}
         if not found or not mutant.inside:
             found = {test for tests in known.values() for test in tests if test}
-        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))
+        own = tuple(f"tests/{name}.py" for name in OWN_TESTS.get(Path(mutant.file).stem, ()))
+        return sorted(found, key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0)))
 
 
 class Session:
@@ -109,10 +127,9 @@ class Session:
     The fork gives the functions of the mutant's module the code of the mutant, wherever they have been imported.
     """
 
-    def __init__(self, root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: int) -> None:
-        self.root, self.files, self.todo, self.jobs = root, files, todo, jobs
+    def __init__(self, root: Path, files: Sequence[str], todo: Sequence[Mutant], jobs: int, say: Say) -> None:
+        self.root, self.files, self.todo, self.jobs, self.say = root, files, todo, jobs, say
         self.seconds: dict[str, float] = {}
-        self.found: list[tuple[Mutant, str]] = []
         self.known = Baseline({}, {})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -122,9 +139,13 @@ class Session:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
         items = [item for item in session.items if not item.name.startswith(ELSEWHERE)]
+        for item in items:
+            few_examples(item)
         measured = coverage.Coverage(
             data_file=None, include=[str(self.root / f) for f in self.files], config_file=False
         )
+        # Of a file that no test executes there is nothing to collect, and all of its mutants survive.
+        measured.set_option("run:disable_warnings", ["no-data-collected"])
         measured.start()
         for item, following in itertools.pairwise([*items, None]):
             measured.switch_context(item.nodeid)
@@ -145,7 +166,10 @@ class Session:
                     return 1
             return 0
 
-        self.found = list(outcomes(self.todo, self.known, self.jobs, work))
+        # Forks share what no collection of garbage touches.
+        gc.freeze()
+        for mutant, what in outcomes(self.todo, self.known, self.jobs, work):
+            self.say(mutant, what)
         return True
 
 
@@ -217,22 +241,24 @@ def run_tests(names: Iterable[str], plugin: object) -> int:
     return int(pytest.main([*options, *names], plugins=[plugin]))
 
 
-def in_session(root: Path, todo: Sequence[Mutant], files: Sequence[str], tests: Sequence[str], jobs: int) -> Session:
+def in_session(
+    root: Path, todo: Sequence[Mutant], files: Sequence[str], tests: Sequence[str], jobs: int, say: Say
+) -> Baseline:
     """Run a session in a fork, so that this process stays without any module of the package."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result"
         child = os.fork()
         if not child:
             with contextlib.suppress(BaseException):
-                session = Session(root, files, todo, jobs)
+                session = Session(root, files, todo, jobs, say)
                 run_tests(tests, session)
-                result.write_bytes(pickle.dumps(session))
+                result.write_bytes(pickle.dumps(session.known))
             os._exit(0)
         os.waitpid(child, 0)
         if not result.exists():
             raise SystemExit("the tests fail without any fault")
-        session: Session = pickle.loads(result.read_bytes())
-        return session
+        known: Baseline = pickle.loads(result.read_bytes())
+        return known
 
 
 def module_of(mutant: Mutant) -> str:
@@ -265,7 +291,7 @@ def start(work: Callable[[Mutant, Sequence[str]], int], mutant: Mutant, chosen: 
 def outcomes(
     todo: Sequence[Mutant], known: Baseline, jobs: int, work: Callable[[Mutant, Sequence[str]], int]
 ) -> Iterator[tuple[Mutant, str]]:
-    """Yield each mutant with "noticed", "too slow" or "survived"."""
+    """Yield each mutant with what came of it."""
     running: dict[int, tuple[Mutant, float]] = {}
     waiting = list(reversed(todo))
     while waiting or running:
@@ -283,20 +309,99 @@ def outcomes(
             ended, status = os.waitpid(child, 0 if late else os.WNOHANG)
             if ended:
                 del running[child]
-                what = "too slow" if late else "noticed" if status else "survived"
-                if what != "noticed":
+                what = SLOW if late else NOTICED if status else SURVIVED
+                if what != NOTICED:
                     place = f"{mutant.file}:{mutant.lines[0]} {mutant.before} -> {mutant.after}"
                     print(f"{len(waiting)} left; {what}: {place}", file=sys.stderr, flush=True)
                 yield mutant, what
 
 
-def attempt(root: Path, todo: Sequence[Mutant], tests: Sequence[str], jobs: int) -> list[tuple[Mutant, str]]:
-    """Return what tests make of mutants."""
+def attempt(root: Path, todo: Sequence[Mutant], tests: Sequence[str], jobs: int, say: Say) -> None:
+    """Say what tests make of mutants."""
     files = sorted({mutant.file for mutant in todo})
     # Defaults of parameters and of fields are part of functions and classes: only importing anew changes them.
     outside = [mutant for mutant in todo if not mutant.inside and mutant.function]
-    session = in_session(root, [mutant for mutant in todo if mutant not in outside], files, tests, jobs)
-    return [*session.found, *outcomes(outside, session.known, jobs, functools.partial(imported, root))]
+    known = in_session(root, [mutant for mutant in todo if mutant not in outside], files, tests, jobs, say)
+    for mutant, what in outcomes(outside, known, jobs, functools.partial(imported, root)):
+        say(mutant, what)
+
+
+class Record:
+    """The table of outcomes, one row for each mutant, which grows while the tests run."""
+
+    HEAD = ("file", "line", "function", "kind", "before", "after", "node", "change", "outcome", "code", "tests")
+
+    def __init__(self, path: Path, root: Path, files: Sequence[str]) -> None:
+        self.path = path
+        self.code = {file: digest([root / file]) for file in files}
+        self.harmless = explanations()
+        self.tests = digest(path for name in TESTS for path in [root / name, *sorted((root / name).rglob("*.py"))])
+
+    def add(self, mutant: Mutant, what: str) -> None:
+        """Write one row."""
+        self._write([(mutant, what)], "a")
+
+    def known(self, mutants: Iterable[Mutant]) -> dict[Mutant, str]:
+        """Return what earlier rows say of mutants, where it still holds."""
+        if not self.path.exists():
+            return {}
+        with self.path.open(newline="", encoding="utf-8") as file:
+            rows = {tuple(row[name] for name in self.HEAD[:8]): row for row in csv.DictReader(file)}
+        found = {}
+        for mutant in mutants:
+            row = rows.get(tuple(str(cell) for cell in self._cells(mutant)))
+            if row is None or row["code"] != self.code[mutant.file]:
+                continue
+            if row["outcome"] in (NOTICED, SLOW) or row["tests"] == self.tests or identity(mutant) in self.harmless:
+                found[mutant] = row["outcome"]
+        return found
+
+    def replace(self, found: Iterable[tuple[Mutant, str]]) -> None:
+        """Write all rows anew."""
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerow(self.HEAD)
+        self._write(found, "a")
+
+    def _write(self, found: Iterable[tuple[Mutant, str]], mode: str) -> None:
+        with self.path.open(mode, newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            for mutant, what in found:
+                rows.writerow((*self._cells(mutant), what, self.code[mutant.file], self.tests))
+
+    @staticmethod
+    def _cells(m: Mutant) -> tuple[object, ...]:
+        return m.file, m.lines[0], m.function, m.kind, m.before, m.after, m.node, m.change
+
+
+def present(root: Path, names: Iterable[str]) -> list[str]:
+    """Return the paths that a checkout has: an older one lacks some tests."""
+    return [name for name in names if (root / name).exists()]
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """Return a short digest of what files hold."""
+    found = hashlib.sha256()
+    for path in paths:
+        if path.is_file():
+            found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def sample(todo: dict[str, list[Mutant]], size: int) -> dict[str, list[Mutant]]:
+    """Draw so many mutants, from each file in proportion to all that it has, and at least one."""
+    total = sum(map(len, todo.values()))
+    drawn = {}
+    for file, each in todo.items():
+        count = min(len(each), max(1, round(size * len(each) / total)))
+        # A larger sample holds the smaller ones.
+        shuffled = random.Random(f"{SEED} {file}").sample(range(len(each)), len(each))
+        drawn[file] = [each[place] for place in sorted(shuffled[:count])]
+    return drawn
+
+
+def identity(mutant: Mutant) -> tuple[str, str, str, str]:
+    """Return what an explanation names."""
+    return mutant.file, mutant.function, mutant.before, mutant.after
 
 
 def explanations() -> dict[tuple[str, str, str, str], str]:
@@ -311,15 +416,15 @@ def report(found: Sequence[tuple[Mutant, str]]) -> bool:
     """Print the score by file and the survivors; return whether enough are noticed and all others explained."""
     total, kept = (
         Counter(mutant.file for mutant, _ in found),
-        Counter(m.file for m, what in found if what == "survived"),
+        Counter(m.file for m, what in found if what == SURVIVED),
     )
     print(f"{'file':40} mutants  noticed   score")
     for file, count in [*sorted(total.items()), ("all", len(found))]:
         left = kept[file] if file in total else sum(kept.values())
         print(f"{file:40} {count:7} {count - left:8} {1 - left / count:7.1%}")
     reasons, bare = explanations(), 0
-    for mutant in (mutant for mutant, what in found if what == "survived"):
-        why = reasons.get((mutant.file, mutant.function, mutant.before, mutant.after))
+    for mutant in (mutant for mutant, what in found if what == SURVIVED):
+        why = reasons.get(identity(mutant))
         bare += why is None
         print(f"\n{mutant.file}:{mutant.lines[0]} in {mutant.function or 'the module'}, {mutant.kind}")
         print(f"    {mutant.before}  ->  {mutant.after}\n    {why or 'NOT EXPLAINED'}")
@@ -329,11 +434,13 @@ def report(found: Sequence[tuple[Mutant, str]]) -> bool:
 
 
 def main() -> None:
-    """Mutate, run, print, and write ``mutation.csv``."""
+    """Mutate, run, print, and keep ``mutation.csv``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="a part of the names of the files to mutate")
     parser.add_argument("--quick", action="store_true", help="run only the tests that each file has for itself")
+    parser.add_argument("--together", action="store_true", help="run all tests at once: quicker for few mutants")
+    parser.add_argument("--sample", type=int, metavar="N", help="draw so many of all mutants")
     parser.add_argument("--root", type=Path, default=HERE.parent)
     parser.add_argument("-o", "--output", type=Path, default=HERE / "results")
     given = parser.parse_args()
@@ -342,27 +449,43 @@ def main() -> None:
     sys.path.insert(0, str(root))
     os.environ["PYTHONPATH"] = str(root)
     files = [str(path.relative_to(root)) for path in sorted((root / "mechdesign/certify").glob("*.py"))]
-    files = [file for file in [*files, ROUNDING, VALIDATION] if given.only in file and file != SECOND]
-    todo = {file: mutants.mutants(root, file, CHECKS if file == VALIDATION else None) for file in files}
-    found, left = [], []
+    files = [file for file in [*files, ROUNDING, VALIDATION] if file != SECOND]
+    every = {file: mutants.mutants(root, file, CHECKS if file == VALIDATION else None) for file in files}
+    todo = {file: each for file, each in every.items() if given.only in file}
+    possible = sum(map(len, todo.values()))
+    if given.sample:
+        todo = sample(todo, given.sample)
+    chosen = list(itertools.chain(*todo.values()))
+    given.output.mkdir(parents=True, exist_ok=True)
+    every_test = present(root, TESTS)
+    record = Record(given.output / "mutation.csv", root, files)
+    record.replace(record.known(itertools.chain(*every.values())).items())
     with tempfile.TemporaryDirectory() as folder:
         # Other sessions would clear up what is in pytest's own folder.
         os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
-        for file in filter(todo.get, files):
-            own = [f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())]
-            tests = [name for name in own if (root / name).exists()] or TESTS
-            for mutant, what in attempt(root, todo[file], tests, given.jobs):
-                (left if what == "survived" and not given.quick else found).append((mutant, what))
-        if left:
-            found += attempt(root, [mutant for mutant, _ in left], TESTS, given.jobs)
-    order = {mutant: place for place, mutant in enumerate(itertools.chain(*todo.values()))}
-    found.sort(key=lambda pair: order[pair[0]])
-    given.output.mkdir(parents=True, exist_ok=True)
-    with (given.output / "mutation.csv").open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("file", "line", "function", "kind", "before", "after", "outcome"))
-        for m, what in found:
-            rows.writerow((m.file, m.lines[0], m.function, m.kind, m.before, m.after, what))
+        for file in todo if not given.together else ():
+            own = present(root, (f"tests/{name}.py" for name in OWN_TESTS.get(Path(file).stem, ())))
+            known = record.known(todo[file])
+            if new := [mutant for mutant in todo[file] if mutant not in known]:
+                attempt(
+                    root,
+                    new,
+                    own or every_test,
+                    given.jobs,
+                    lambda m, what: record.add(m, LEFT if what == SURVIVED else what),
+                )
+        if given.together:
+            known = record.known(chosen)
+            if new := [mutant for mutant in chosen if mutant not in known]:
+                attempt(root, new, every_test, given.jobs, record.add)
+        left = [m for m, what in record.known(chosen).items() if what == LEFT and identity(m) not in record.harmless]
+        if left and not given.quick:
+            attempt(root, left, every_test, given.jobs, record.add)
+    known = record.known(chosen)
+    found = [(mutant, SURVIVED if known[mutant] == LEFT else known[mutant]) for mutant in chosen]
+    record.replace(record.known(itertools.chain(*every.values())).items())
+    drawn = f"drawn from {possible} with seed {SEED}" if given.sample else "all that there are"
+    print(f"{len(found)} mutants, {drawn}")
     if not report(found):
         raise SystemExit(1)
 

@@ -112,10 +112,8 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -
     k, n = claim.error.shape
     attack = _sums(entry.observables, entry.values, m)[0]
     constant = Fraction(float(attack.min())) * claim.minimum
-    below = nearest(constant)
-    if below > _HUGE:
-        below = _HUGE
-    elif Fraction(below) > constant:
+    below = min(nearest(constant), _HUGE)
+    if Fraction(below) > constant:
         below = math.nextafter(below, -math.inf)
     _, upper = _sums(entry.estimates * m + entry.observables, entry.values, k * m)
     upper = upper.reshape(k, m)

@@ -231,7 +231,7 @@ def inspect(directory: str | Path) -> Bundle:
 def document_digest(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the canonical JSON of `document` without its field ``digest``."""
     rest = {name: value for name, value in document.items() if name != "digest"}
-    return _sha256(json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
+    return _sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _channel_arrays(evidence: Evidence) -> dict[str, NDArray[Any]]:

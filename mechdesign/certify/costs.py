@@ -101,4 +101,4 @@ def _integers(values: Floats) -> tuple[NDArray[np.object_], int]:
 
 
 def _scaled(integer: int, exponent: int) -> Fraction:
-    return Fraction(integer << exponent) if exponent >= 0 else Fraction(integer, 1 << -exponent)
+    return integer * Fraction(2) ** exponent

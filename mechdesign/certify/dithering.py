@@ -113,7 +113,7 @@ class Dithered:
         Floats find the corners that may decide: differences of numerators are exact in int64, so that a slope in
         floats is within 2**-48 of the exact one. Those within 2**-40 of the largest are compared exactly.
         """
-        own = numerators.reshape(self.rows, self.columns, -1)
+        own = numerators.reshape(self.rows, self.columns, numerators.shape[1])
         # An anchor is a corner of up to four patches, which pair each neighbour along x with each along y.
         along_x, along_y = (_largest(np.abs(np.diff(own, axis=axis)), axis) for axis in (1, 0))
         vanishing = np.argwhere((own == 0) & ((along_x > 0) | (along_y > 0)))

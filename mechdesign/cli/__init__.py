@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -104,7 +104,37 @@ class _Commands(click.Group):
             # click would exit with 1.
             _stop()
 
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        extra["windows_expand_args"] = windows_expand_args
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            # Ctrl-C came between two steps of click's own; it would exit with 1.
+            say_error("stopped")
+            sys.exit(STOPPED)
+        sys.exit(code or 0)
+
     def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return self._invoke(ctx)
+        except KeyboardInterrupt:
+            # It came before anything watched for it, or after.
+            _stop()
+
+    def _invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
             # ε and labels need more than the code pages of some systems.
             if isinstance(stream, io.TextIOWrapper):

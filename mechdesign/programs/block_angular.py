@@ -17,6 +17,8 @@ __all__ = [
     "WorstBlock",
     "lower_bound",
     "objective",
+    "priced_cost",
+    "reduced_costs",
     "repaired",
 ]
 
@@ -144,19 +146,32 @@ def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
     r = c − Bᵀy − Σ_h q[h] error[h], where (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] column by column, and the
     bound is Σ_s min_o r[s, o] + Σ minimum · min_o Σ_h q[h, o].
     """
-    reduced = program.cost.copy()
-    if program.worst is not None:
-        q = program.worst.row.size
-        given = multipliers.weights
-        weights = np.full(q, 1 / q) if given is None or not given.sum() > 0 else given / given.sum()
-        np.add.at(reduced, program.worst.row, weights[:, None] * program.worst.cost)
-    total = 0.0
+    total = sum(
+        floor.minimum * float(values.sum(axis=0).min())
+        for floor, values in zip(program.floors, multipliers.floors, strict=True)
+    )
+    return total + float(reduced_costs(program, multipliers).min(axis=1).sum())
+
+
+def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Array:
+    """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m), of which min_o r[s, o] is the multiplier of row sum s."""
+    reduced = priced_cost(program, multipliers.weights).copy()
     for floor, values in zip(program.floors, multipliers.floors, strict=True):
-        total += floor.minimum * float(values.sum(axis=0).min())
         reduced -= floor.error.T @ values
     s, t, o, y = (getattr(multipliers.ratios, name) for name in ("sources", "targets", "columns", "values"))
     m = program.columns
     growth = np.exp(program.exponents[s, t])
     reduced += np.bincount(s * m + o, y, reduced.size).reshape(reduced.shape)
     reduced -= np.bincount(t * m + o, growth * y, reduced.size).reshape(reduced.shape)
-    return total + float(reduced.min(axis=1).sum())
+    return reduced
+
+
+def priced_cost(program: BlockProgram, weights: Array | None) -> Array:
+    """Return the costs (n, m): as they are, or those of `worst` with weights ω, scaled to sum 1 (equal if none)."""
+    if program.worst is None:
+        return program.cost
+    q = program.worst.row.size
+    scaled = np.full(q, 1 / q) if weights is None or not weights.sum() > 0 else weights / weights.sum()
+    cost = program.cost.copy()
+    np.add.at(cost, program.worst.row, scaled[:, None] * program.worst.cost)
+    return cost

@@ -29,6 +29,6 @@ class BlockBackEnd(Protocol):
 
 def back_end() -> BlockBackEnd:
     """Return the interior-point method."""
-    from mechdesign.solvers.ipm import solve_block
+    from mechdesign.solvers.ipm import solve_columns
 
-    return solve_block
+    return solve_columns

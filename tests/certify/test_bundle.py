@@ -22,7 +22,7 @@ import pytest
 from certify_examples import line
 
 from mechdesign.certify import _archive, bundle
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, write
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, read_channel, write
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.table import exact_lines
@@ -94,6 +94,9 @@ def test_round_trip(tmp_path: Path, objective: str) -> None:
 def test_the_same_values_give_the_same_bytes() -> None:
     assert export(line(4, 0.6)) == export(line(4, 0.6))
     assert list(export(line(4, 0.6)))[-1] == CERTIFICATE
+    written = export(line(4, 0.6))[CERTIFICATE]
+    document = json.loads(written)
+    assert written.decode() == json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 def test_numpy_reads_the_archives() -> None:
@@ -196,6 +199,15 @@ def test_a_missing_file_is_an_incomplete_export(tmp_path: Path, name: str) -> No
     for ask in (read, verify):
         with pytest.raises(CertificateError, match=f"incomplete export: {name} is missing"):
             ask(tmp_path)
+
+
+def test_a_lone_channel_is_read(tmp_path: Path) -> None:
+    put(tmp_path, OLD)
+    numerators, exponent, arrays = read_channel(tmp_path / CHANNEL)
+    assert numerators.tolist() == line(4, 0.6).numerators.tolist()
+    assert exponent == 62
+    assert "prior" in arrays
+    assert "numerators" not in arrays
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
@@ -316,6 +328,36 @@ def test_what_an_archive_unpacks_to_is_limited_altogether() -> None:
     tracemalloc.stop()
 
 
+def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all() -> None:
+    for size in (0, 2**28 // 100):
+        assert _archive._allowed(size) == 2**28
+    assert _archive._allowed(2**28) == 100 * 2**28
+    for size, reason in ((2**32, "is cut off"), (2**32 + 1, "claims the shape")):
+        header = entry("|u1", f"({size},)", b"")
+        with pytest.raises(CertificateError, match=reason):
+            _archive._read(io.BytesIO(header), len(header) + size, "x")
+
+
+def test_archives_do_not_tell_when_or_on_which_system_they_were_made() -> None:
+    with zipfile.ZipFile(io.BytesIO(_archive.pack({"x": np.ones(3)}))) as made:
+        (found,) = made.infolist()
+    assert found.date_time == (1980, 1, 1, 0, 0, 0)
+    assert (found.create_system, found.external_attr) == (3, 0o644 << 16)
+
+
+def test_texts_hold_code_points_up_to_the_last() -> None:
+    last, beyond = ((0x10FFFF + step).to_bytes(4, "little") for step in (0, 1))
+    assert _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", last)}), CHANNEL)["x"].tolist() == [chr(0x10FFFF)]
+    with pytest.raises(CertificateError, match="holds no texts"):
+        _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", beyond)}), CHANNEL)
+
+
+def test_arrays_are_read_only_also_where_they_hold_nothing() -> None:
+    arrays = _archive.unpack(_archive.pack({"some": np.ones(3), "none": np.zeros((0, 3))}), CHANNEL)
+    assert [array.shape for array in arrays.values()] == [(3,), (0, 3)]
+    assert not any(array.flags.writeable for array in arrays.values())
+
+
 def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_archive, "_LARGEST_TOTAL", 2**16)
     for rows, stored in ((2**11, False), (2**16, True)):
@@ -323,6 +365,16 @@ def test_what_is_written_is_read_again_however_well_it_compresses(monkeypatch: p
         content = _archive.pack(arrays)
         assert (len(content) > arrays["zeros"].nbytes) == stored
         assert (_archive.unpack(content, CHANNEL)["zeros"] == 0).all()
+
+
+def test_what_takes_just_as_much_as_is_allowed_is_compressed_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = np.zeros(2**16)
+    size = 128 + zeros.nbytes
+    for total, stored in ((size, False), (size - 1, True)):
+        monkeypatch.setattr(_archive, "_LARGEST_TOTAL", total)
+        content = _archive.pack({"zeros": zeros})
+        assert (len(content) > zeros.nbytes) == stored
+        assert not _archive.unpack(content, CHANNEL)["zeros"].any()
 
 
 def change_arrays(files: dict[str, bytes], file: str, **changes: np.ndarray | None) -> dict[str, bytes]:
@@ -386,6 +438,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
     [
         (_set("schema", "mechdesign-certificate/2"), "schema"),
         (_set("schema", None), "schema"),
+        (_set("schema", "mechdesign-certificate/3"), "which this version of mechdesign reads"),
         (_set("objective", "best"), "objective: is unknown"),
         (_set("objective", 1), "objective"),
         (_set("objective", ["expected"]), "objective"),
@@ -394,6 +447,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("requirements", 0, {"kind": "metric"}), "does not state epsilon"),
         (_set("requirements", 0, {"kind": ["metric"]}), "no known kind"),
         (_set("requirements", 0, "epsilon", 0.6), "does not state epsilon as texts"),
+        (_set("requirements", 2, "radius", 2.5), "does not state epsilon, radius as texts"),
         (_set("requirements", 0, "epsilon", "nan"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "1e999999999"), r"requirements\[0\]\.epsilon"),
         (_set("requirements", 0, "epsilon", "-1"), "epsilon"),
@@ -421,23 +475,42 @@ def test_malformed_documents_are_refused(tmp_path: Path, change: Callable[[dict[
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "reason"),
     [
-        b"",
-        b"[]",
-        b"null",
-        b"\xff",
-        b"[" * 100_000,
-        b'{"schema": NaN}',
-        b'{"schema": 1e999}',
-        b'{"a": 1, "a": 1}',
-        b"9" * 5000,
-        b'{"schema": "mechdesign-certificate/1"}',
+        (b"", "not valid JSON"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b"\xff", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b'{"schema": NaN}', "NaN is not a number"),
+        (b'{"schema": 1e999}', "not valid JSON"),
+        (b'{"a": 1, "a": 1}', "a key occurs twice"),
+        (b"9" * 5000, "not valid JSON"),
+        (b'{"schema": "mechdesign-certificate/1"}', "missing or unknown: "),
     ],
 )
-def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     put(tmp_path, {**OLD, CERTIFICATE: content})
-    with pytest.raises(CertificateError, match=r"certificate\.json"):
+    with pytest.raises(CertificateError, match=rf"certificate\.json.*{reason}"):
+        verify(tmp_path)
+
+
+def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
+    put(tmp_path, OLD)
+    os.truncate(tmp_path / CERTIFICATE, 2**27)
+    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._LARGEST_CERTIFICATE)) == 2**27
+    os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
+    with pytest.raises(CertificateError, match="134217729 bytes are too many"):
+        verify(tmp_path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    put(tmp_path, OLD)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(CertificateError, match=r"certificate\.json cannot be read: Permission denied"):
         verify(tmp_path)
 
 

@@ -190,6 +190,20 @@ def test_a_forbidden_answer_costs_nothing_while_it_is_never_given() -> None:
     assert both.pair == (1, 0)
 
 
+def test_it_is_shown_in_few_digits() -> None:
+    plain = replace(certify(response()), relative_gap=0.125)
+    shown = "graph privacy: ε 1 of 1, expected cost: 0.423883, relative gap: "
+    assert repr(plain) == f"Certificate(holds: yes, {shown}0.12)"
+    assert repr(replace(plain, holds=False, reason="too much")) == f"Certificate(holds: no, too much, {shown}0.12)"
+    # A gap says nothing where the lower bound is 0, unless the cost is.
+    assert repr(replace(plain, lower_bound=0.0)) == f"Certificate(holds: yes, {shown}no bound)"
+    free = replace(plain, expected_cost=0.0, lower_bound=0.0, relative_gap=0.0)
+    assert repr(free).endswith("expected cost: 0, relative gap: 0)")
+    page = replace(plain, holds=False, reason="0 < 1")._repr_html_()
+    assert '<td style="text-align:left">no, 0 &lt; 1</td>' in page
+    assert page.count("<tr>") == 4
+
+
 def test_json_round_trips() -> None:
     broken = certify(response(2, 1.0, requirements=(Stated.graph(Fraction(1, 3), [[0, 1]]),), multipliers=None))
     open_ = certify(
@@ -217,6 +231,22 @@ def test_malformed_json_is_refused(name: str) -> None:
             continue
         with pytest.raises(CertificateError, match="malformed"):
             Certificate.from_json({**values, name: wrong})
+
+
+def test_numbers_of_claims_in_the_open_are_named() -> None:
+    near = Stated.pairs("near", Fraction(3), [[0, 1]], [1.0])
+    plain, opened = (certify(response(requirements=(stated,), multipliers=None)) for stated in (graph_of_two(), near))
+    (entry,) = opened.to_json()["requirements"]
+    assert entry["number"] == "epsilon"
+    assert "number" not in plain.to_json()["requirements"][0]
+    assert Certificate.from_json(opened.to_json()) == opened
+    for change in ({"number": "size"}, {"number": 1}):
+        with pytest.raises(CertificateError, match="malformed certificate: number is"):
+            Certificate.from_json({**opened.to_json(), "requirements": [{**entry, **change}]})
+
+
+def graph_of_two() -> Stated:
+    return Stated.graph(Fraction(3), [[0, 1]])
 
 
 def test_differences_are_named() -> None:

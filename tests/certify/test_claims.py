@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound
+from mechdesign.certify.claims import ExponentBound, Floor, PairBound, RatioBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError
@@ -196,3 +196,27 @@ def test_largest_exponent() -> None:
     assert (found.secrets, found.observables) == (2, 2)
     with pytest.raises(InputError, match="probability distribution"):
         evidence(numerators=[[2**62, 1], [half, half]], exponent=62)
+
+
+def test_factors_of_ratios_are_read_exactly() -> None:
+    for factor in ("11/10", 1.1):
+        assert RatioBound("near", factor, [0], [1], [1], [1]).factor == Fraction(11, 10)
+    with pytest.raises(InputError, match="factor"):
+        RatioBound("near", "much", [0], [1], [1], [1])
+
+
+def test_numbers_out_of_range_are_refused_with_the_bound_that_they_miss() -> None:
+    with pytest.raises(InputError, match=r"epsilon: is not positive; found '0'; must be above 0"):
+        Stated.metric(Fraction(0), np.zeros((2, 2)))
+    with pytest.raises(InputError, match=r"minimum: is negative; found '-1'; must be at least 0"):
+        Stated.distortion(Fraction(-1), np.zeros((2, 2)))
+
+
+def test_what_holds_for_no_number_of_secrets_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match=r"pairs\[0\]: has a factor below 1"):
+        Stated.ratios("near", Fraction(1), [[0, 1]], [1], [2])
+
+
+def test_errors_are_made_for_as_many_secrets_as_they_have_columns() -> None:
+    with pytest.raises(InputError, match="error: is made for 2 secrets"):
+        Stated.distortion(Fraction(1), np.ones((3, 2))).claim(4)

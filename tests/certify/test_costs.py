@@ -142,3 +142,55 @@ def test_chunks_of_rows_are_put_together_in_order(monkeypatch: pytest.MonkeyPatc
     for size in (1, 3, 6, 7, 20):
         monkeypatch.setattr(costs, "_CHUNK", size)
         assert cost_per_secret(numerators, 1, cost) == whole
+
+
+def test_estimates_that_overflow_are_not_lost() -> None:
+    """The prior may sum to a little more than 1, and the error of the worse estimate then is no float."""
+    largest = 1.7976931348623157e308
+    prior = np.array([0.5, 0.5 + 1e-10])
+    numerators = np.array([[2**62], [2**62]])
+    for second in (largest, largest / 2):
+        error = np.array([[largest, largest], [largest, second]])
+        assert distortion(numerators, 62, prior, error) == least_error(
+            exactly(prior[None])[0], [Fraction(1)] * 2, exactly(error)
+        )
+
+
+@pytest.mark.parametrize(("chunk", "rows"), [(1, [1] * 5), (4, [2, 2, 1]), (2**20, [5])])
+def test_so_many_entries_are_python_integers_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, rows: list[int]
+) -> None:
+    assert costs._CHUNK == 2**20
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_CHUNK", chunk)
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
+    assert sizes == [2 * count for count in rows]
+
+
+def test_only_estimates_that_may_be_the_best_are_summed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    random = np.random.default_rng(5)
+    n = 4
+    base = random.random(n)
+    # One that is best by one part in 10**12, one as good in floats, one worse by as much.
+    error = np.array([base, base * (1 - 1e-12), base * (1 - 1e-12), base * (1 + 1e-12)])
+    numerators = random.integers(0, 2**62, (n, 1))
+    prior = random.random(n)
+    found = distortion(numerators, 62, prior, error)
+    assert found == least_error(exactly(prior[None])[0], exactly(numerators.T)[0], exactly(error)) / 2**62
+    # The prior, and the errors of the two.
+    assert sizes == [n, 2 * n]
+
+
+@pytest.mark.parametrize(("steps", "sums"), [(0, 2), (9, 2), (11, 1)])
+def test_the_margin_is_twice_what_roundings_can_be(monkeypatch: pytest.MonkeyPatch, steps: int, sums: int) -> None:
+    """For one secret it is 5 · 2**-52 on either side."""
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    assert distortion(np.array([[2**62]]), 62, np.ones(1), np.array([[1.0], [1 + steps * 2.0**-52]])) == 1
+    assert sizes == [1, sums]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope
+from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exact import printed
 from mechdesign.certify.stated import Stated
@@ -34,6 +34,11 @@ def grid(seed: int, columns: int, rows: int, m: int) -> np.ndarray:
 
 def power(norm: int, x: Fraction, y: Fraction) -> Fraction:
     return {CHEBYSHEV: x + y, MANHATTAN: max(x, y), EUCLIDEAN: x * x + y * y}[norm]
+
+
+def test_distances_keep_their_numbers() -> None:
+    """Certificates state them."""
+    assert (CHEBYSHEV, MANHATTAN, EUCLIDEAN) == (0, 1, 2)
 
 
 def steepest(found: Dithered, numerators: np.ndarray) -> Fraction | None:
@@ -142,11 +147,68 @@ def test_a_zero_beside_what_is_not_has_no_epsilon(place: int, neighbour: int) ->
     assert place != neighbour
 
 
+def test_the_first_of_several_zeros_is_named() -> None:
+    numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
+    numerators[3:, 0] = 0
+    slope = claim().steepest(numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (3, 0, 0)
+
+
+def test_the_neighbour_that_differs_most_is_named() -> None:
+    numerators = np.tile([2**59, 2**60], (6, 1))
+    # Anchors 1, 3 and 5 stand beside anchor 4.
+    numerators[4, 0] = 2**58
+    numerators[5, 0] = numerators[3, 0] = numerators[4, 0] + 2**50
+    slope = claim(MANHATTAN).steepest(numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (4, 1, 0)
+
+
+def test_the_neighbour_that_differs_most_may_be_the_lower_one() -> None:
+    """Steps along y are shorter, so that the steepest edge is not that of the largest difference."""
+    units = np.array([0, -105, -105, 100, -10, -10]) * 2**40
+    numerators = np.stack([2**60 + units, 2**61 - units], axis=1)
+    slope = claim(MANHATTAN).steepest(numerators)
+    assert slope.power == steepest(claim(MANHATTAN), numerators)
+    assert (slope.anchor, slope.neighbour, slope.observable) == (0, 1, 0)
+
+
+@pytest.mark.parametrize(("apart", "compared"), [(2.0**-39, 1), (1.5 * 2.0**-41, 2)])
+def test_slopes_that_are_close_are_compared_exactly(
+    monkeypatch: pytest.MonkeyPatch, apart: float, compared: int
+) -> None:
+    found: list[Fraction] = []
+    exactly = Dithered._power
+    monkeypatch.setattr(Dithered, "_power", lambda self, x, y: (found.append(x), exactly(self, x, y))[1])
+    step = 2**57
+    numerators = np.tile([2**59, 2**59, 3 * 2**60], (6, 1))
+    numerators[[1, 4]] += [step, int(step * (1 - apart)), -step - int(step * (1 - apart))]
+    claim(MANHATTAN).steepest(numerators)
+    assert len(found) == compared
+
+
 def test_equal_rows_keep_every_epsilon() -> None:
     slope = claim().steepest(np.tile([2**60, 3 * 2**60], (6, 1)))
-    assert slope == Slope(Fraction(0))
+    assert slope == Slope(Fraction(0), 0, 0, 0)
     assert claim().least(slope) == 0
     assert claim(epsilon=Fraction(1, 10**300)).holds(slope)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_an_observable_that_does_not_vary_does_not_hide_the_others(norm: int) -> None:
+    numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
+    numerators[2] += [0, 2**50, -(2**50)]
+    found = claim(norm).steepest(numerators)
+    assert found.power == steepest(claim(norm), numerators) != 0
+    assert found.observable == 1
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_least_probability_is_not_taken_for_0(norm: int) -> None:
+    numerators = np.tile([2**10, 2**61, 2**61 - 2**10], (6, 1))
+    numerators[4] = [1, 2**61, 2**61 - 1]
+    found = claim(norm).steepest(numerators)
+    assert found.power == steepest(claim(norm), numerators) > 1000
+    assert (found.anchor, found.observable) == (4, 0)
 
 
 def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
@@ -167,6 +229,24 @@ def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
 def test_square_roots_are_rounded_up(value: Fraction) -> None:
     root = claim(EUCLIDEAN).least(Slope(value))
     assert printed(root) ** 2 >= value > printed(math.nextafter(root, 0)) ** 2
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_a_float_is_not_rounded(norm: int) -> None:
+    for root in (0.5, 0.7, 3.0):
+        value = Fraction(str(root))
+        assert claim(norm).least(Slope(value**2 if norm == EUCLIDEAN else value)) == root
+
+
+@pytest.mark.parametrize("value", [0.3, 1.0, 40.0])
+def test_a_guess_is_corrected_either_way(value: float) -> None:
+    for towards in (0.0, math.inf):
+        guess = value
+        for _ in range(5):
+            guess = math.nextafter(guess, towards)
+        assert _rounded_up(guess, lambda number: number >= Fraction(str(value))) == value
+    assert _rounded_up(5e-324, lambda _: True) == 0
+    assert _rounded_up(math.inf, lambda _: False) == math.inf
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -199,6 +279,13 @@ def test_wrong_claims_are_refused(name: str, value: Any) -> None:
         Dithered("x", **{**GOOD, name: value})
 
 
+def test_numbers_may_be_given_as_texts() -> None:
+    made = Dithered("x", **{**GOOD, "epsilon": "1/3", "step_x": 0.1, "norm": "1", "columns": "3", "rows": 4.0})
+    assert (made.epsilon, made.step_x, made.step_y) == (Fraction(1, 3), Fraction(1, 10), 1)
+    assert (made.norm, made.columns, made.rows) == (1, 3, 4)
+    assert {type(number) for number in (made.norm, made.columns, made.rows)} == {int}
+
+
 def evidence(epsilon: Fraction, numerators: np.ndarray, entry: Any = None) -> Evidence:
     n, m = numerators.shape
     stated = Stated.dithered("own", epsilon, EUCLIDEAN, (3, 2), STEPS)
@@ -228,3 +315,14 @@ def test_no_multipliers_stand_for_it() -> None:
     for entry in (PairMultipliers([0], [1], [0], [1.0]), FloorMultipliers([], [], [])):
         with pytest.raises(InputError, match=r"multipliers.requirements\[0\]"):
             evidence(Fraction(100), numerators, entry)
+
+
+def test_statements_need_whole_numbers_that_fit_the_secrets() -> None:
+    stated = Stated.dithered("own", Fraction(1), EUCLIDEAN, (3, 2), STEPS)
+    assert stated.claim(6) == Dithered("own", Fraction(1), EUCLIDEAN, 3, 2, *STEPS)
+    assert stated.part == 0
+    with pytest.raises(InputError, match="columns: and rows make 6 anchors"):
+        stated.claim(5)
+    for name in ("norm", "columns", "rows"):
+        with pytest.raises(InputError, match=f"{name}: is not a whole number; found '5/2'"):
+            Stated("dithered", {**stated.numbers, name: Fraction(5, 2)}, {}, "own")

@@ -327,6 +327,9 @@ def test_a_single_answer_bounds_its_own_cost(objective: str) -> None:
 def test_weights_and_terms_too_large_to_add_prove_nothing() -> None:
     assert lower_bound(one_row(1.0, 1e290)) == pytest.approx(1, rel=1e-14)
     assert lower_bound(one_row(1.0, 1.0000001e290)) == 0
+    for weights in ([1.0, 1.0000001e290], [1.0000001e290, 1.0]):
+        pair = Evidence([[2], [2]], 1, [0.5, 0.5], [[1.0], [1.0]], "worst", (), Multipliers((), weights))
+        assert lower_bound(pair) == 0
     # A product that overflows is cut off, which only lowers the bound.
     assert lower_bound(one_row(1e200, 1e200)) == pytest.approx(1e90, rel=1e-14)
     assert lower_bound(one_row(1e300, 1.0, "expected")) == pytest.approx(1e290, rel=1e-14)

@@ -35,6 +35,9 @@ fractions = st.fractions(max_denominator=10**30)
         (10**400, Fraction(10**400)),
         ("1e-400", Fraction(1, 10**400)),
         (5e-324, Fraction(5, 10**324)),
+        ("1e+00012", Fraction(10**12)),
+        ("0" * 3999 + "1", Fraction(1)),
+        (Fraction(2**3000 - 1, 2**2999), Fraction(2**3000 - 1, 2**2999)),
     ],
 )
 def test_exact_reads_what_is_printed(value: object, meaning: Fraction) -> None:
@@ -66,9 +69,11 @@ def test_exact_reads_what_is_printed(value: object, meaning: Fraction) -> None:
         "1e-401",
         "1e5000",
         "9" * 5000,
+        "0" * 4000 + "1",
         "0." + "3" * 1000,
         10**401,
         Fraction(1, 2**3001),
+        Fraction(2**3000 + 1, 2**2999),
         np.float32(0.6),
         None,
         1j,
@@ -101,6 +106,10 @@ def test_text_round_trips(fraction: Fraction) -> None:
         (Fraction(0), "0"),
         (Fraction(10**50), "1e50"),
         (Fraction(7, 10**50), "7e-50"),
+        (Fraction(7, 10**40), f"0.{'0' * 39}7"),
+        (Fraction(7, 10**41), "7e-41"),
+        (Fraction(7 * 10**39), f"7{'0' * 39}"),
+        (Fraction(7 * 10**40), "7e40"),
     ],
 )
 def test_texts_are_short(fraction: Fraction, text: str) -> None:
@@ -139,3 +148,13 @@ def test_floats_beyond_the_largest() -> None:
 def test_texts_are_rounded_up(fraction: Fraction) -> None:
     rounded = Fraction(text_up(fraction))
     assert 0 <= rounded - fraction <= abs(fraction) / 10**29
+
+
+def test_texts_have_thirty_digits() -> None:
+    assert text_up(Fraction(1, 3)) == f"0.{'3' * 29}4"
+
+
+def test_nothing_is_rounded_to_a_negative_zero() -> None:
+    for rounded in (float_up(Fraction(-1, 10**390)), float_down(Fraction(1, 10**390)), float_down(Fraction(0))):
+        assert math.copysign(1, rounded) == 1
+        assert rounded == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_upper
+from mechdesign.certify import exponential as exponential_functions
+from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower, ln_upper
 
 CAREFUL = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
@@ -73,6 +75,39 @@ def test_huge_powers_are_capped_and_overflow() -> None:
     assert exp_upper(Fraction(1), np.array([709.78]))[0] < math.inf
 
 
+def logarithm(value: Fraction) -> Fraction:
+    """Return a logarithm to 100 digits."""
+    return Fraction(CAREFUL.ln(CAREFUL.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
+@pytest.mark.parametrize("factor", [1.1e300, 3.7e250, 8e307])
+def test_powers_are_rounded_up_before_their_exponentials_are(factor: float) -> None:
+    """exp(ε) is above a float by less than one part in 10**60, and so is the bound."""
+    epsilon = logarithm(Fraction(factor)) * (1 + Fraction(1, 10**60))
+    assert exp_upper(epsilon, np.ones(1)).tolist() == [math.nextafter(factor, math.inf)]
+
+
+@pytest.mark.parametrize("factor", [2**60 + 1, 3**38, 2**61 + 2**40 + 7])
+def test_powers_are_rounded_down_before_their_exponentials_are(factor: int) -> None:
+    """exp(ε) is below a multiple of 2**-SHIFT by less than one part in 10**45, and so is the bound."""
+    epsilon = logarithm(Fraction(factor)) * (1 - Fraction(1, 10**80))
+    assert exp_lower(epsilon, np.ones(1), 62).tolist() == [factor * 2**SHIFT - 1]
+
+
+def test_factors_are_capped_from_where_numerators_end() -> None:
+    """The exponent is above 62 · ln 2, and below what is known to be above it."""
+    epsilon = 62 * Fraction("0.69314718058")
+    assert epsilon > logarithm(Fraction(2**62))
+    assert exp_lower(epsilon, np.ones(1), 62).tolist() == [2 ** (SHIFT + 62)]
+
+
+@given(st.integers(1, 2**62), st.integers(1, 2**62))
+def test_lower_logarithms_are_below_and_close(a: int, b: int) -> None:
+    a, b = max(a, b), min(a, b)
+    true = logarithm(Fraction(a, b))
+    assert true * (1 - Fraction(1, 2**52)) <= Fraction(ln_lower(a, b)) <= true
+
+
 def test_bounds_grow_with_epsilon() -> None:
     weight = np.array([1.4142135623730951])
     steps = [Fraction(3, 5) + Fraction(i, 10**41) for i in range(-20, 20)]
@@ -99,3 +134,49 @@ def test_logarithms_are_above_and_close(a: int, b: int) -> None:
 def test_logarithm_of_the_smallest_ratio() -> None:
     assert 0 < ln_upper(2**62, 2**62 - 1) < Fraction(1, 2**62 - 2)
     assert ln_upper(5, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("compute", "rounding"),
+    [
+        (lambda: exp_lower(Fraction(1, 3), np.ones(1), 62), decimal.ROUND_FLOOR),
+        (lambda: exp_upper(Fraction(1, 3), np.ones(1)), decimal.ROUND_CEILING),
+        (lambda: ln_lower(7, 3), decimal.ROUND_FLOOR),
+        (lambda: ln_upper(7, 3), decimal.ROUND_CEILING),
+    ],
+)
+def test_every_step_is_rounded_to_the_side_of_the_bound(
+    monkeypatch: pytest.MonkeyPatch, compute: Callable[[], object], rounding: str
+) -> None:
+    """What is rounded to the wrong side shows only where a result stands within 40 digits of a float."""
+    asked: list[str] = []
+    context = exponential_functions._context
+    monkeypatch.setattr(
+        exponential_functions, "_context", lambda digits, given: (asked.append(given), context(digits, given))[1]
+    )
+    compute()
+    assert asked == [rounding]
+
+
+@pytest.mark.parametrize(
+    ("power", "computed"), [(62 * Fraction("0.6931471806"), 0), (Fraction(50), 0), (Fraction(42), 1)]
+)
+def test_no_exponential_is_computed_that_would_be_cut_off(
+    monkeypatch: pytest.MonkeyPatch, power: str, computed: int
+) -> None:
+    calls: list[Decimal] = []
+
+    class Counting(decimal.Context):
+        def exp(self, number: Decimal) -> Decimal:
+            calls.append(number)
+            return super().exp(number)
+
+    context = exponential_functions._context
+
+    def counting(digits: int, rounding: str) -> decimal.Context:
+        plain = context(digits, rounding)
+        return Counting(prec=plain.prec, rounding=plain.rounding, Emin=plain.Emin, Emax=plain.Emax)
+
+    monkeypatch.setattr(exponential_functions, "_context", counting)
+    exp_lower(Fraction(power), np.ones(1), 62)
+    assert len(calls) == computed

@@ -293,3 +293,21 @@ def test_sums_that_wrap_around_are_not_taken_for_one() -> None:
             Evidence([row], 62, [1.0], np.ones((1, 9)), "expected", ())
     many = [2**62 - 8 * low] + [low] * 8
     assert Evidence([many], 62, [1.0], np.ones((1, 9)), "expected", ()).observables == 9
+
+
+def test_rows_of_any_numbers_are_added_without_overflow() -> None:
+    random = np.random.default_rng(3)
+    shares = random.integers(0, 2**59, (20, 7))
+    numerators = np.column_stack([shares, 2**62 - shares.sum(axis=1)])
+    cost = np.ones(numerators.shape)
+    cost[:, 0] = math.inf
+    made = Evidence(numerators, 62, np.full(20, 0.05), cost, "expected", ())
+    assert made.numerators.tolist() == numerators.tolist()
+    numerators[11, 3] += 1
+    with pytest.raises(InputError, match=r"numerators\[11\]: is not a probability distribution"):
+        Evidence(numerators, 62, np.full(20, 0.05), cost, "expected", ())
+
+
+def test_lists_of_multipliers_become_tuples() -> None:
+    entry = FloorMultipliers([], [], [])
+    assert Multipliers([entry]).requirements == (entry,)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import privacy
-from mechdesign.certify.claims import ExponentBound, PairBound
-from mechdesign.certify.exact import exact
+from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
+from mechdesign.certify.exact import exact, float_up
+from mechdesign.certify.exponential import ln_upper
 from mechdesign.certify.privacy import check, realised
 from mechdesign.errors import InputError
 
@@ -240,3 +241,153 @@ def test_what_is_no_channel_is_refused(ask: object) -> None:
     ]:
         with pytest.raises(InputError):
             ask(channel, exponent, bound)  # type: ignore[operator]
+
+
+def test_weights_one_step_apart_are_compared_exactly() -> None:
+    """The quotients of logarithm and weight differ by a few floats."""
+    a, b = 2**61, 2**61 - 2**55
+    below = 1.0
+    for _ in range(20):
+        below = math.nextafter(below, 0)
+    for weights in ([1.0, below], [below, 1.0]):
+        bound = ExponentBound("metric", Fraction(1), [0, 0], [1, 2], weights)
+        channel = np.array([[a], [b], [b]])
+        assert realised(channel, 62, bound) == float_up(ln_upper(a, b) / Fraction(below))
+
+
+def test_ratios_that_floats_hardly_tell_apart_are_compared_exactly() -> None:
+    below = 2**61
+    for differences in ([2**60, 2**60 + 2**11], [2**60 + 2**11, 2**60]):
+        channel = np.array([[below + difference for difference in differences], [below, below]])
+        found = realised(channel, 62, ExponentBound("metric", Fraction(1), [0], [1], [1.0]))
+        assert found == float_up(ln_upper(below + max(differences), below))
+        factor = realised(channel, 62, RatioBound("near", Fraction(2), [0], [1], [1], [1]))
+        assert factor == float_up(Fraction(below + max(differences), below))
+
+
+def test_a_ratio_that_floats_put_second_is_the_largest() -> None:
+    """273 · fl(1/182) is above 3/2; the other ratio is above 3/2, and its float is not."""
+    tops, bottoms = [273, 486913481456759629], [182, 324608987637839752]
+    bound = RatioBound("near", Fraction(2), [0], [1], [1], [1])
+    assert realised(np.array([tops, bottoms]), 62, bound) == math.nextafter(1.5, 2)
+    assert realised(np.array([tops[:1], bottoms[:1]]), 62, bound) == 1.5
+
+
+def test_channels_may_have_any_exponent_from_1_to_62() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    for exponent in (1, 62):
+        assert check(column(1, 1), exponent, bound) is None
+    with pytest.raises(InputError, match="numerators: has entries out of range"):
+        check(column(3, 1), 1, bound)
+    for exponent in (0, 63):
+        with pytest.raises(InputError, match="numerators: has entries out of range"):
+            check(column(1, 1), exponent, bound)
+
+
+def test_the_factor_of_the_pair_at_fault_is_named() -> None:
+    bound = RatioBound("near", Fraction(1), [0, 0, 1], [1, 2, 2], [2, 3, 5], [1, 1, 1])
+    violation = check(np.array([[40], [20], [10]]), 62, bound)
+    assert violation is not None
+    assert violation.pair == (0, 2)
+    assert "p(0 | 0) exceeds 3 · p(0 | 2)" in violation.sentence
+
+
+def test_the_first_of_equally_broken_bounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = RatioBound("near", Fraction(1), [0, 1], [2, 2], [2, 2], [1, 1])
+    monkeypatch.setattr(privacy, "_CHUNK", 1)
+    violation = check(np.array([[40], [40], [10]]), 62, bound)
+    assert violation is not None
+    assert violation.pair == (0, 2)
+
+
+def test_least_factors_of_the_smallest_numbers() -> None:
+    bound = RatioBound("near", Fraction(4), [0, 1], [1, 0], [1, 2], [2, 1])
+    # Factors are those of 4 · 1/2 and 4 · 2/1; zero goes with zero.
+    assert realised(np.array([[5, 0], [1, 0]]), 62, bound) == 10
+    assert realised(np.array([[1, 0], [1, 0]]), 62, bound) == 2
+    assert realised(np.array([[1, 0], [5, 0]]), 62, bound) == 2.5
+    assert realised(np.array([[5, 8], [1, 2]]), 62, bound) == 10
+    assert realised(np.array([[1, 1], [1, 0]]), 62, bound) == math.inf
+    # Numerators of 2 and 1 ask for less than equality.
+    assert realised(np.array([[7], [7]]), 62, RatioBound("near", Fraction(1), [0], [1], [2], [1])) == 0.5
+
+
+def test_least_epsilons_of_the_smallest_numbers() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    assert realised(np.array([[5, 8], [1, 2]]), 62, bound) == float_up(ln_upper(5, 1))
+    # Zero goes with zero.
+    assert realised(np.array([[0, 6], [0, 3]]), 62, bound) == float_up(ln_upper(2, 1))
+
+
+def test_the_largest_quotient_of_logarithm_and_weight_decides() -> None:
+    """Neither the largest ratio nor the least weight does."""
+    bound = ExponentBound("metric", Fraction(1), [0, 1], [1, 2], [1.0, 25.0])
+    channel = np.array([[121 * 10**6], [110 * 10**6], [10**7]])
+    assert realised(channel, 62, bound) == float_up(ln_upper(11, 1) / 25)
+    channel = np.array([[122 * 10**6], [110 * 10**6], [10**7]])
+    assert realised(channel, 62, bound) == float_up(ln_upper(122, 110))
+
+
+@pytest.mark.parametrize(("apart", "found"), [(0.0, 2**41 + 1), (1.5 * 2.0**-49, 2**41 + 1), (2.0**-47, 2**41)])
+def test_ratios_that_floats_put_close_together_are_compared_exactly(apart: float, found: int) -> None:
+    """The floats may rank a smaller ratio first."""
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    channel = np.array([[2**41 + 1, 2**41], [2**40, 2**40]])
+    inverse = np.array([[1.0, 1.0], [(1 - apart) / (2**40 + 1), 2.0**-40]])
+    growth = privacy._growth(channel, inverse, bound, slice(0, 1)).max(axis=1)
+    assert list(privacy._candidates(channel, inverse, bound, growth)) == [(1.0, found, 2**40)]
+
+
+def test_a_ratio_on_the_edge_is_compared_too() -> None:
+    bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    channel = np.array([[2**41 + 2**40, 2**41], [2**40, 2**40]])
+    inverse = np.array([[1.0, 1.0], [(1 - 2.0**-48) * 2.0**-41, 2.0**-40]])
+    assert privacy._growth(channel, inverse, bound, slice(0, 1)).tolist() == [[1 - 2.0**-48, 1.0]]
+    assert list(privacy._candidates(channel, inverse, bound, np.ones(1))) == [(1.0, 3 * 2**40, 2**40)]
+    two = ExponentBound("metric", Fraction(1), [0, 0], [1, 2], [1.0, 1.0])
+    channel = np.array([[2**41], [2**40], [2**39]])
+    inverse = np.array([[1.0], [2.0**-40], [(1 - 2.0**-48) / (3 * 2**39)]])
+    growth = np.array([1.0, 1 - 2.0**-48])
+    assert (privacy._growth(channel, inverse, two, slice(0, 2))[:, 0] == growth).all()
+    assert list(privacy._candidates(channel, inverse, two, growth)) == [(1.0, 2**41, 2**39)]
+
+
+def test_a_bound_of_another_form_has_no_least_number() -> None:
+    class Another(RatioBound):
+        pass
+
+    class Stray(PairBound):
+        number = "x"
+        nominal = exponents = terms = None
+        factors_below = factors_above = sentence = None
+
+        def __init__(self) -> None:
+            for name in ("sources", "targets"):
+                object.__setattr__(self, name, np.zeros(1, dtype=np.int64))
+
+    assert realised(column(7, 7), 62, Another("near", Fraction(1), [0], [1], [1], [1])) == 1
+    with pytest.raises(InputError, match="is of no known form; found 'Stray'"):
+        realised(column(7, 7), 62, Stray())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "observables", "parts"),
+    [(5, 2**15, [(0, 2), (2, 4), (4, 5)]), (3, 2**17, [(0, 1), (1, 2), (2, 3)]), (5, 1, [(0, 5)]), (0, 1, [])],
+)
+def test_so_many_entries_are_worked_on_at_a_time(pairs: int, observables: int, parts: list[tuple[int, int]]) -> None:
+    assert privacy._CHUNK == 2**16
+    assert [(part.start, part.stop) for part in privacy._parts(pairs, observables)] == parts
+
+
+def test_a_least_epsilon_that_were_too_small_is_enlarged_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps grow, so that logarithms could be far off."""
+    channel, bound = column(3, 1), ExponentBound("metric", Fraction(1), [0], [1], [1.0])
+    least = realised(channel, 62, bound)
+    monkeypatch.setattr(privacy, "ln_upper", lambda a, b: ln_upper(a, b) * (1 - Fraction(1, 2**45)))
+    found = realised(channel, 62, bound)
+    assert check(channel, 62, replace(bound, epsilon=exact(found))) is None
+    steps, low = 0, float_up(ln_upper(3, 1) * (1 - Fraction(1, 2**45)))
+    while low < found:
+        low, steps = math.nextafter(low, math.inf), steps + 1
+    assert found > least
+    assert steps in {2**k - 1 for k in range(2, 12)}

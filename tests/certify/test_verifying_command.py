@@ -15,6 +15,7 @@ from mechdesign.certify.bundle import encode
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
+from mechdesign.certify.table import exact_lines
 
 USAGE = "usage: python -m mechdesign.certify DIR\n"
 
@@ -45,7 +46,19 @@ def test_what_is_proved_is_printed_line_by_line(capsys: pytest.CaptureFixture[st
     ]
     assert lines[5].startswith("expected cost 0.")
     assert "; no channel costs less than 0." in lines[5]
-    assert all(each.startswith("stated, not proved: ") for each in lines[6:])
+    assert lines[6:] == [
+        "stated, not proved: labels and places in channel.npz: observables, secrets, secrets_points",
+        "stated, not proved: metadata: observables, secrets, title",
+        "stated, not proved: provenance: who made the channel, and how",
+    ]
+
+
+def test_files_that_nothing_proves_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    evidence = line(4, 0.6)
+    table = "".join(exact_lines(evidence.numerators, evidence.exponent, "0123", "0123")).encode()
+    put(tmp_path, encode(evidence, certify(evidence), files={"channel.csv": table, "report.html": b"<p>"}))
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[6:] == ["stated, not proved: report.html"]
 
 
 def test_the_reason_and_the_pair_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

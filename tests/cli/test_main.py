@@ -138,3 +138,17 @@ def test_what_fails_since_ctrl_c_came_is_a_stop():
     error.__context__ = KeyboardInterrupt()
     assert _after_interrupt(error)
     assert not _after_interrupt(RuntimeError("another"))
+
+
+@pytest.mark.parametrize("where", ["mechdesign.cli.watched", "mechdesign.cli._Commands.invoke"])
+def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
+    """Also while the thread that watches for it starts, and between two steps of click's own."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, stop)
+    result = run("info")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert result.stderr.strip() == "error: stopped"

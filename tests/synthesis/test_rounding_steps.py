@@ -8,6 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -22,6 +23,7 @@ from mechdesign.synthesis.rounding import (
     _least_weights,
     _met,
     _mix,
+    _permitted,
     _raise,
     _shortage,
     channel_cost,
@@ -81,6 +83,17 @@ def test_negligible_columns_are_emptied_within_a_connected_set() -> None:
     assert emptied[1].tolist() == [0.5, 0.0, 0.5]
 
 
+def test_what_is_forbidden_or_negligible_is_emptied() -> None:
+    matrix = np.array([[2.0, 0.5, 0.25, 1e-7], [-1.0, 1e-7, 0.5, 0.5], [0.0, 1.0, 0.0, 0.0]])
+    forbidden = np.array([[False, False, True, False], [False, False, False, True], [False, True, False, False]])
+    interior = np.array([[0.25] * 4, [0.25] * 4, [0.5, 0.0, 0.25, 0.25]])
+    found = _permitted(matrix, 1e-7, forbidden, interior)
+    # What is above 1 counts as 1, and a row of which nothing is left is that of the interior channel.
+    assert found.tolist() == [[2 / 3, 1 / 3, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.25, 0.25]]
+    kept = _permitted(matrix, 0.0, forbidden, interior)
+    assert kept[0].tolist() == pytest.approx([1 / 1.5, 0.5 / 1.5, 0, 1e-7 / 1.5], rel=1e-6)
+
+
 def test_entries_are_raised_to_what_others_require() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]])
     paths = np.array([[0.0, 1.0, math.inf], [2.0, 0.0, math.inf], [math.inf, math.inf, 0.0]])
@@ -134,7 +147,7 @@ def test_tight_rows_cost_a_few_roundings_and_equal_rows_nothing() -> None:
     tiny = np.array([[1.0, 0.0], [1.0, UNIT]])
     expected = (UNIT - 0 + (1 + g) * UNIT) / (UNIT + (1 + g) * UNIT + 0.5 * (g - 1))
     found = _least_weights(np.array([[math.inf, math.inf], [0.5, math.inf]]), tiny, common, np.zeros(2, dtype=int))
-    assert found[0] == pytest.approx(expected, rel=1e-6)
+    assert found[0] == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def form_of(objective: str = "expected", **fields: Any) -> Any:
@@ -186,7 +199,7 @@ def test_the_shortage_of_floors() -> None:
 
 
 def test_floors_close_to_the_largest_are_tight() -> None:
-    for minimum, close in ((1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
+    for minimum, close in ((1 - 1e-5, True), (1 - 0.9e-5, True), (1 - 1.1e-5, False), (1.0, True), (0.5, False)):
         assert tight(with_floors(floor(Fraction(minimum), [[0.5, 0.5], [1.0, 1.0]]))) is close
     assert not tight(with_floors())
     assert tight(with_floors(HALF, floor(Fraction(1), [[0.5, 0.5]])))
@@ -238,7 +251,7 @@ def met_with_floor(constant: np.ndarray, *values: Fraction) -> tuple[Any, list[n
 def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
     found, asked = met_with_floor(CONSTANT, Fraction(1, 4), Fraction(1, 2))
     weight = 1 / 3 * (1 + 1e-9) + 2.0**-50
-    assert found.floor_weight == pytest.approx(weight, rel=1e-15)
+    assert found.floor_weight == pytest.approx(weight, rel=1e-15, abs=0)
     assert found.privacy_weight == 0
     np.testing.assert_array_equal(asked[0], mixed([0, 0]))
     np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight))
@@ -248,6 +261,16 @@ def test_floors_are_met_with_the_weight_that_a_constant_lacks() -> None:
     assert len(asked) == 3
     found, _ = met_with_floor(CONSTANT, Fraction(1, 2) - Fraction(1, 2**80), Fraction(1, 4), Fraction(1, 2))
     assert found.floor_weight == pytest.approx(1 / 3, rel=1e-8)
+
+
+def test_floors_are_met_with_the_share_that_an_interior_channel_lacks() -> None:
+    """It reaches 5/8: two thirds of the way from 1/4 to it are the floor of 1/2."""
+    interior = np.array([[0.0, 0.25, 0.75], [0.25, 0.25, 0.5]])
+    found, asked = met_with_floor(interior, Fraction(5, 8), Fraction(1, 4), Fraction(1, 2))
+    assert found.floor_weight == pytest.approx(2 / 3 * (1 + 1e-9), rel=1e-12)
+    np.testing.assert_array_equal(asked[0], _apportion(interior))
+    np.testing.assert_array_equal(asked[1], mixed([0, 0]))
+    np.testing.assert_array_equal(found.numerators, mixed([0, 0], found.floor_weight, interior))
 
 
 def test_floors_are_met_with_ever_more_of_a_distribution() -> None:
@@ -298,8 +321,8 @@ def test_all_thresholds_are_tried_and_the_cheapest_is_kept(spied: dict[str, list
     matrix = np.array([[1.0, 1e-15, 1e-7], [1.0, 0.0, 1e-9], [1.0, 0.0, 0.0]])
     found = round_channel(form, matrix, lambda _: True, lambda _: ())
     tried = spied["thresholds"]
-    assert tried[:2] == [0.0, 1e-16]
-    assert tried == sorted(tried)
+    assert len(tried) > 1
+    assert tried == [0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6][: len(tried)]
     costs = []
     for threshold in tried:
         rows = _raise(_clean(matrix, threshold, form.components), form.implied)
@@ -329,6 +352,44 @@ def test_a_second_distribution_is_tried_for_floors_that_are_tight(
     if tries == 2:
         np.testing.assert_allclose(spied["constants"][1], np.full(3, 1 / 3), atol=0.2)
         assert spied["constants"][1].sum() == pytest.approx(1, rel=1e-15)
+
+
+def test_thresholds_are_tried_as_long_as_one_set_of_secrets_needs_weight(spied: dict[str, list[Any]]) -> None:
+    """Of two pairs of secrets that nothing joins, one is private as it is."""
+    graph = nx.Graph([(0, 1), (2, 3)])
+    form = normalise(md.Problem(np.full(4, 0.25), 1 - np.eye(4), [md.GraphPrivacy(1, graph)]))
+    matrix = np.array([[1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 1e-7, 1, 1e-15], [0, 1e-9, 1, 0]])
+    assert round_channel(form, matrix, lambda _: True, lambda _: ()) is not None
+    assert len(spied["thresholds"]) > 1
+
+
+@pytest.mark.parametrize(("weight", "tries"), [(0.0, 1), (1e-9, 1), (1.1e-9, 2)])
+def test_what_hardly_costs_anything_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, weight: float, tries: int
+) -> None:
+    made = []
+    numerators = _apportion(np.eye(3))
+    monkeypatch.setattr(rounding, "_met", lambda *_: (made.append(1), rounding.Rounded(numerators, 0.0, weight))[1])
+    found = round_channel(line(3, Fraction(2, 3) - Fraction(1, 10**6)), np.eye(3), lambda _: True, lambda _: ())
+    assert found is not None
+    assert len(made) == tries
+
+
+def test_the_second_distribution_is_that_of_the_largest_entries(spied: dict[str, list[Any]]) -> None:
+    form = line(3, Fraction(2, 3) - Fraction(1, 10**6))
+    answers = iter([(Fraction(0),), *[(Fraction(2, 3),)] * 99])
+    matrix = np.array([[0.75, 0.25, 0.0], [0.625, 0.375, 0.0], [0.5, 0.5, 0.0]])
+    assert round_channel(form, matrix, lambda _: True, lambda _: next(answers)) is not None
+    np.testing.assert_allclose(spied["constants"][1], [0.6, 0.4, 0], rtol=1e-12)
+
+
+def test_the_cheaper_of_two_ways_to_meet_a_floor_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    cheap, dear = (rounding.Rounded(_apportion(np.array(rows)), 0.0, 0.5) for rows in (np.eye(3), np.eye(3)[::-1]))
+    for made, expected in (([cheap, dear], cheap), ([dear, cheap], cheap), ([None, dear], dear), ([dear, None], dear)):
+        answers = iter(made)
+        monkeypatch.setattr(rounding, "_met", lambda *_, answers=answers: next(answers))
+        form = line(3, Fraction(2, 3) - Fraction(1, 10**6))
+        assert round_channel(form, np.eye(3), lambda _: True, lambda _: ()) is expected
 
 
 def test_matrices_of_no_numbers_have_no_rounding() -> None:

@@ -4,6 +4,7 @@
 """
 
 from mechdesign.solvers.ipm.automorphisms import find_symmetry, generated, invariant, symmetry_of
+from mechdesign.solvers.ipm.columns import solve_columns
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration
 from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.symmetry import Symmetry
@@ -16,5 +17,6 @@ __all__ = [
     "generated",
     "invariant",
     "solve_block",
+    "solve_columns",
     "symmetry_of",
 ]

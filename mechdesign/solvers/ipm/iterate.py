@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mechdesign.programs.block_angular import BlockProgram, objective
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["Iterate", "first_iterate", "link_residual", "primal_residual"]
+__all__ = ["Iterate", "State", "first_iterate", "link_residual", "primal_residual", "resumed_iterate", "state_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -47,6 +47,51 @@ class Iterate:
     y: Array
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """An iterate with its multipliers, by block, so that blocks may be taken out and others put in.
+
+    Attributes:
+        points: ξ (B, N).
+        multipliers: Λ (L,).
+        theta: θ, the worst cost.
+        slacks: those of the linking rows (F + q,).
+        ratio_y: multipliers of the ratio rows (B, n, n).
+        floor_y: for each floor those of its rows (B, k).
+        part_y: those of w >= 0 (B, F).
+        mu: μ.
+    """
+
+    points: Array
+    multipliers: Array
+    theta: float
+    slacks: Array
+    ratio_y: Array
+    floor_y: tuple[Array, ...]
+    part_y: Array
+    mu: float
+
+
+def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float) -> State:
+    """Return an iterate as a state; `ratio_y` is copied."""
+    auxiliary = layout.auxiliary
+    floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
+    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
+    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y.copy(), floors, parts, mu)
+
+
+def resumed_iterate(layout: Layout, state: State) -> Iterate:
+    """Return the iterate of a state; the multipliers of the ratio rows are for the kernel to load."""
+    auxiliary = layout.auxiliary
+    y = np.empty(auxiliary.size)
+    for index, values in enumerate(state.floor_y):
+        auxiliary.floor(y, index)[:] = values
+    auxiliary.part(y)[:] = state.part_y
+    y[auxiliary.linking] = state.multipliers[layout.rows :]
+    z = auxiliary.slacks(state.points, state.slacks)
+    return Iterate(0, state.points, state.multipliers, state.theta, z, y)
+
+
 def link_residual(layout: Layout, iterate: Iterate) -> Array:
     """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
     total = layout.sums(iterate.points)
@@ -67,10 +112,13 @@ def primal_residual(layout: Layout, iterate: Iterate) -> float:
     return float((np.abs(link_residual(layout, iterate)) / units).max())
 
 
-def first_iterate(layout: Layout) -> tuple[Iterate, float]:
-    """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0."""
+def first_iterate(layout: Layout, *, spread: bool = True) -> tuple[Iterate, float]:
+    """Return the first iterate and its μ: y = μ w / z with μ = cost / (m Σ w), λ = 0.
+
+    It is `spread` out with distance where that is possible, or uniform.
+    """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
-    channel = _spread(program)
+    channel = _spread(program) if spread else np.full(program.cost.shape, 1 / program.columns)
     points, slack = _meeting(layout, channel)
     if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)

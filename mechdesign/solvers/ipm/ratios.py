@@ -59,6 +59,11 @@ class RatioRows:
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu), whole=True)
         self.moves = 0
 
+    def resume(self, y: Array, mu: float) -> None:
+        """Set y (B, n, n), as a state has it."""
+        self.kernel.load(y, mu)
+        self.moves = 0
+
     def affine_ratio_test(self, x: Array, u: Array) -> tuple[float, float]:
         """Return max −dz/z = max −q and, for the target 0, max −dy/y = max 1 + q."""
         parts = self.workers.run(lambda worker, blocks: self.kernel.affine_ratio_test(worker, blocks, x, u))

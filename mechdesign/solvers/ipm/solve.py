@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,14 @@ from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
-from mechdesign.solvers.ipm.iterate import Iterate, first_iterate, primal_residual
+from mechdesign.solvers.ipm.iterate import (
+    Iterate,
+    State,
+    first_iterate,
+    primal_residual,
+    resumed_iterate,
+    state_of,
+)
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import Layout, lay_out
 from mechdesign.solvers.ipm.memory import COPIED, check_memory
@@ -26,7 +34,7 @@ from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_const
 from mechdesign.solvers.ipm.step import take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
-__all__ = ["solve_block"]
+__all__ = ["Reached", "iterate_blocks", "solve_block"]
 
 Array = npt.NDArray[np.float64]
 
@@ -72,6 +80,7 @@ def solve_block(
     *,
     gap: float = 3e-7,
     symmetry: Symmetry | None = None,
+    start: State | None = None,
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
@@ -84,6 +93,7 @@ def solve_block(
             work ("numpy", "numba" or "torch"), and "device", where PyTorch does it ("cpu", "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
+        start: where to start, without symmetry; else well inside all bounds.
 
     Raises:
         InputError: for options that are not known or no numbers.
@@ -94,6 +104,42 @@ def solve_block(
     constant = free_constant(program, clock)
     if constant is not None:
         return constant
+    with _running(program, settings, clock, symmetry, start) as run:
+        return run.solution()
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Where an iteration ended: why, its state, its point x (n, m) and the lines of its history."""
+
+    status: Status
+    message: str
+    state: State
+    x: Array
+    history: tuple[Iteration, ...]
+
+
+def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | None = None) -> Reached:
+    """Iterate until the relative gap is `gap`, from the uniform x or a state, and prove nothing.
+
+    Arguments and errors are those of `solve_block`. With few columns and floors the uniform x is the better start.
+    """
+    settings = _settings(options, gap)
+    with _running(program, settings, time.perf_counter(), None, start, spread=False) as run:
+        return run.reached()
+
+
+@contextlib.contextmanager
+def _running(
+    program: BlockProgram,
+    settings: _Settings,
+    clock: float,
+    symmetry: Symmetry | None,
+    start: State | None = None,
+    *,
+    spread: bool = True,
+) -> Iterator[_Run]:
+    """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
     kernel = choose(settings.arrays, settings.device, entries)
@@ -107,7 +153,7 @@ def solve_block(
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         interrupts.defer()
         try:
-            return _Run(layout, RatioRows(layout, workers, arrays), settings, clock).solution(memory)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, spread)
         finally:
             workers.close()
 
@@ -140,27 +186,35 @@ class _Run:
     The best x and the best multipliers need not be those of one iterate.
     """
 
-    def __init__(self, layout: Layout, ratios: RatioRows, settings: _Settings, clock: float) -> None:
-        self.layout, self.ratios, self.settings, self.clock = layout, ratios, settings, clock
+    def __init__(
+        self,
+        layout: Layout,
+        ratios: RatioRows,
+        settings: _Settings,
+        clock: float,
+        memory: int,
+        start: State | None,
+        spread: bool,
+    ) -> None:
+        self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = layout.blocks * layout.rows**2 <= COPIED
-        self.iterate, mu = first_iterate(layout)
-        ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), mu)
+        if start is None:
+            self.iterate, self.mu = first_iterate(layout, spread=spread)
+            ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), self.mu)
+        else:
+            self.iterate, self.mu = resumed_iterate(layout, start), start.mu
+            ratios.resume(start.ratio_y, start.mu)
         self.history: list[Iteration] = []
         self.best: tuple[float, Array] | None = None
         self.proof: tuple[Iterate, Callable[[], Array]] | None = None
         self.lower, self.gap = -np.inf, np.inf
 
-    def solution(self, memory: int) -> BlockSolution:
+    def solution(self) -> BlockSolution:
         """Iterate to the end and return the best."""
-        try:
-            status, message = self._iterate()
-        except StallError as stall:
-            status, message = Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
-        except KeyboardInterrupt:
-            status, message = Status.INTERRUPTED, "stopped by the user"
+        status, message = self._ended()
         gap = self.settings.gap
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
@@ -174,8 +228,26 @@ class _Run:
             status, message = Status.INTERRUPTED, "stopped by the user"
         seconds, history = time.perf_counter() - self.clock, tuple(self.history)
         return BlockSolution(
-            status, x, multipliers, lower, upper, message, seconds, memory, self.layout.blocks, history
+            status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history
         )
+
+    def reached(self) -> Reached:
+        """Iterate to the end and return where that is."""
+        status, message = self._ended()
+        if interrupts.take():
+            status, message = Status.INTERRUPTED, "stopped by the user"
+        mu = self.history[-1].mu if self.history else self.mu
+        state = state_of(self.layout, self.iterate, self.ratios.y, mu)
+        return Reached(status, message, state, self._channel(), tuple(self.history))
+
+    def _ended(self) -> tuple[Status, str]:
+        """Iterate to the end, whatever brings it about; return what it is."""
+        try:
+            return self._iterate()
+        except StallError as stall:
+            return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, "stopped by the user"
 
     def _iterate(self) -> tuple[Status, str]:
         """Iterate until a rule says stop; return what it says."""

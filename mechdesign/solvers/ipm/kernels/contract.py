@@ -67,6 +67,9 @@ class Kernel(Protocol):
     def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
         """Set y = μ w / z."""
 
+    def load(self, y: Array, mu: float) -> None:
+        """Set y (B, n, n); μ is the unit in which centres are kept."""
+
     def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `adjoint` and Σ y z to `products`.
 

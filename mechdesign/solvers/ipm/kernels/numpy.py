@@ -56,6 +56,9 @@ class Dense:
     def multipliers(self) -> Array:
         return self.y
 
+    def load(self, y: Array, mu: float) -> None:
+        np.copyto(self.y, y)
+
     def diagonals(self) -> Array:
         return self.y.diagonal(axis1=1, axis2=2)
 
@@ -147,6 +150,10 @@ class NumpyKernel(Dense):
         kept: Array = self._singles[1:].reshape(-1).view(np.float64).reshape(self.y.shape)
         np.copyto(kept, self.y)
         return lambda: kept
+
+    def load(self, y: Array, mu: float) -> None:
+        super().load(y, mu)
+        self._unit = mu
 
     def _tiles(self, worker: int, blocks: slice) -> Iterator[Tile]:
         n = self.layout.rows

@@ -126,6 +126,10 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
+    def load(self, y: Array, mu: float) -> None:
+        self._unit = mu
+        self._y.copy_(torch.from_numpy(y))
+
     def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         n = self.layout.rows
         (points,) = self._send(x[blocks])

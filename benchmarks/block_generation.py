@@ -1,0 +1,124 @@
+"""Few columns at a time beside all blocks at once: the city of the examples and real check-ins, 300 cells, joint.
+
+    python benchmarks/block_generation.py [--arrays numpy] [--repeat 3] [--old CHECKOUT] [--data FOLDER]
+    python benchmarks/block_generation.py --random 1000
+
+Each run is a process of its own and the ways take turns; wall times of the solve, rounding and certificate included,
+are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--random` solves that
+many small programs of all kinds by both ways and by HiGHS on all rows, and compares the brackets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+CITY = HERE.parent / "mechdesign" / "spec" / "examples" / "city-300.toml"
+DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[1] / "shared" / "data")
+WAYS = {
+    "generation": {"generation": True, "symmetry": False},
+    "at once": {"generation": False, "symmetry": False},
+    "old": {"symmetry": False},
+}
+# Run in a process of its own, with this or an older checkout: only what both know.
+RUN = """
+import json, sys, time
+sys.path[:0] = [{root!r}, {root!r} + "/benchmarks"]
+import mechdesign as md
+scene, tolerance, options = {scene!r}, {tolerance!r}, {options!r}
+if scene == "city":
+    problem = md.read_spec({city!r}).problem()
+else:
+    from pathlib import Path
+    from block_scenes import checkins
+    problem = checkins(Path({data!r}), 20, 15)
+clock = time.perf_counter()
+certificate = md.design(problem, solver="block", tolerance=tolerance, options=options).certificate
+print(json.dumps([time.perf_counter() - clock, certificate.expected_cost, certificate.relative_gap]))
+"""
+
+
+def run(scene: str, way: str, tolerance: float, root: Path, data: Path, arrays: str | None) -> list[float]:
+    """Design once in a process of its own; return seconds, cost and relative gap."""
+    options = {**WAYS[way], **({"arrays": arrays} if arrays else {})}
+    values = {"root": str(root), "scene": scene, "tolerance": tolerance, "options": options}
+    code = RUN.format(**values, city=str(CITY), data=str(data))
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    return list(json.loads(output.stdout.splitlines()[-1]))
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Print a table of medians."""
+    ways = [("generation", 1e-6), ("generation", 1e-2), ("at once", 1e-6), ("at once", 1e-2)]
+    roots = dict.fromkeys(("generation", "at once"), HERE.parent)
+    if arguments.old:
+        ways.append(("old", 1e-6))
+        roots["old"] = arguments.old.resolve()
+    table = Table("scene", "way", "tolerance", "seconds", "of", "cost", "gap")
+    for scene in ["city", *(["check-ins"] if arguments.data.is_dir() else [])]:
+        found: dict[tuple[str, float], list[list[float]]] = {each: [] for each in ways}
+        for _ in range(arguments.repeat):
+            for way, tolerance in ways:
+                found[way, tolerance].append(run(scene, way, tolerance, roots[way], arguments.data, arguments.arrays))
+        for (way, tolerance), runs in found.items():
+            seconds = sorted(each[0] for each in runs)
+            spread = f"{seconds[0]:.1f} to {seconds[-1]:.1f}"
+            cost, gap = runs[-1][1:]
+            values = [f"{tolerance:g}", f"{statistics.median(seconds):.1f}", spread, f"{cost:.7g}", f"{gap:.0e}"]
+            table.add_row(scene, way, *values)
+    Console(width=110).print(table)
+
+
+def random_programs(count: int) -> None:
+    """Compare brackets on small programs of all kinds."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "solvers"))
+    from block_cases import optimum, random_program
+
+    from mechdesign.solvers.contract import Options
+    from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+
+    # Let programs of a few rows begin with the columns that one of two uses.
+    generation._FEWEST = 2
+    apart = wrong = loose = 0
+    for seed in range(count):
+        program = random_program(seed)
+        expected = optimum(program)
+        found = solve_columns(program, Options(extra={"generation": True}))
+        dense = solve_block(program)
+        coefficients = program.cost if program.worst is None else program.worst.cost
+        tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
+        wrong += not (found.lower <= expected + 1e-3 * tolerance and expected - tolerance <= found.upper)
+        loose += not found.upper - found.lower <= 2 * tolerance
+        apart += not (found.lower <= dense.upper + tolerance and dense.lower <= found.upper + tolerance)
+    print(
+        f"{count} programs: {wrong} brackets without HiGHS's value, {apart} apart from all blocks at once, {loose} wide"
+    )
+
+
+def main() -> None:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arrays", choices=("numpy", "numba"))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--old", type=Path)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--random", type=int)
+    arguments = parser.parse_args()
+    if arguments.random:
+        random_programs(arguments.random)
+    else:
+        compare(arguments)
+
+
+if __name__ == "__main__":
+    main()

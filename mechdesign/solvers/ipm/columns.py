@@ -1,0 +1,46 @@
+"""All columns of a program at once, or few at a time: whichever is faster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechdesign.errors import InputError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm.generation import may_pay, solve_generated
+from mechdesign.solvers.ipm.solution import BlockSolution
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.symmetry import Symmetry
+
+__all__ = ["solve_columns"]
+
+
+def solve_columns(
+    program: BlockProgram,
+    options: Options | None = None,
+    *,
+    gap: float = 3e-7,
+    symmetry: Symmetry | None = None,
+) -> BlockSolution:
+    """Solve `program` by `solve_block`, or by `solve_generated` where that is faster and there is no symmetry to use.
+
+    ``options.extra["generation"]`` chooses between them: true, false, or absent. Where block generation ends short of
+    the gap, all blocks at once follow, and the smaller bracket counts.
+    """
+    options = options or Options()
+    extra = dict(options.extra)
+    asked = extra.pop("generation", None)
+    if not (asked is None or isinstance(asked, bool)):
+        raise InputError("options.extra.generation", "must be true or false", value=asked)
+    options = replace(options, extra=extra)
+    symmetric = symmetry is not None and symmetry.order > 1
+    if asked is False or symmetric or not (asked or may_pay(program)):
+        return solve_block(program, options, gap=gap, symmetry=symmetry)
+    found = solve_generated(program, options, gap=gap, always=asked is True)
+    if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
+        return found
+    left = options.time_limit
+    if left is not None:
+        left = max(0.0, left - found.seconds)
+    again = solve_block(program, replace(options, time_limit=left), gap=gap)
+    return again if again.upper - again.lower < found.upper - found.lower else found

@@ -1,0 +1,190 @@
+"""Block generation against HiGHS and all blocks at once: its parts, its brackets, and that wrong proofs are noticed."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from block_cases import grid, optimum, random_program, violation
+from scipy.optimize import linprog
+
+from mechdesign.errors import InputError
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.merging import merged
+from mechdesign.solvers.ipm.pricing import price
+from mechdesign.solvers.ipm.solve import iterate_blocks
+
+GENERATED = Options(extra={"generation": True})
+
+
+@pytest.fixture
+def _tiny(monkeypatch):
+    """Let programs of a few rows begin with the columns of one of two."""
+    monkeypatch.setattr(generation, "_FEWEST", 2)
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_agrees_with_highs_on_random_programs(first):
+    for seed in range(first, first + 50):
+        program = random_program(seed)
+        expected = optimum(program)
+        found = solve_columns(program, GENERATED)
+        coefficients = program.cost if program.worst is None else program.worst.cost
+        tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
+        assert abs(found.upper - expected) <= tolerance, (seed, found.message)
+        assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, (seed, found.message)
+        assert violation(program, found.x) <= 1e-6, seed
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize(
+    "program",
+    [grid(6, 5, floor=0.8), grid(6, 5, cost="hamming", floor=0.8), grid(6, 4, worst=True), grid(5, 5, floor=0.7)],
+    ids=["joint", "joint, Hamming", "worst", "joint, square"],
+)
+def test_brackets_are_those_of_all_blocks_at_once(program):
+    all_at_once, found = solve_block(program), solve_columns(program, GENERATED)
+    assert found.status is Status.OPTIMAL
+    assert (found.upper - found.lower) / found.upper <= 3e-7
+    assert found.lower <= all_at_once.upper * (1 + 1e-9)
+    assert all_at_once.lower <= found.upper * (1 + 1e-9)
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
+    program = grid(6, 5, floor=0.8)
+    found = solve_columns(program, GENERATED)
+    unused = found.x.sum(axis=0) == 0
+    assert unused.any()
+    ratios = found.multipliers.ratios
+    kept = ~unused[ratios.columns]
+    parts = (getattr(ratios, name)[kept] for name in ("sources", "targets", "columns", "values"))
+    without = replace(found.multipliers, ratios=type(ratios)(*parts))
+    assert lower_bound(program, without) < 0.99 * found.lower
+
+
+def _value(program, column, prices, weight):
+    """Return what a column is worth by HiGHS: min (c − λ)·x − v w, Σ x = 1."""
+    n, (floor,) = program.rows, program.floors
+    growth = np.exp(program.exponents)
+    rows = []
+    for s in range(n):
+        for t in range(n):
+            if s != t and np.isfinite(growth[s, t]):
+                row = np.zeros(n + 1)
+                row[s], row[t] = 1.0, -growth[s, t]
+                rows.append(row)
+    rows += [np.append(-error, 1.0) for error in floor.error]
+    cost = np.append(program.cost[:, column] - prices, -weight)
+    equal = np.append(np.ones(n), 0.0)[None]
+    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_prices_enclose_those_of_highs(share):
+    program = grid(4, 4, floor=0.97)
+    solved = solve_block(program)
+    least = generation.reduced_costs(program, solved.multipliers).min(axis=1)
+    prices, weight = least * (1 + 0.1 * share), float(solved.multipliers.floors[0].sum(axis=0).min()) * (1 + share)
+    assert weight > 1e-3
+    layout = lay_out(program)
+    kernel = choose("numpy", None, 0)(layout, 1, None)
+    tolerance = 1e-6
+    for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, lambda: False)):
+        expected = _value(program, column, prices, weight)
+        assert found.lower <= expected + 1e-7
+        assert found.upper >= expected - 1e-7
+        # Either the sign is proved, or the value to within half of itself.
+        assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
+
+
+def test_sums_of_columns_keep_rows_bounds_and_floors():
+    program = grid(5, 4, floor=0.8)
+    reached = iterate_blocks(program, Options(), gap=0.03)
+    state, stay = merged(reached.state, program.cost, 0.5)
+    assert 0 < stay.size < program.columns
+    n = program.rows
+    before, after = reached.state.points, state.points
+    assert after.sum(axis=0) == pytest.approx(before.sum(axis=0))
+    x = np.zeros((n, program.columns))
+    x[:, stay] = after[:, :n].T
+    assert violation(program, x / x.sum(axis=1, keepdims=True)) <= 1e-6
+    least = (after[:, :n] @ program.floors[0].error.T).min(axis=1)
+    assert (after[:, n] <= least * (1 + 1e-12)).all()
+    # From there the iteration goes on.
+    restricted = replace(program, cost=program.cost[:, stay])
+    on = iterate_blocks(restricted, Options(), gap=1e-3, start=state)
+    assert on.status is Status.OPTIMAL
+
+
+def test_nothing_is_merged_where_nothing_is_empty():
+    program = grid(3, 3)
+    state = iterate_blocks(program, Options(), gap=0.1).state
+    same, stay = merged(state, program.cost, 1e-6)
+    assert same is state
+    assert stay.tolist() == list(range(9))
+
+
+def test_clusters_keep_what_constants_cost_and_err():
+    program = grid(6, 5, floor=0.8)
+    small = aggregated(program, 8)
+    assert small.rows == 8
+    assert small.columns == program.columns
+    assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
+    assert small.floors[0].error.sum(axis=1) == pytest.approx(program.floors[0].error.sum(axis=1))
+    worst = aggregated(grid(4, 4, worst=True), 5)
+    assert worst.worst is not None
+    assert worst.worst.row.max() < 5
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_a_looser_gap_takes_less():
+    program = grid(7, 6, floor=0.8)
+    loose, tight = (solve_columns(program, GENERATED, gap=gap) for gap in (1e-2, 1e-6))
+    assert loose.status is tight.status is Status.OPTIMAL
+    assert loose.iterations < tight.iterations
+    assert loose.lower <= tight.upper
+    assert (loose.upper - loose.lower) / loose.upper <= 1e-2
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_interruption_and_time_limit_return_valid_brackets():
+    program = grid(7, 6, floor=0.8)
+    expected = solve_block(program).upper
+    moments = []
+
+    def stop(progress):
+        moments.append(progress)
+        if progress.stage.startswith("columns priced"):
+            signal.raise_signal(signal.SIGINT)
+
+    found = solve_columns(program, replace(GENERATED, progress=stop))
+    assert found.status is Status.INTERRUPTED
+    assert found.lower <= expected * (1 + 1e-9)
+    assert expected <= found.upper * (1 + 1e-6)
+    assert found.upper < 2 * expected
+    assert all(moment.lower is None or moment.lower <= expected * (1 + 1e-9) for moment in moments)
+    limited = solve_columns(program, replace(GENERATED, time_limit=0.01))
+    assert limited.status is Status.TIME_LIMIT
+    assert limited.x.sum(axis=1) == pytest.approx(np.ones(42))
+    assert limited.lower <= expected <= limited.upper * (1 + 1e-6)
+
+
+def test_it_is_chosen_by_size_and_by_floors():
+    assert not generation.may_pay(grid(5, 4, floor=0.8))
+    assert not generation.may_pay(grid(20, 15))
+    assert generation.may_pay(grid(20, 15, floor=0.8))
+
+
+def test_an_option_that_is_no_truth_value_is_refused():
+    with pytest.raises(InputError, match="generation"):
+        solve_columns(grid(2, 2), Options(extra={"generation": "yes"}))
