@@ -44,8 +44,9 @@ _ROUNDS = 60
 # Rounds without a bracket that is narrower by a tenth, after which it ends.
 _PATIENCE, _PROGRESS = 6, 0.9
 # The gap of the master program, and that of the transport problems, as parts of the bracket so far.
-_MASTER_SHARE, _PROOF_SHARE = 0.02, 0.02
-_LOOSEST, _TIGHTEST = 1e-3, 1e-9
+_MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
+# Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
+_LOOSEST, _LOOSEST_PROOF, _TIGHTEST = 1e-3, 1e-5, 1e-9
 # Observables that are priced at the same multipliers: few, since each lowers them for the next.
 _BATCH = 8
 # Of the observables, those of which all together are less likely than this are reported as others.
@@ -213,7 +214,7 @@ class _Run:
         self.halfway = self.prices is not None and self.serious
         if self.prices is not None and self.halfway:
             given = Prices((given.sums + self.prices.sums) / 2, (given.floors + self.prices.floors) / 2)
-        tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST)
+        tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST_PROOF)
         proofs: list[Proof] = []
         fresh = [np.zeros((0, self.form.groups))]
         sums = given.sums

@@ -33,7 +33,7 @@ _RESIDUAL = 1e-7
 # By how much a diagonal of ones is raised before a matrix is inverted.
 _RAISED = 1e-14
 # The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
-_NEGLIGIBLE = 0.1
+_NEGLIGIBLE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
