@@ -31,6 +31,8 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("block_against_highs", "--sides 8 10", "--sides 5 --repeats 1", 2.0, "speed beside HiGHS"),
     Benchmark("block_scenes", "", None, 2.0, "300 secrets, every kind of requirement, real check-ins"),
+    Benchmark("block_generation", "", "--random 1000", 2.0, "few answers at a time beside all at once"),
+    Benchmark("rays", "--sides 10 20 50", "--sides 10 20 --exact", 2.0, "thousands of secrets"),
     Benchmark("block_sizes", "--long --plot notebooks/pictures/growth.png", None, 2.0, "growth, with the picture"),
     Benchmark("approximation", "--grid 20x15", "--grid 5x4", 2.0, "what dropping far pairs does"),
     Benchmark("lazy_rows", "", "--side 5 --repeats 1", 2.0, "lazy rows beside all rows"),
