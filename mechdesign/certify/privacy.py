@@ -230,7 +230,9 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
         found: Floats = ratios.max(axis=1)
         return found
 
-    growth = np.log(np.maximum(np.concatenate(list(_each(largest, len(bound), numerators.shape[1]))), 1.0))
+    ratio = np.concatenate(list(_each(largest, len(bound), numerators.shape[1])))
+    # No finite rate bounds that of a zero under a number: such a pair is always kept.
+    growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
     # Weights may be 0, or so small that quotients overflow: what is not a number is kept.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights

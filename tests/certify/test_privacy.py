@@ -391,3 +391,10 @@ def test_a_least_epsilon_that_were_too_small_is_enlarged_until_it_passes(monkeyp
         low, steps = math.nextafter(low, math.inf), steps + 1
     assert found > least
     assert steps in {2**k - 1 for k in range(2, 12)}
+
+
+@pytest.mark.parametrize("weight", [Fraction(1, 10**30), Fraction(1, 10**3), 1])
+def test_a_zero_under_a_number_is_infinite_beside_any_steep_pair(weight: Fraction) -> None:
+    channel = np.array([[0, 1 << 62], [1, (1 << 62) - 1], [1 << 61, 1 << 61]])
+    bound = PairBound.metric(1, np.array([[0.0, 2.0, 2.0], [2.0, 0.0, float(weight)], [2.0, float(weight), 0.0]]))
+    assert realised(channel, 62, bound) == math.inf
