@@ -110,12 +110,11 @@ def solve_block(
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """Where an iteration ended: why, its state, its point x (n, m) and the lines of its history."""
+    """Where an iteration ended: why, its state, and the lines of its history."""
 
     status: Status
     message: str
     state: State
-    x: Array
     history: tuple[Iteration, ...]
 
 
@@ -240,7 +239,7 @@ class _Run:
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
         state = state_of(self.layout, self.iterate, self.ratios.y, mu)
-        return Reached(status, message, state, self._channel(), tuple(self.history))
+        return Reached(status, message, state, tuple(self.history))
 
     def _ended(self) -> tuple[Status, str]:
         """Iterate to the end, whatever brings it about; return what it is."""

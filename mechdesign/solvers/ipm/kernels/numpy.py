@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEARE
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["KERNEL", "NumpyKernel"]
+__all__ = ["KERNEL", "NumpyKernel", "centred"]
 
 Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -286,22 +286,8 @@ class NumpyKernel(Dense):
         targets, others = self._targets(slot), self._targets(1 - slot)
         for tile in self._tiles(worker, blocks):
             q, phi, other = self._q[tile.whole], targets[tile.whole], others[tile.whole]
-            product, bound, clipped = tile.singles
-            # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
-            np.subtract(phi, q, out=product)
-            product *= dual
-            product += 1.0 - dual
-            np.multiply(q, primal, out=bound)
-            bound += 1.0
-            product *= bound
-            np.multiply(self._kappa[tile.whole], FARTHEST * centre / self._unit, out=bound)
-            np.multiply(bound, NEAREST / FARTHEST, out=clipped)
-            np.maximum(product, clipped, out=clipped)
-            np.minimum(clipped, bound, out=clipped)
-            bound *= 2.0
-            np.minimum(product, bound, out=product)
-            clipped -= product
-            np.add(phi, clipped, out=other)
+            aim = centre / self._unit
+            centred(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
             self._add_adjoint_of_targets(tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
@@ -319,6 +305,33 @@ class NumpyKernel(Dense):
             change += 1.0 - dual
             np.maximum(change, LEAST_SHARE, out=change)
             self.y[tile.whole] *= change
+
+
+def centred(
+    phi: Singles, q: Singles, kappa: Singles, lengths: tuple[float, float], aim: float, spare: Sequence[Singles],
+    out: Singles,
+) -> None:  # fmt: skip
+    """Write the targets φ with Gondzio's correction to `out`, for steps of these lengths; `spare` is overwritten.
+
+    Products v/(y z) outside [0.1, 10] κ·aim are moved to it, none lowered by more than 10 κ·aim.
+    """
+    product, bound, clipped = spare
+    primal, dual = lengths
+    # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
+    np.subtract(phi, q, out=product)
+    product *= dual
+    product += 1.0 - dual
+    np.multiply(q, primal, out=bound)
+    bound += 1.0
+    product *= bound
+    np.multiply(kappa, FARTHEST * aim, out=bound)
+    np.multiply(bound, NEAREST / FARTHEST, out=clipped)
+    np.maximum(product, clipped, out=clipped)
+    np.minimum(clipped, bound, out=clipped)
+    bound *= 2.0
+    np.minimum(product, bound, out=product)
+    clipped -= product
+    np.add(phi, clipped, out=out)
 
 
 KERNEL = NumpyKernel

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import scipy.sparse as sparse
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, REGULARISATIONS
+from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE, REGULARISATIONS
+from mechdesign.solvers.ipm.kernels.numpy import centred
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solvers.ipm.layout import Layout
 
@@ -330,22 +331,8 @@ class SparseKernel:
     ) -> None:  # fmt: skip
         tile = self._tile(blocks)
         phi, other = tile.targets[slot], tile.targets[1 - slot]
-        product, bound, clipped = self._singles(worker, tile)
-        # v/(y z) = (1 + α̃_p q) (1 + α̃_d (φ − 1 − q))
-        np.subtract(phi, tile.q, out=product)
-        product *= dual
-        product += 1.0 - dual
-        np.multiply(tile.q, primal, out=bound)
-        bound += 1.0
-        product *= bound
-        np.multiply(tile.kappa, FARTHEST * centre / self._unit, out=bound)
-        np.multiply(bound, NEAREST / FARTHEST, out=clipped)
-        np.maximum(product, clipped, out=clipped)
-        np.minimum(clipped, bound, out=clipped)
-        bound *= 2.0
-        np.minimum(product, bound, out=product)
-        clipped -= product
-        np.add(phi, clipped, out=other)
+        spare, aim = self._singles(worker, tile), centre / self._unit
+        centred(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
         self._add_adjoint_of_targets(worker, tile, other, adjoint)
 
     def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
