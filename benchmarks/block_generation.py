@@ -16,42 +16,61 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
+
+import mechdesign as md
+from block_scenes import checkins
 
 HERE = Path(__file__).resolve().parent
 CITY = HERE.parent / "mechdesign" / "spec" / "examples" / "city-300.toml"
 DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[1] / "shared" / "data")
 WAYS = {
-    "generation": {"generation": True, "symmetry": False},
+    "few at a time": {"generation": True, "symmetry": False},
     "at once": {"generation": False, "symmetry": False},
     "old": {"symmetry": False},
 }
 # Run in a process of its own, with this or an older checkout: only what both know.
 RUN = """
 import json, sys, time
-sys.path[:0] = [{root!r}, {root!r} + "/benchmarks"]
+sys.path[:0] = [{root!r}]
+import numpy as np
 import mechdesign as md
-scene, tolerance, options = {scene!r}, {tolerance!r}, {options!r}
-if scene == "city":
-    problem = md.read_spec({city!r}).problem()
-else:
-    from pathlib import Path
-    from block_scenes import checkins
-    problem = checkins(Path({data!r}), 20, 15)
+scene, tolerance, options = np.load({scene!r}), {tolerance!r}, {options!r}
+apart, least = md.MetricPrivacy("1", scene["apart"]), md.DistortionPrivacy(float(scene["minimum"]), scene["error"])
+problem = md.Problem(scene["prior"], scene["cost"], [apart, least])
 clock = time.perf_counter()
 certificate = md.design(problem, solver="block", tolerance=tolerance, options=options).certificate
 print(json.dumps([time.perf_counter() - clock, certificate.expected_cost, certificate.relative_gap]))
 """
 
 
-def run(scene: str, way: str, tolerance: float, root: Path, data: Path, arrays: str | None) -> list[float]:
+def city() -> md.Problem:
+    """Return the problem of the example "city-300"."""
+    return md.read_spec(CITY).problem()
+
+
+def store(problem: md.Problem, path: Path) -> Path:
+    """Write what a joint problem is made of, so that older versions can read it."""
+    metric, distortion = problem.requirements
+    assert isinstance(metric, md.MetricPrivacy)
+    assert isinstance(distortion, md.DistortionPrivacy)
+    assert metric.epsilon == 1
+    np.savez(
+        path, prior=problem.prior, cost=problem.cost, apart=metric.distance,
+        minimum=float(distortion.minimum), error=distortion.distance,
+    )  # fmt: skip
+    return path
+
+
+def run(scene: Path, way: str, tolerance: float, root: Path, arrays: str | None) -> list[float]:
     """Design once in a process of its own; return seconds, cost and relative gap."""
     options = {**WAYS[way], **({"arrays": arrays} if arrays else {})}
-    values = {"root": str(root), "scene": scene, "tolerance": tolerance, "options": options}
-    code = RUN.format(**values, city=str(CITY), data=str(data))
+    code = RUN.format(root=str(root), scene=str(scene), tolerance=tolerance, options=options)
     environment = {**os.environ, "PYTHONPATH": str(root)}
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return list(json.loads(output.stdout.splitlines()[-1]))
@@ -59,17 +78,22 @@ def run(scene: str, way: str, tolerance: float, root: Path, data: Path, arrays: 
 
 def compare(arguments: argparse.Namespace) -> None:
     """Print a table of medians."""
-    ways = [("generation", 1e-6), ("generation", 1e-2), ("at once", 1e-6), ("at once", 1e-2)]
-    roots = dict.fromkeys(("generation", "at once"), HERE.parent)
+    ways = [("few at a time", 1e-6), ("few at a time", 1e-2), ("at once", 1e-6)]
+    roots = dict.fromkeys(("few at a time", "at once"), HERE.parent)
     if arguments.old:
         ways.append(("old", 1e-6))
         roots["old"] = arguments.old.resolve()
     table = Table("scene", "way", "tolerance", "seconds", "of", "cost", "gap")
-    for scene in ["city", *(["check-ins"] if arguments.data.is_dir() else [])]:
+    scenes = {"city": city()}
+    if arguments.data.is_dir():
+        scenes["check-ins"] = checkins(arguments.data, 20, 15)
+    for scene, problem in scenes.items():
         found: dict[tuple[str, float], list[list[float]]] = {each: [] for each in ways}
-        for _ in range(arguments.repeat):
-            for way, tolerance in ways:
-                found[way, tolerance].append(run(scene, way, tolerance, roots[way], arguments.data, arguments.arrays))
+        with tempfile.TemporaryDirectory() as folder:
+            path = store(problem, Path(folder) / "scene.npz")
+            for _ in range(arguments.repeat):
+                for way, tolerance in ways:
+                    found[way, tolerance].append(run(path, way, tolerance, roots[way], arguments.arrays))
         for (way, tolerance), runs in found.items():
             seconds = sorted(each[0] for each in runs)
             spread = f"{seconds[0]:.1f} to {seconds[-1]:.1f}"

@@ -11,13 +11,14 @@ from block_cases import grid, optimum, random_program, violation
 from scipy.optimize import linprog
 
 from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import lower_bound, reduced_costs
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
+from mechdesign.solvers.ipm.neighbours import Group, grouped
 from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
@@ -93,7 +94,7 @@ def _value(program, column, prices, weight):
 def test_prices_enclose_those_of_highs(share):
     program = grid(4, 4, floor=0.97)
     solved = solve_block(program)
-    least = generation.reduced_costs(program, solved.multipliers).min(axis=1)
+    least = reduced_costs(program, solved.multipliers).min(axis=1)
     prices, weight = least * (1 + 0.1 * share), float(solved.multipliers.floors[0].sum(axis=0).min()) * (1 + share)
     assert weight > 1e-3
     layout = lay_out(program)
@@ -124,6 +125,45 @@ def test_sums_of_columns_keep_rows_bounds_and_floors():
     restricted = replace(program, cost=program.cost[:, stay])
     on = iterate_blocks(restricted, Options(), gap=1e-3, start=state)
     assert on.status is Status.OPTIMAL
+
+
+def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
+    program = grid(6, 5, floor=0.97)
+    used, others = np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))
+    x = solve_block(replace(program, cost=program.cost[:, used])).x
+    groups = grouped(program, used, x, others, 2)
+    assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == others.tolist()
+    assert max(group.columns.size for group in groups) <= 2
+    error = program.floors[0].error
+    for group in groups:
+        (estimates,) = group.estimates
+        assert 0 < estimates.size < len(error)
+        for column in group.columns:
+            beyond = [
+                (program.cost[:, column] - program.cost[:, k]) @ x[:, i] / x[:, i].sum() for i, k in enumerate(used)
+            ]
+            assert (error @ x[:, int(np.argmin(beyond))]).argmin() in estimates
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_estimates_that_say_too_little_are_followed_by_all(monkeypatch):
+    program = grid(6, 5, floor=0.97)
+    priced = []
+
+    def poor(program, used, x, others, largest):
+        return [Group(others, tuple(np.array([0]) for _ in program.floors))]
+
+    def counted(layout, *arguments):
+        priced.append((layout.blocks, len(layout.errors[0])))
+        return price(layout, *arguments)
+
+    monkeypatch.setattr(outside, "grouped", poor)
+    monkeypatch.setattr(outside, "price", counted)
+    found = solve_columns(program, GENERATED)
+    assert found.status is Status.OPTIMAL
+    assert (found.upper - found.lower) / found.upper <= 3e-7
+    few, every = ([blocks for blocks, estimates in priced if estimates == count] for count in (1, 30))
+    assert 0 < sum(every) < sum(few)
 
 
 def test_nothing_is_merged_where_nothing_is_empty():

@@ -10,7 +10,6 @@ all columns, so that the last round's bracket is the whole program's.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,17 +25,14 @@ from mechdesign.programs.block_angular import (
     lower_bound,
     objective,
     priced_cost,
-    reduced_costs,
     repaired,
 )
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
-from mechdesign.solvers.ipm.parallel import single_threaded
-from mechdesign.solvers.ipm.pricing import Priced, price
+from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.pricing import Priced
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
 from mechdesign.solvers.ipm.solve import iterate_blocks, solve_block
 
@@ -46,15 +42,15 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
-# The small program has a sixth of the rows, within these bounds, and is solved to these gaps one after the other;
-# columns with less than these parts of an even share are merged into others after each.
-_SIXTH, _FEWEST, _MOST = 6, 50, 160
+# The small program has a third of the rows, within these bounds: a sixth misses columns that matter. It is solved to
+# these gaps one after the other; columns with less than these parts of an even share are merged into others after each.
+_THIRD, _FEWEST, _MOST = 3, 50, 160
 _SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.05))
 # The same of the program itself; each round is more careful than the one before, which may have merged too much.
-_GAPS, _EMPTY, _CARE = (0.03, 0.01, 3e-3, 1e-3, 1e-4), 0.02, 0.25
-# The first round need not be more exact than its columns are good, and not less than a tenth of the gap asked for:
-# prices are exact to about the gap at which they are taken.
-_FIRST, _TENTH = 1e-3, 0.1
+_STAGES, _CARE = ((0.03, 0.1), (0.01, 0.1), (3e-3, 0.08), (1e-3, 0.06), (1e-4, 0.02)), 0.25
+# Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
+# taken.
+_LOOSE, _TENTH = 3e-3, 0.1
 # At least so many columns are taken in after a round if there are as many that improve the objective, or as many as
 # there are already.
 _TAKEN = 16
@@ -64,8 +60,6 @@ _SOLVED, _PRICED = 0.6, 0.3
 _SHARE = 0.6
 # Floors whose part of the bound is below this part of the gap do not bind.
 _FELT = 1e-2
-# Entries (columns × rows²) that are priced at the same time.
-_CHUNK = 8_000_000
 # Below so many ratio rows everything at once takes a moment. With more than this part of the columns in use, or where
 # the small program takes fewer iterations, everything at once is as fast.
 _WORTH, _FEW, _LONG_PATH = 8_000_000, 0.4, 40
@@ -126,7 +120,7 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
-        self.known: dict[int, Priced] = {}
+        self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
     def lower(self) -> float:
@@ -135,10 +129,9 @@ class _Run:
 
     def rounds(self) -> tuple[Status, str]:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
-        final = min(_SOLVED * self.gap, max(_FIRST, _TENTH * self.gap))
-        level = max(final, _FIRST)
+        level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
-            solution = self._solve(level, _EMPTY * _CARE**number)
+            solution = self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
                 return solution.status, solution.message
             priced = self._price(solution, level)
@@ -152,16 +145,15 @@ class _Run:
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
             tolerance = self._tolerance(level)
             better = sorted((found.upper, column) for column, found in priced.items() if found.upper < -tolerance)
-            if not better and level == final:
+            if not better:
                 return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
             added = [column for _, column in better[: max(_TAKEN, self.columns.size)]]
             self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
-            level = final
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def begin(self) -> bool:
         """Choose the columns that a small program like this uses; return whether they are few, and its path long."""
-        rows = min(_MOST, max(_FEWEST, self.program.rows // _SIXTH))
+        rows = min(_MOST, max(_FEWEST, self.program.rows // _THIRD))
         if rows < self.program.rows:
             small = aggregated(self.program, rows)
             self._narrow(small, _SMALL_STAGES, "a small program like this one")
@@ -172,10 +164,11 @@ class _Run:
         left = self._left()
         return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
 
-    def _solve(self, level: float, empty: float) -> BlockSolution:
+    def _solve(self, level: float, care: float) -> BlockSolution:
         """Solve with the chosen columns to a gap, and keep the point if it is the best."""
-        start = self._narrow(self.program, [(gap, empty) for gap in _GAPS if gap > 2 * level], "")
-        solution = solve_block(_restricted(self.program, self.columns), self._options(""), gap=level, start=start)
+        stages = [(gap, care * empty) for gap, empty in _STAGES if gap > 2 * level]
+        start = self._narrow(self.program, stages, "")
+        solution = solve_block(restricted(self.program, self.columns), self._options(""), gap=level, start=start)
         self._note(solution.history)
         self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
         if solution.upper < self.upper:
@@ -188,7 +181,7 @@ class _Run:
         """Iterate to each gap in turn, and merge the columns that are all but empty then into others."""
         start: State | None = None
         for gap, empty in stages:
-            reached = iterate_blocks(_restricted(program, self.columns), self._options(words), gap=gap, start=start)
+            reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
             self._note(reached.history)
             if reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -257,34 +250,9 @@ class _Run:
 
     def _price(self, solution: BlockSolution, level: float) -> dict[int, Priced]:
         """Price all other columns, and keep the bound over all columns if it is the best."""
-        program, restricted, found = self.program, _restricted(self.program, self.columns), solution.multipliers
-        prices = reduced_costs(restricted, found).min(axis=1)
-        weights = np.array([float(values.sum(axis=0).min()) for values in found.floors])
-        others = np.setdiff1d(np.arange(program.columns), self.columns)
         tolerance = self._tolerance(level)
-        minima = np.array([floor.minimum for floor in program.floors])
-        # Floors that do not bind have multipliers of the size of rounding.
-        felt = np.flatnonzero(weights * minima > _FELT * level * abs(self.upper))
-        floors = tuple(program.floors[index] for index in felt)
-        left_out = replace(program, cost=priced_cost(program, found.weights), worst=None, floors=floors)
-        weights = weights[felt]
-        priced = self._still_proved(left_out, prices, weights, tolerance, others)
-        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
-        size = max(1, _CHUNK // program.rows**2)
-        threads = self.options.threads or os.cpu_count() or 1
-        extra = self.options.extra
-        with single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, rest.size, size):
-                chunk = rest[start : start + size]
-                self._tell(f"pricing {rest.size - start} of {program.columns} columns")
-                layout = lay_out(replace(left_out, cost=left_out.cost[:, chunk]))
-                kernel = choose(extra.get("arrays"), extra.get("device"), program.columns * program.rows**2)
-                arrays = kernel(layout, min(threads, chunk.size), extra.get("device"))
-                values = price(layout, arrays, prices, weights, tolerance, self._late)
-                priced |= dict(zip(chunk.tolist(), values, strict=True))
-        self.known |= priced
-        multipliers = self._joined(found, priced, felt)
-        lower = lower_bound(program, multipliers)
+        priced, multipliers = self.outside.price(self.columns, solution, tolerance, _FELT * level * abs(self.upper))
+        lower = lower_bound(self.program, multipliers)
         if lower > self.lower:
             self.proof = _Proof(lower, multipliers)
         self._tell("columns priced")
@@ -296,65 +264,3 @@ class _Run:
         if self.options.progress is not None:
             seconds = time.perf_counter() - self.clock
             self.options.progress(Progress(words, seconds, len(self.history), max(0.0, self.lower), self.upper))
-
-    def _still_proved(
-        self, program: BlockProgram, prices: Array, weights: Array, tolerance: float, others: Integers
-    ) -> dict[int, Priced]:
-        """Return what the last round proved of columns and holds at the new multipliers, too."""
-        known = [
-            column
-            for column in others.tolist()
-            if column in self.known and len(self.known[column].floors) == weights.size
-        ]
-        if not known:
-            return {}
-        one = replace(program, cost=program.cost[:, known])
-        old = [self.known[column] for column in known]
-        floors = [
-            np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
-            for index, weight in enumerate(weights)
-        ]
-        lowest = (reduced_costs(one, _together(old, np.arange(len(old)), floors)) - prices[:, None]).min(axis=0)
-        return {
-            column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
-            for at, (column, each, lower) in enumerate(zip(known, old, lowest, strict=True))
-            if lower >= -tolerance
-        }
-
-    def _joined(self, found: BlockMultipliers, priced: dict[int, Priced], felt: Integers) -> BlockMultipliers:
-        """Return the multipliers of all columns, those of the restricted program and those that pricing found."""
-        values, columns = list(priced.values()), np.array(list(priced), dtype=np.int64)
-        floors = [np.zeros((floor.error.shape[0], self.program.columns)) for floor in self.program.floors]
-        for index, (full, mine) in enumerate(zip(floors, found.floors, strict=True)):
-            full[:, self.columns] = mine
-            if index in felt:
-                position = int(np.searchsorted(felt, index))
-                for column, one in priced.items():
-                    full[:, column] = one.floors[position]
-        ratios = found.ratios
-        own = RatioMultipliers(ratios.sources, ratios.targets, self.columns[ratios.columns], ratios.values)
-        others = _together(values, columns, floors).ratios
-        both = (np.concatenate([getattr(own, name), getattr(others, name)]) for name in _FIELDS)
-        return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
-
-
-_FIELDS = ("sources", "targets", "columns", "values")
-
-
-def _together(priced: list[Priced], columns: Integers, floors: list[Array]) -> BlockMultipliers:
-    """Return the multipliers of priced columns."""
-    sizes = [each.values.size for each in priced]
-    parts = [
-        np.concatenate([np.zeros(0, dtype=kind), *(getattr(each, name) for each in priced)])
-        for name, kind in (("sources", np.int64), ("targets", np.int64), ("values", np.float64))
-    ]
-    ratios = RatioMultipliers(parts[0], parts[1], np.repeat(columns, sizes), parts[2])
-    return BlockMultipliers(ratios, tuple(floors))
-
-
-def _restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
-    """Return the program with some columns only."""
-    worst = program.worst
-    if worst is not None:
-        worst = replace(worst, cost=worst.cost[:, columns])
-    return replace(program, cost=program.cost[:, columns], worst=worst)

@@ -48,6 +48,7 @@ _TRTRI = _functions(scipy.linalg.cython_lapack, "dtrtri", 6)
 _LAUUM = _functions(scipy.linalg.cython_lapack, "dlauum", 5)
 _TRMM = _functions(scipy.linalg.cython_blas, "dtrmm", 11)
 _TRSV = _functions(scipy.linalg.cython_blas, "dtrsv", 8)
+_SYRK = _functions(scipy.linalg.cython_blas, "dsyrk", 10)
 
 
 def address(array: Array) -> int:
@@ -67,6 +68,7 @@ class Lapack:
         self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
         quick = size <= _QUICK_FACTOR
         self._potrf, self._trtri, self._lauum, self._trmm = (f[quick] for f in (_POTRF, _TRTRI, _LAUUM, _TRMM))
+        self._syrk = _SYRK[quick]
         self._trsv = _TRSV[size <= _QUICK_SOLVE]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
@@ -93,6 +95,13 @@ class Lapack:
             if self._info.value == 0:
                 return delta
         return np.inf
+
+    def add_product(self, rows: Array, matrix: int) -> None:
+        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
+        count, width = (self._integer(length) for length in rows.shape)
+        one = self._at(1.0)
+        fixed = self._lower, self._plain, width, count, one, address(rows), width
+        self._syrk(*fixed, one, matrix, self._size_at)
 
     def invert(self, factor: int) -> None:
         """Replace the factor by the upper triangle of the inverse of the factored matrix."""

@@ -54,6 +54,8 @@ class Dense:
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._inverse = [np.empty((width, width)) for _ in range(threads)]
+        estimates = max((len(error) for error in layout.errors), default=0)
+        self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
 
     def multipliers(self) -> Array:
@@ -67,17 +69,19 @@ class Dense:
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
+        lapack, weighted = self._lapack[worker], self._weighted[worker][: len(error)]
         for block in range(blocks.start, blocks.stop):
             matrix, point = self.factors[block], points[block]
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
-            weighted = error * point[:n]
+            np.multiply(error, point[:n], out=weighted)
             matrix[part, :n] = matrix[:n, part] = -point[part] * (ratio[block] @ weighted)
             matrix[part, part] = point[part] ** 2 * (ratio[block].sum() + own[block])
             weighted *= np.sqrt(ratio[block])[:, None]
-            # BLAS does half the work for a product of a matrix with its own transpose.
-            matrix[:n, :n] += weighted.T @ weighted
+            # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
+            lapack.add_product(weighted, address(matrix))
+            _mirror(matrix[:n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         index = np.arange(blocks.start, blocks.stop)
@@ -119,6 +123,15 @@ class Dense:
         matrix_bytes, vector_bytes = self.factors.strides[0], right.strides[0]
         for block in range(blocks.start, blocks.stop):
             solve(matrix + block * matrix_bytes, vector + block * vector_bytes)
+
+
+def _mirror(matrix: Array) -> None:
+    """Copy the upper triangle of a matrix to the lower one."""
+    for start in range(0, len(matrix), _STRIP):
+        rows, rest = slice(start, start + _STRIP), slice(start + _STRIP, None)
+        square = matrix[rows, rows]
+        np.copyto(square, np.triu(square) + np.triu(square, 1).T)
+        matrix[rest, rows] = matrix[rows, rest].T
 
 
 class NumpyKernel(Dense):

@@ -1,0 +1,197 @@
+"""Price the columns that a restricted program leaves out, and join what proves the bound over all columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    priced_cost,
+    reduced_costs,
+)
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.neighbours import Group, grouped
+from mechdesign.solvers.ipm.parallel import Workers, single_threaded
+from mechdesign.solvers.ipm.pricing import Priced, price
+from mechdesign.solvers.ipm.solution import BlockSolution
+
+__all__ = ["Outside", "restricted"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+# Entries (columns × rows²) that are priced at the same time.
+_CHUNK = 8_000_000
+
+
+def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
+    """Return the program with some columns only."""
+    worst = program.worst
+    if worst is not None:
+        worst = replace(worst, cost=worst.cost[:, columns])
+    return replace(program, cost=program.cost[:, columns], worst=worst)
+
+
+class Outside:
+    """The columns left out, from round to round: what one has proved of a column may hold in the next."""
+
+    def __init__(
+        self, program: BlockProgram, options: Options, tell: Callable[[str], None], late: Callable[[], bool]
+    ) -> None:
+        self.program, self.options, self.tell, self.late = program, options, tell, late
+        self.known: dict[int, Priced] = {}
+
+    def price(
+        self, columns: Integers, solution: BlockSolution, tolerance: float, felt: float
+    ) -> tuple[dict[int, Priced], BlockMultipliers]:
+        """Price all columns but those in use, and return what is proved of each, and the multipliers of all.
+
+        Args:
+            columns: the columns in use.
+            solution: that of the program restricted to them.
+            tolerance: how far below 0 a column's value may be.
+            felt: floors whose part of the bound is at most this count as not binding.
+        """
+        program, found = self.program, solution.multipliers
+        prices = reduced_costs(restricted(program, columns), found).min(axis=1)
+        weights = np.array([float(values.sum(axis=0).min()) for values in found.floors])
+        others = np.setdiff1d(np.arange(program.columns), columns)
+        minima = np.array([floor.minimum for floor in program.floors])
+        # Floors that do not bind have multipliers of the size of rounding.
+        binding = np.flatnonzero(weights * minima > felt)
+        floors = tuple(program.floors[index] for index in binding)
+        left_out = replace(program, cost=priced_cost(program, found.weights), worst=None, floors=floors)
+        weights = weights[binding]
+        priced = self._still_proved(left_out, prices, weights, tolerance, others)
+        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
+        priced |= self._priced(left_out, columns, solution.x, rest, _Prices(prices, weights, tolerance))
+        self.known |= priced
+        return priced, self._joined(columns, found, priced, binding)
+
+    def _priced(
+        self, program: BlockProgram, used: Integers, x: Array, columns: Integers, prices: _Prices
+    ) -> dict[int, Priced]:
+        """Price columns with the estimates that are likely to matter, and with all of them where that proves nothing.
+
+        A floor's multipliers prove what they prove whether or not all of its estimates have one.
+        """
+        threads = self.options.threads or os.cpu_count() or 1
+        most = max(1, _CHUNK // (threads * program.rows**2))
+        groups = grouped(program, used, x, columns, most)
+        found = self._shared(program, groups, prices, threads)
+        again = [_with_all(program, group, found, prices.tolerance) for group in groups]
+        return found | self._shared(program, [group for group in again if group.columns.size], prices, threads)
+
+    def _shared(self, program: BlockProgram, groups: list[Group], prices: _Prices, threads: int) -> dict[int, Priced]:
+        """Price groups of columns, each by one thread."""
+        if not groups:
+            return {}
+        self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
+        workers = Workers(threads, len(groups), 1)
+        try:
+            with single_threaded():
+                parts = workers.run(lambda _, batch: self._group(program, groups[batch.start], prices))
+        finally:
+            workers.close()
+        return {column: one for part in parts for column, one in part.items()}
+
+    def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
+        """Price the columns of a group, one after the other."""
+        chosen = list(zip(program.floors, group.estimates, strict=True))
+        floors = tuple(replace(floor, error=floor.error[some]) for floor, some in chosen)
+        layout = lay_out(replace(program, cost=program.cost[:, group.columns], floors=floors))
+        extra = self.options.extra
+        kernel = choose(extra.get("arrays"), extra.get("device"), self.program.columns * program.rows**2)
+        arrays = kernel(layout, 1, extra.get("device"))
+        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.late)
+        found = {}
+        for column, value in zip(group.columns.tolist(), values, strict=True):
+            weights = []
+            for (floor, some), mine in zip(chosen, value.floors, strict=True):
+                full = np.zeros(len(floor.error))
+                full[some] = mine
+                weights.append(full)
+            found[column] = replace(value, floors=tuple(weights))
+        return found
+
+    def _still_proved(
+        self, program: BlockProgram, prices: Array, weights: Array, tolerance: float, others: Integers
+    ) -> dict[int, Priced]:
+        """Return what the last round proved of columns and holds at the new multipliers, too."""
+        known = [
+            column
+            for column in others.tolist()
+            if column in self.known and len(self.known[column].floors) == weights.size
+        ]
+        if not known:
+            return {}
+        one = replace(program, cost=program.cost[:, known])
+        old = [self.known[column] for column in known]
+        floors = [
+            np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
+            for index, weight in enumerate(weights)
+        ]
+        lowest = (reduced_costs(one, _together(old, np.arange(len(old)), floors)) - prices[:, None]).min(axis=0)
+        return {
+            column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
+            for at, (column, each, lower) in enumerate(zip(known, old, lowest, strict=True))
+            if lower >= -tolerance
+        }
+
+    def _joined(
+        self, columns: Integers, found: BlockMultipliers, priced: dict[int, Priced], binding: Integers
+    ) -> BlockMultipliers:
+        """Return the multipliers of all columns, those of the restricted program and those that pricing found."""
+        values, others = list(priced.values()), np.array(list(priced), dtype=np.int64)
+        floors = [np.zeros((floor.error.shape[0], self.program.columns)) for floor in self.program.floors]
+        for index, (full, mine) in enumerate(zip(floors, found.floors, strict=True)):
+            full[:, columns] = mine
+            if index in binding:
+                position = int(np.searchsorted(binding, index))
+                for column, one in priced.items():
+                    full[:, column] = one.floors[position]
+        ratios = found.ratios
+        own = RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
+        rest = _together(values, others, floors).ratios
+        both = (np.concatenate([getattr(own, name), getattr(rest, name)]) for name in _FIELDS)
+        return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Prices:
+    """At what columns are priced: λ (n,), v (F,), and how far below 0 a value may be."""
+
+    sums: Array
+    floors: Array
+    tolerance: float
+
+
+def _with_all(program: BlockProgram, group: Group, found: dict[int, Priced], tolerance: float) -> Group:
+    """Return the columns of a group of which too little is proved, with all estimates; none if those were all."""
+    every = tuple(np.arange(len(floor.error)) for floor in program.floors)
+    fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
+    poor = [column for column in group.columns.tolist() if fewer and found[column].lower < -tolerance]
+    return Group(np.array(poor, dtype=np.int64), every)
+
+
+_FIELDS = ("sources", "targets", "columns", "values")
+
+
+def _together(priced: list[Priced], columns: Integers, floors: list[Array]) -> BlockMultipliers:
+    """Return the multipliers of priced columns."""
+    sizes = [each.values.size for each in priced]
+    parts = [
+        np.concatenate([np.zeros(0, dtype=kind), *(getattr(each, name) for each in priced)])
+        for name, kind in (("sources", np.int64), ("targets", np.int64), ("values", np.float64))
+    ]
+    ratios = RatioMultipliers(parts[0], parts[1], np.repeat(columns, sizes), parts[2])
+    return BlockMultipliers(ratios, tuple(floors))
