@@ -43,6 +43,8 @@ def __dir__() -> list[str]:
 
 # Larger numbers prove nothing: their sums could overflow.
 _HUGE = 1e290
+# Entries (secrets × observables) worked on at a time: a dozen arrays of that size, and the multipliers that go there.
+_CHUNK = 2**22
 
 
 def lower_bound(evidence: Evidence) -> float:
@@ -55,31 +57,19 @@ def lower_bound(evidence: Evidence) -> float:
     weights = evidence.prior
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
+    n, m = evidence.cost.shape
+    width = max(1, _CHUNK // n)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        forbidden = np.isinf(evidence.cost)
-        raising = np.nextafter(weights[:, None] * np.where(forbidden, 0.0, evidence.cost), 0)
-        lowering = np.zeros_like(raising)
-        constants: list[float] = []
-        entries = () if multipliers is None else multipliers.requirements
-        for index, (claim, entry) in enumerate(zip(evidence.claims(), entries, strict=False)):
-            if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
-                up, down = _pair_terms(claim, entry, raising.shape, f"requirements[{index}] ({claim.kind} privacy)")
-                raising = np.nextafter(raising + up, -math.inf)
-            elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
-                constant, down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), raising.shape[1])
-                constants.append(constant)
-            elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
-                # It follows from the bounds of its requirement on neighbours, which have the multipliers.
-                continue
-            else:
-                raise CertificateError(
-                    f"requirements[{index}] ({claim.kind} privacy): the multipliers are of another kind"
-                )
-            lowering = np.nextafter(lowering + down, math.inf)
-        reduced = np.nextafter(raising - lowering, -math.inf)
-        reduced = np.where(forbidden, math.inf, reduced).min(axis=1)
+        growth = [_growth(claim, n) if isinstance(claim, PairBound) else None for claim in evidence.claims()]
+        least, attacks = np.full(n, math.inf), np.full(len(growth), math.inf)
+        for start in range(0, m, width):
+            part = slice(start, min(start + width, m))
+            reduced, attacked = _part(evidence, weights, growth, part)
+            least, attacks = np.minimum(least, reduced), np.minimum(attacks, attacked)
+        floors = zip(evidence.claims(), attacks.tolist(), strict=True) if multipliers is not None else ()
+        constants = [_constant(claim, attack) for claim, attack in floors if isinstance(claim, Floor)]
     # Cutting large numbers off only lowers the bound; after that the sum cannot overflow.
-    terms = np.minimum([*reduced.tolist(), *constants], _HUGE)
+    terms = np.minimum([*least.tolist(), *constants], _HUGE)
     if terms.min() < -_HUGE or weights.max() > _HUGE:
         return 0.0
     total = math.nextafter(math.fsum(terms), -math.inf)
@@ -88,34 +78,66 @@ def lower_bound(evidence: Evidence) -> float:
     return max(0.0, total)
 
 
-def _pair_terms(claim: PairBound, entry: PairMultipliers, shape: tuple[int, int], name: str) -> tuple[Floats, Floats]:
-    """Return Σ y rounded down at the sources and Σ g y rounded up at the targets, both of shape (n, m)."""
-    n, m = shape
+def _part(evidence: Evidence, weights: Floats, growth: list[Floats | None], part: slice) -> tuple[Floats, Floats]:
+    """Return min_o r[s,o] (n,) over some observables, rounded down, and min_o Σ_ŝ q[ŝ,o] of each floor, or infinity."""
+    cost = evidence.cost[:, part]
+    forbidden = np.isinf(cost)
+    raising = np.nextafter(weights[:, None] * np.where(forbidden, 0.0, cost), 0)
+    lowering = np.zeros_like(raising)
+    attacks = np.full(len(growth), math.inf)
+    entries = () if evidence.multipliers is None else evidence.multipliers.requirements
+    for index, (claim, entry) in enumerate(zip(evidence.claims(), entries, strict=False)):
+        factors = growth[index]
+        if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers) and factors is not None:
+            name = f"requirements[{index}] ({claim.kind} privacy)"
+            up, down = _pair_terms(factors, entry, part, name)
+            raising = np.nextafter(raising + up, -math.inf)
+        elif isinstance(claim, Floor) and isinstance(entry, FloorMultipliers):
+            attacks[index], down = _floor_terms(claim, entry, claim.prior_or(evidence.prior), part)
+        elif isinstance(claim, Dithered) and isinstance(entry, PairMultipliers) and not len(entry.values):
+            # It follows from the bounds of its requirement on neighbours, which have the multipliers.
+            continue
+        else:
+            raise CertificateError(f"requirements[{index}] ({claim.kind} privacy): the multipliers are of another kind")
+        lowering = np.nextafter(lowering + down, math.inf)
+    reduced = np.nextafter(raising - lowering, -math.inf)
+    return np.where(forbidden, math.inf, reduced).min(axis=1), attacks
+
+
+def _growth(claim: PairBound, n: int) -> Floats:
+    """Return upper bounds of the factors g (n, n), not a number where nothing is bounded."""
     factors = np.full((n, n), math.nan)
     factors[claim.sources, claim.targets] = claim.factors_above()
-    growth = factors[entry.sources, entry.targets]
+    return factors
+
+
+def _pair_terms(factors: Floats, entry: PairMultipliers, part: slice, name: str) -> tuple[Floats, Floats]:
+    """Return Σ y rounded down at the sources and Σ g y rounded up at the targets, both (n, m), m of the `part`."""
+    n, m = len(factors), part.stop - part.start
+    mine = (entry.observables >= part.start) & (entry.observables < part.stop)
+    sources, targets, observables = entry.sources[mine], entry.targets[mine], entry.observables[mine] - part.start
+    values, growth = entry.values[mine], factors[sources, targets]
     stray = np.isnan(growth)
     if stray.any():
-        pair = int(entry.sources[stray][0]), int(entry.targets[stray][0])
+        pair = int(sources[stray][0]), int(targets[stray][0])
         raise CertificateError(f"{name}: a multiplier stands for the pair {pair}, which is not bounded", pair)
     # Where g overflows the multiplier counts as 0, which is as good a multiplier as any.
-    used = (entry.values > 0) & np.isfinite(growth)
-    sources, targets, observables = entry.sources[used], entry.targets[used], entry.observables[used]
-    values = entry.values[used]
+    used = (values > 0) & np.isfinite(growth)
+    if not used.all():
+        sources, targets, observables = sources[used], targets[used], observables[used]
+        values, growth = values[used], growth[used]
     up, _ = _sums(sources * m + observables, values, n * m)
-    _, down = _sums(targets * m + observables, np.nextafter(growth[used] * values, math.inf), n * m)
-    return up.reshape(shape), down.reshape(shape)
+    _, down = _sums(targets * m + observables, np.nextafter(growth * values, math.inf), n * m)
+    return up.reshape(n, m), down.reshape(n, m)
 
 
-def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -> tuple[float, Floats]:
-    """Return T·D rounded down and π_s Σ_ŝ q[ŝ,o] a(ŝ,s) rounded up, of shape (n, m)."""
-    k, n = claim.error.shape
-    attack = _sums(entry.observables, entry.values, m)[0]
-    constant = Fraction(float(attack.min())) * claim.minimum
-    below = min(nearest(constant), _HUGE)
-    if Fraction(below) > constant:
-        below = math.nextafter(below, -math.inf)
-    _, upper = _sums(entry.estimates * m + entry.observables, entry.values, k * m)
+def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, part: slice) -> tuple[float, Floats]:
+    """Return min_o Σ_ŝ q[ŝ,o] rounded down and π_s Σ_ŝ q[ŝ,o] a(ŝ,s) rounded up, (n, m), for the `part`."""
+    (k, n), m = claim.error.shape, part.stop - part.start
+    mine = (entry.observables >= part.start) & (entry.observables < part.stop)
+    estimates, observables, values = entry.estimates[mine], entry.observables[mine] - part.start, entry.values[mine]
+    attack = float(_sums(observables, values, m)[0].min())
+    _, upper = _sums(estimates * m + observables, values, k * m)
     upper = upper.reshape(k, m)
     used = upper > 0
     pulled = np.zeros((n, m))
@@ -126,7 +148,14 @@ def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, m: int) -
     # 2**-1074 where they underflow. Infinite where a sum overflows; 0·inf is not a number and counts as infinite.
     count = int(used.sum(axis=0).max(initial=0))
     lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1050) * (1 + 2.0**-50) + 2.0**-1050
-    return below, np.where(np.isnan(lifted), math.inf, lifted)
+    return attack, np.where(np.isnan(lifted), math.inf, lifted)
+
+
+def _constant(claim: Floor, attack: float) -> float:
+    """Return T·D, rounded down."""
+    constant = Fraction(attack) * claim.minimum
+    below = min(nearest(constant), _HUGE)
+    return math.nextafter(below, -math.inf) if Fraction(below) > constant else below
 
 
 def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_bracket import cases, exact_bound
 
 from mechdesign.certify import bracket
-from mechdesign.certify.bracket import _floor_terms, _pair_terms, _sums, lower_bound
+from mechdesign.certify.bracket import _constant, _floor_terms, _growth, _pair_terms, _sums, lower_bound
 from mechdesign.certify.claims import ExponentBound, Floor, PairBound
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify.exact import nearest
@@ -90,7 +90,7 @@ def test_pair_terms_enclose_the_exact_sums(seed: int, count: int, scale: float) 
     sources = random.integers(0, n, count)
     targets = (sources + random.integers(1, n, count)) % n
     entry = PairMultipliers(sources, targets, random.integers(0, m, count), random.random(count) * scale)
-    up, down = _pair_terms(bound, entry, (n, m), "x")
+    up, down = _pair_terms(_growth(bound, n), entry, slice(0, m), "x")
     pairs = zip(bound.sources.tolist(), bound.targets.tolist(), strict=True)
     factors = dict(zip(pairs, map(Fraction, bound.factors_above().tolist()), strict=True))
     raised = {(s, o): Fraction(0) for s in range(n) for o in range(m)}
@@ -115,7 +115,7 @@ def test_every_product_of_a_factor_and_a_multiplier_is_rounded_up(monkeypatch: p
 
     monkeypatch.setattr(bracket, "_sums", spy)
     entry = PairMultipliers(bound.sources, bound.targets, np.zeros(200, dtype=np.int64), values)
-    _pair_terms(bound, entry, (201, 1), "x")
+    _pair_terms(_growth(bound, 201), entry, slice(0, 1), "x")
     first, second = seen
     assert first.tolist() == values.tolist()
     for product, factor, value in zip(second.tolist(), bound.factors_above().tolist(), values.tolist(), strict=True):
@@ -132,7 +132,8 @@ def test_floor_terms_enclose_the_exact_sums(seed: int, count: int, scale: float)
     observables = np.concatenate([np.arange(m), random.integers(0, m, count)])
     values = random.random(count + m) * scale
     entry = FloorMultipliers(random.integers(0, k, count + m), observables, values)
-    below, above = _floor_terms(claim, entry, prior, m)
+    attack, above = _floor_terms(claim, entry, prior, slice(0, m))
+    below = _constant(claim, attack)
     attacks = [sum(map(Fraction, values[observables == o].tolist())) for o in range(m)]
     constant = min(attacks) * claim.minimum
     assert Fraction(below) <= constant
@@ -150,33 +151,33 @@ def test_the_constant_of_a_floor_is_rounded_down_once() -> None:
     up = 0
     for numerator in range(1, 200):
         claim = Floor(Fraction(numerator, 199), [[1.0]])
-        below, _ = _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)
+        below = _constant(claim, _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.ones(1), slice(0, 1))[0])
         attack = Fraction(float(_sums(np.zeros(1, dtype=np.int64), np.ones(1), 1)[0][0]))
         true = attack * claim.minimum
         assert Fraction(below) <= true < Fraction(math.nextafter(below, 9))
         up += Fraction(nearest(true)) > true
     assert up > 20
     exactly = Floor(Fraction(1, 4), [[1.0]])
-    below, _ = _floor_terms(exactly, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)
+    below = _constant(exactly, _floor_terms(exactly, FloorMultipliers([0], [0], [1.0]), np.ones(1), slice(0, 1))[0])
     assert below == _sums(np.zeros(1, dtype=np.int64), np.ones(1), 1)[0][0] / 4
     huge = Floor(Fraction(10**300), [[1.0]])
-    assert _floor_terms(huge, FloorMultipliers([0], [0], [1.0]), np.ones(1), 1)[0] == 1e290
+    assert _constant(huge, _floor_terms(huge, FloorMultipliers([0], [0], [1.0]), np.ones(1), slice(0, 1))[0]) == 1e290
 
 
 def test_what_may_have_underflowed_is_allowed_for() -> None:
     claim = Floor(Fraction(1), [[0.0, 0.0]])
-    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.array([1.0, 0.5]), 2)
+    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1.0]), np.array([1.0, 0.5]), slice(0, 2))
     assert above.tolist() == [[2 * 2.0**-1050] * 2, [1.5 * 2.0**-1050] * 2]
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def test_what_overflows_lowers_without_limit() -> None:
     claim = Floor(Fraction(1), [[1.7e308, 0.0]])
-    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1e280]), np.array([0.5, 0.5]), 2)
+    _, above = _floor_terms(claim, FloorMultipliers([0], [0], [1e280]), np.array([0.5, 0.5]), slice(0, 2))
     assert above[0, 0] == math.inf
     assert above[1, 0] < 1e-300
     # No one can tell what 0 times infinity stands for.
-    _, above = _floor_terms(claim, FloorMultipliers([0, 0], [0, 0], [1e280, 1e300]), np.array([0.0, 1.0]), 2)
+    _, above = _floor_terms(claim, FloorMultipliers([0, 0], [0, 0], [1e280, 1e300]), np.array([0.0, 1.0]), slice(0, 2))
     assert above[:, 0].tolist() == [math.inf, math.inf]
 
 
@@ -340,3 +341,15 @@ def test_weights_and_terms_too_large_to_add_prove_nothing() -> None:
 def test_the_written_procedure_is_sound(evidence: Evidence) -> None:
     true, _ = exact_bound(evidence)
     assert Fraction(bound_by_hand(evidence)) <= max(true, 0)
+
+
+@settings(max_examples=100)
+@given(cases(), st.integers(1, 3))
+def test_observables_in_parts_prove_the_same(evidence: Evidence, width: int) -> None:
+    whole = lower_bound(evidence)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bracket, "_CHUNK", width * evidence.secrets)
+        parts = lower_bound(evidence)
+    exact, size = exact_bound(evidence)
+    assert Fraction(parts) <= max(0, exact)
+    assert abs(parts - whole) <= 1e-12 * float(min(size, 10**300))
