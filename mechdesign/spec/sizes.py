@@ -33,7 +33,8 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
         sparsity = _of_neighbours(cells)
     most = 1 if any(name in document.prior for name in _COUNTED) else most_symmetries(secrets)
     most = min(most, secrets.size)
-    return Size(secrets.size, observables.size, floors, most, cells is not None, sparsity=sparsity)
+    worst = document.cost.get("objective") == "worst"
+    return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 
 
 def _of_neighbours(cells: Grid) -> Sparsity | None:

@@ -19,7 +19,15 @@ from mechdesign.errors import SizeWarning, TooLargeError
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.memory import Sparsity, allowed_memory, block_memory, measure, sparse_memory
+from mechdesign.solvers.ipm.memory import (
+    FEW,
+    Sparsity,
+    allowed_memory,
+    block_memory,
+    few_may_do,
+    measure,
+    sparse_memory,
+)
 from mechdesign.synthesis.parts import Part
 from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis.settings import SolveSettings
@@ -71,6 +79,7 @@ class Size:
         symmetries: The most symmetries that it may have, as far as is known without looking for them.
         cells: Whether the secrets are cells of a grid.
         alike: Whether all secrets are permitted the same answers.
+        worst: Whether the worst cost is minimised.
         sparsity: Of the block method's blocks, where few pairs of secrets have bounds; None where many have, or nobody
             has looked.
     """
@@ -81,6 +90,7 @@ class Size:
     symmetries: int = 1
     cells: bool = False
     alike: bool = True
+    worst: bool = False
     sparsity: Sparsity | None = None
 
 
@@ -120,7 +130,16 @@ def size_of(problem: Problem, part: Part) -> Size:
     cells = problem.secrets is not None and problem.secrets.cells is not None
     floors = sum(claim.number == "minimum" for claim in problem.claims)
     most = min(alike, most_symmetries(problem.secrets))
-    return Size(len(part.secrets), len(part.observables), floors, most, cells, part.alike, _sparsity(problem, part))
+    return Size(
+        len(part.secrets),
+        len(part.observables),
+        floors,
+        most,
+        cells,
+        part.alike,
+        problem.objective == "worst",
+        _sparsity(problem, part),
+    )
 
 
 def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
@@ -162,6 +181,8 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
+        if few_may_do(n, m, size.floors, worst=size.worst) and settings.options.get("generation") is not False:
+            blocks = min(blocks, math.ceil(FEW * m))
         if size.sparsity is not None and settings.options.get("arrays") in (None, "sparse"):
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)

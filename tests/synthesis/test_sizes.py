@@ -101,7 +101,13 @@ def test_estimates_grow_with_the_problem_and_shrink_with_symmetries() -> None:
         assert one.memory < two.memory
         assert one.seconds < two.seconds
         assert one.rows < two.rows
-    assert estimate(Size(400, 400, symmetries=8), settings).seconds < found[-1].seconds / 7
+    every = estimate(Size(400, 400), settings)
+    assert estimate(Size(400, 400, symmetries=8), settings).seconds < every.seconds / 7
+    # With floors few answers are taken at a time, but not for the worst cost, nor where that is turned off.
+    assert found[-1].memory < every.memory / 2
+    assert estimate(Size(400, 400, floors=1, worst=True), settings).memory > every.memory
+    off = SolveSettings(options={"generation": False})
+    assert estimate(Size(400, 400, floors=1), off).memory > every.memory
     assert estimate(Size(10, 10), settings).solver == "highs-simplex"
     assert estimate(Size(400, 400), SolveSettings(options={"device": "cuda"})).fits
 

@@ -29,7 +29,9 @@ from mechdesign.programs.block_angular import (
 )
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
+from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, few_may_do
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
@@ -45,12 +47,12 @@ _ROUNDS = 20
 # The small program has a third of the rows, within these bounds: a sixth misses columns that matter. It is solved to
 # these gaps one after the other; columns with less than these parts of an even share are merged into others after each.
 _THIRD, _FEWEST, _MOST = 3, 50, 160
-_SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.05))
+_SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03))
 # The same of the program itself; each round is more careful than the one before, which may have merged too much.
-_STAGES, _CARE = ((0.03, 0.1), (0.01, 0.1), (3e-3, 0.08), (1e-3, 0.06), (1e-4, 0.02)), 0.25
+_STAGES, _CARE = ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)), 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
-# taken.
-_LOOSE, _TENTH = 3e-3, 0.1
+# taken. Where that is loose, columns that matter little may go: so many times the parts above are merged.
+_LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 # At least so many columns are taken in after a round if there are as many that improve the objective, or as many as
 # there are already.
 _TAKEN = 16
@@ -60,18 +62,13 @@ _SOLVED, _PRICED = 0.6, 0.3
 _SHARE = 0.6
 # Floors whose part of the bound is below this part of the gap do not bind.
 _FELT = 1e-2
-# Below so many ratio rows everything at once takes a moment. With more than this part of the columns in use, or where
-# the small program takes fewer iterations, everything at once is as fast.
-_WORTH, _FEW, _LONG_PATH = 8_000_000, 0.4, 40
+# Where the small program takes fewer iterations everything at once is as fast.
+_LONG_PATH = 40
 
 
 def may_pay(program: BlockProgram) -> bool:
-    """Tell whether block generation may be faster than all blocks at once, by what was measured.
-
-    It is where floors pull against the cost: then most columns end up empty. Without floors half of all are used.
-    """
-    large = program.columns * program.rows**2 >= _WORTH
-    return bool(program.floors) and program.worst is None and large
+    """Tell whether block generation may be faster than all blocks at once."""
+    return few_may_do(program.rows, program.columns, len(program.floors), worst=program.worst is not None)
 
 
 def solve_generated(
@@ -81,7 +78,8 @@ def solve_generated(
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
     rounds. The bracket that is told to `options.progress` is over all columns. Where the small program tells that many
-    columns are in use or the path is short, all blocks are solved at once, unless they are `always` to be generated.
+    columns are in use or the path is short, all blocks are solved at once if there is memory for them, unless they are
+    `always` to be generated.
     """
     clock = time.perf_counter()
     constant = free_constant(program, clock)
@@ -91,7 +89,7 @@ def solve_generated(
         interrupts.defer()
         run = _Run(program, options or Options(), gap, clock)
         try:
-            if not run.begin() and not always:
+            if not run.begin() and not always and run.fits_at_once():
                 return run.at_once()
             status, message = run.rounds()
         except KeyboardInterrupt:
@@ -115,6 +113,7 @@ class _Run:
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
         self.columns = np.arange(program.columns)
+        self.estimates = [np.arange(len(floor.error)) for floor in program.floors]
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
@@ -131,7 +130,7 @@ class _Run:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
-            solution = self._solve(level, _CARE**number)
+            solution, complete = self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
                 return solution.status, solution.message
             priced = self._price(solution, level)
@@ -145,7 +144,7 @@ class _Run:
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
             tolerance = self._tolerance(level)
             better = sorted((found.upper, column) for column, found in priced.items() if found.upper < -tolerance)
-            if not better:
+            if not better and complete:
                 return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
             added = [column for _, column in better[: max(_TAKEN, self.columns.size)]]
             self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
@@ -155,27 +154,49 @@ class _Run:
         """Choose the columns that a small program like this uses; return whether they are few, and its path long."""
         rows = min(_MOST, max(_FEWEST, self.program.rows // _THIRD))
         if rows < self.program.rows:
-            small = aggregated(self.program, rows)
-            self._narrow(small, _SMALL_STAGES, "a small program like this one")
-        return self.columns.size <= _FEW * self.program.columns and len(self.history) >= _LONG_PATH
+            small, care = aggregated(self.program, rows), 1.0 if self.gap < _LOOSE else _CARELESS
+            stages = [(gap, care * empty) for gap, empty in _SMALL_STAGES if gap >= self.gap]
+            reached = self._narrow(small, stages, "a small program like this one")
+            if reached is not None:
+                self.estimates = close_estimates(small, reached.points[:, : small.rows].T)
+        return self.columns.size <= FEW * self.program.columns and len(self.history) >= _LONG_PATH
+
+    def fits_at_once(self) -> bool:
+        """Tell whether there is memory for all blocks."""
+        program, limit = self.program, self.options.extra.get("memory")
+        allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
+        needed = block_memory(program.rows, program.columns, program.columns, len(program.floors))
+        return allowed is None or needed <= allowed
 
     def at_once(self) -> BlockSolution:
         """Solve with all columns at the same time."""
         left = self._left()
         return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
 
-    def _solve(self, level: float, care: float) -> BlockSolution:
-        """Solve with the chosen columns to a gap, and keep the point if it is the best."""
+    def _solve(self, level: float, care: float) -> tuple[BlockSolution, bool]:
+        """Solve with the chosen columns and estimates to a gap, and keep the point if it is the best.
+
+        Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
+        """
+        program = with_estimates(self.program, self.estimates)
         stages = [(gap, care * empty) for gap, empty in _STAGES if gap > 2 * level]
-        start = self._narrow(self.program, stages, "")
-        solution = solve_block(restricted(self.program, self.columns), self._options(""), gap=level, start=start)
+        start = self._narrow(program, stages, "")
+        solution = solve_block(restricted(program, self.columns), self._options(""), gap=level, start=start)
         self._note(solution.history)
         self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
-        if solution.upper < self.upper:
+        whole = restricted(self.program, self.columns)
+        best = close_estimates(whole, solution.x, 0.0)
+        missing = [np.setdiff1d(few, chosen) for few, chosen in zip(best, self.estimates, strict=True)]
+        point = repaired(whole, solution.x) if any(few.size for few in missing) else solution.x
+        upper = objective(whole, point)
+        if upper < self.upper:
             x = np.zeros((self.program.rows, self.program.columns))
-            x[:, self.columns] = solution.x
-            self.point, self.upper = x, solution.upper
-        return solution
+            x[:, self.columns] = point
+            self.point, self.upper = x, upper
+        multipliers = with_all_estimates(self.program, self.estimates, solution.multipliers)
+        self.estimates = [np.union1d(chosen, few) for chosen, few in zip(self.estimates, missing, strict=True)]
+        complete = not any(few.size for few in missing)
+        return replace(solution, multipliers=multipliers), complete
 
     def _narrow(self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str) -> State | None:
         """Iterate to each gap in turn, and merge the columns that are all but empty then into others."""

@@ -15,7 +15,17 @@ from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["COPIED", "Sparsity", "allowed_memory", "block_memory", "check_memory", "measure", "sparse_memory"]
+__all__ = [
+    "COPIED",
+    "FEW",
+    "Sparsity",
+    "allowed_memory",
+    "block_memory",
+    "check_memory",
+    "few_may_do",
+    "measure",
+    "sparse_memory",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -23,6 +33,11 @@ COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
 memory."""
 
+FEW = 0.4
+"""The largest part of the columns with which few at a time are as fast as all at once."""
+
+# Below so many ratio rows everything at once takes a moment.
+_WORTH = 8_000_000
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
@@ -58,6 +73,14 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
             "or another solver with lazy rows"
         )
     return estimate
+
+
+def few_may_do(rows: int, columns: int, floors: int, *, worst: bool) -> bool:
+    """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
+
+    They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used.
+    """
+    return floors > 0 and not worst and columns * rows**2 >= _WORTH
 
 
 def allowed_memory(limit: float | None = None) -> float | None:

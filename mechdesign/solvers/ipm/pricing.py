@@ -20,12 +20,12 @@ import numpy.typing as npt
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.solvers.ipm.parallel import Workers
 
 __all__ = ["Priced", "price"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _ITERATIONS = 80
 _LARGEST_SIGMA = 0.1
@@ -70,52 +70,18 @@ def price(
     tolerance: float,
     stopped: Callable[[], bool],
 ) -> list[Priced]:
-    """Price all columns of a layout without worst cost and symmetry, several at the same time.
+    """Price all columns of a layout without worst cost and symmetry, one step of each at a time.
 
     Args:
         layout: the columns to price, with their costs.
-        arrays: a kernel of that layout.
+        arrays: a kernel of that layout, of which the caller is worker 0.
         multipliers: λ (n,).
         weights: v (F,).
         tolerance: a column whose value is proved to be at least minus this does not improve the objective.
         stopped: asked before each iteration; once it says so, what is known by then is returned.
     """
-    workers = Workers(arrays.threads, layout.blocks, 1)
-    try:
-        shared = _Shared(layout, arrays, layout.cost - multipliers, weights, tolerance, stopped)
-        workers.run(lambda worker, blocks: arrays.start(worker, blocks, shared.x, shared.mu))
-        results = workers.run(lambda worker, blocks: (blocks.start, _Column(shared, worker, blocks).priced()))
-        return [found for _, found in sorted(results, key=lambda result: result[0])]
-    finally:
-        workers.close()
-
-
-class _Shared:
-    """What kernels read and write for all columns: each thread touches the rows of its own column only."""
-
-    def __init__(
-        self,
-        layout: Layout,
-        kernel: Kernel,
-        cost: Array,
-        weights: Array,
-        tolerance: float,
-        stopped: Callable[[], bool],
-    ) -> None:
-        n, blocks, width = layout.rows, layout.blocks, layout.width
-        self.layout, self.kernel, self.cost, self.weights = layout, kernel, cost, weights
-        self.tolerance, self.stopped = tolerance, stopped
-        self.row_weight = float(layout.weights.sum()) + sum(len(error) + 1 for error in layout.errors)
-        self.mu = max(float(np.ptp(cost, axis=1).mean()), 1e-300) / self.row_weight
-        self.x, self.u = np.full((blocks, n), 1.0 / n), np.zeros((blocks, n))
-        self.points = np.hstack([self.x, np.empty((blocks, layout.floors))])
-        for index, error in enumerate(layout.errors):
-            self.points[:, n + index] = (1 - _BELOW) * error.mean(axis=1).min()
-        self.pairs, self.added, self.products = np.zeros((blocks, n)), np.zeros((blocks, n)), np.zeros(blocks)
-        self.edges, self.steps = np.empty((blocks, width)), np.empty((blocks, width))
-        self.roots = np.zeros(blocks, dtype=np.int64)
-        self.ratios = [np.ones((blocks, len(error))) for error in layout.errors]
-        self.own = [np.ones(blocks) for _ in layout.errors]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _Columns(layout, arrays, layout.cost - multipliers, weights, tolerance).priced(stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,224 +93,285 @@ class _Targets:
     rows: list[Array]
     parts: Array
 
+    def where(self, chosen: Flags, other: _Targets) -> _Targets:
+        """Return these targets in the columns `chosen`, and others elsewhere; slots are not compared."""
+        rows = [np.where(chosen[:, None], a, b) for a, b in zip(self.rows, other.rows, strict=True)]
+        adjoint = np.where(chosen[:, None], self.adjoint, other.adjoint)
+        return _Targets(self.slot, adjoint, rows, np.where(chosen[:, None], self.parts, other.parts))
+
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """Relative steps u (N,), dρ, and for the floors' rows q = dz/z and dy."""
+    """Relative steps u (B, N), dρ (B,), and for the floors' rows q = dz/z and dy."""
 
     u: Array
-    rho: float
+    rho: Array
     q: list[Array]
     dy: list[Array]
     parts_dy: Array
 
+    def where(self, chosen: Flags, other: _Direction) -> _Direction:
+        """Return this direction in the columns `chosen`, and another one elsewhere."""
+        wide = chosen[:, None]
+        return _Direction(
+            np.where(wide, self.u, other.u),
+            np.where(chosen, self.rho, other.rho),
+            [np.where(wide, a, b) for a, b in zip(self.q, other.q, strict=True)],
+            [np.where(wide, a, b) for a, b in zip(self.dy, other.dy, strict=True)],
+            np.where(wide, self.parts_dy, other.parts_dy),
+        )
 
-class _Column:
-    """One column under way: its point ξ = (x, w), ρ, and slacks and multipliers of its floors' rows."""
 
-    def __init__(self, shared: _Shared, worker: int, blocks: slice) -> None:
-        layout = shared.layout
-        self.shared, self.worker, self.blocks, self.block = shared, worker, blocks, blocks.start
-        self.n, self.errors = layout.rows, layout.errors
-        self.point = shared.points[self.block]
-        self.cost = np.concatenate([shared.cost[self.block], -shared.weights])
-        self.rho = 0.0
-        self.link = np.zeros(layout.width)
-        self.link[: self.n] = 1.0
+class _Columns:
+    """Columns under way, each for itself: points ξ = (x, w), ρ, and slacks and multipliers of their floors' rows.
+
+    They take their steps together, so that work on vectors is done once for all of them. `slots` says in which of the
+    kernel's two sets the targets of each column are; columns that are done stay where they are.
+    """
+
+    def __init__(self, layout: Layout, kernel: Kernel, cost: Array, weights: Array, tolerance: float) -> None:
+        n, blocks, width = layout.rows, layout.blocks, layout.width
+        self.layout, self.kernel, self.weights, self.tolerance = layout, kernel, weights, tolerance
+        self.n, self.errors = n, layout.errors
+        self.cost = np.hstack([cost, np.broadcast_to(-weights, (blocks, weights.size))])
+        self.row_weight = float(layout.weights.sum()) + sum(len(error) + 1 for error in layout.errors)
+        mu = max(float(np.ptp(cost, axis=1).mean()), 1e-300) / self.row_weight
+        self.x, self.u = np.full((blocks, n), 1.0 / n), np.zeros((blocks, n))
+        self.points = np.hstack([self.x, np.empty((blocks, layout.floors))])
+        for index, error in enumerate(layout.errors):
+            self.points[:, n + index] = (1 - _BELOW) * error.mean(axis=1).min()
+        self.rho = np.zeros(blocks)
+        self.link = np.zeros(width)
+        self.link[:n] = 1.0
         self.z = self._slacks()
-        self.y = [shared.mu / z for z in self.z]
-        self.parts_y = shared.mu / self.point[self.n :]
+        self.y = [mu / z for z in self.z]
+        self.parts_y = mu / self.points[:, n:]
+        self.pairs, self.products = np.zeros((blocks, n)), np.zeros(blocks)
+        self.edges, self.roots = np.empty((blocks, width)), np.zeros(blocks, dtype=np.int64)
+        self.slots = np.zeros(blocks, dtype=np.int64)
+        self.active = np.arange(blocks)
+        kernel.start(0, slice(0, blocks), self.x, mu)
 
-    def priced(self) -> Priced:
-        """Iterate until the sign of the value is proved, or nothing moves any more; return what is proved."""
-        shared = self.shared
-        best = np.inf
+    def priced(self, stopped: Callable[[], bool]) -> list[Priced]:
+        """Iterate until of each column the sign of its value is proved, or nothing moves any more."""
+        blocks = self.layout.blocks
+        found: dict[int, Priced] = {}
+        best, moved = np.full(blocks, np.inf), np.ones(blocks, dtype=bool)
         for number in range(_ITERATIONS + 1):
-            adjoint, products, factored = self._factor()
+            adjoint, sound = self._factor()
             reduced, floors = self._reduced(adjoint)
-            lower = float(reduced.min())
-            best = min(best, self._value())
-            resolved = best < -shared.tolerance and best - lower <= _RESOLVED * abs(lower)
-            ends = lower >= -shared.tolerance or resolved or not factored or shared.stopped()
-            if ends or number == _ITERATIONS or not self._step(adjoint, products):
+            lower = reduced.min(axis=1)
+            best = np.minimum(best, self._values())
+            resolved = (best < -self.tolerance) & (best - lower <= _RESOLVED * np.abs(lower))
+            ends = (lower >= -self.tolerance) | resolved | ~sound | ~moved
+            if stopped() or number == _ITERATIONS:
+                ends[:] = True
+            for column in self.active[ends[self.active]].tolist():
+                sources, targets, values = self._sparse(column, reduced[column] - min(lower[column], -self.tolerance))
+                mine = tuple(floor[column].copy() for floor in floors)
+                bounds = float(lower[column]), float(best[column])
+                found[column] = Priced(*bounds, sources, targets, values, mine, number)
+            self.active = self.active[~ends[self.active]]
+            if not self.active.size:
                 break
-        if not ends:
-            # The multipliers have moved since.
-            adjoint, _, _ = self._factor()
-            reduced, floors = self._reduced(adjoint)
-            lower = float(reduced.min())
-        sources, targets, values = self._sparse(reduced - min(lower, -shared.tolerance))
-        return Priced(lower, best, sources, targets, values, tuple(floors), number)
+            moved = self._step(adjoint)
+        return [found[column] for column in range(blocks)]
+
+    def _each(self, chosen: Flags | None = None) -> list[tuple[int, slice]]:
+        """Return the columns under way, or those `chosen` among them, each as a batch of its own for the kernel."""
+        columns = self.active if chosen is None else self.active[chosen[self.active]]
+        return [(column, slice(column, column + 1)) for column in columns.tolist()]
 
     def _slacks(self) -> list[Array]:
-        x, w = self.point[: self.n], self.point[self.n :]
-        return [error @ x - part for error, part in zip(self.errors, w, strict=True)]
+        x, w = self.points[:, : self.n], self.points[:, self.n :]
+        return [x @ error.T - w[:, index, None] for index, error in enumerate(self.errors)]
 
-    def _value(self) -> float:
-        """Return the value of the point: x scaled to sum 1, w as large as it may be."""
-        x = self.point[: self.n] / self.point[: self.n].sum()
-        kept = sum(
-            weight * float((error @ x).min()) for weight, error in zip(self.shared.weights, self.errors, strict=True)
-        )
-        return float(float(self.cost[: self.n] @ x) - kept)
+    def _values(self) -> Array:
+        """Return the values (B,) of the points: x scaled to sum 1, w as large as it may be."""
+        x = self.points[:, : self.n] / self.points[:, : self.n].sum(axis=1, keepdims=True)
+        values: Array = (self.cost[:, : self.n] * x).sum(axis=1)
+        for weight, error in zip(self.weights, self.errors, strict=True):
+            values -= weight * (x @ error.T).min(axis=1)
+        return values
 
-    def _factor(self) -> tuple[Array, float, bool]:
-        """Factor the Hessian at the point; return Bᵀy (N,), Σ y z, and whether rounding allowed it."""
-        shared, blocks, block, n = self.shared, self.blocks, self.block, self.n
-        kernel, w = shared.kernel, self.point[self.n :]
-        shared.x[block] = self.point[:n]
-        shared.pairs[block], shared.products[block] = 0.0, 0.0
-        sound = kernel.assemble(self.worker, blocks, shared.x, shared.pairs, shared.products)
-        for index, (z, y) in enumerate(zip(self.z, self.y, strict=True)):
-            shared.ratios[index][block], shared.own[index][block] = y / z, self.parts_y[index] / w[index]
-            kernel.add_floor(self.worker, blocks, index, shared.points, shared.ratios[index], shared.own[index])
-        adjoint = self._adjoint(shared.pairs[block], self.y, self.parts_y)
-        products = shared.products[block] + float(self.parts_y @ w)
-        products += sum(float(y @ z) for y, z in zip(self.y, self.z, strict=True))
-        shared.products[block] = products
-        shared.roots[block] = int(self.point[:n].argmax())
-        shared.edges[block] = self.point * adjoint
-        if sound:
-            sound = bool(np.isfinite(kernel.factor(self.worker, blocks, shared.roots, shared.edges, shared.products)))
-        return adjoint, products, sound
+    def _factor(self) -> tuple[Array, Flags]:
+        """Factor the Hessians at the points; return Bᵀy (B, N), and where rounding allowed it."""
+        kernel, n, w = self.kernel, self.n, self.points[:, self.n :]
+        self.x[:] = self.points[:, :n]
+        self.pairs[:], self.products[:] = 0.0, 0.0
+        sound = np.ones(len(self.points), dtype=bool)
+        ratios = [y / z for y, z in zip(self.y, self.z, strict=True)]
+        own = [self.parts_y[:, index] / w[:, index] for index in range(len(self.errors))]
+        for column, block in self._each():
+            sound[column] = kernel.assemble(0, block, self.x, self.pairs, self.products)
+            for index, (ratio, part) in enumerate(zip(ratios, own, strict=True)):
+                kernel.add_floor(0, block, index, self.points, ratio, part)
+        adjoint = self._adjoint(self.pairs, self.y, self.parts_y)
+        self.products += (self.parts_y * w).sum(axis=1)
+        self.products += sum((y * z).sum(axis=1) for y, z in zip(self.y, self.z, strict=True))
+        self.roots[:] = self.x.argmax(axis=1)
+        np.multiply(self.points, adjoint, out=self.edges)
+        for column, block in self._each(sound):
+            sound[column] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
+        return adjoint, sound
 
     def _adjoint(self, pairs: Array, rows: list[Array], parts: Array) -> Array:
-        """Return the transpose of all rows applied to values of them (N,)."""
-        result = np.concatenate([pairs, parts])
+        """Return the transpose of all rows applied to values of them (B, N)."""
+        result = np.hstack([pairs, parts])
         for index, (error, values) in enumerate(zip(self.errors, rows, strict=True)):
-            result[: self.n] += values @ error
-            result[self.n + index] -= values.sum()
+            result[:, : self.n] += values @ error
+            result[:, self.n + index] -= values.sum(axis=1)
         return result
 
     def _reduced(self, adjoint: Array) -> tuple[Array, list[Array]]:
-        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (n,) without the multipliers of x >= 0, and q, scaled to sum to v."""
-        reduced = self.cost[: self.n] - adjoint[: self.n] + self.shared.kernel.diagonals()[self.block]
+        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without the multipliers of x >= 0, and q, scaled to sum to v."""
+        reduced = self.cost[:, : self.n] - adjoint[:, : self.n] + self.kernel.diagonals()
         floors = []
-        for weight, error, y in zip(self.shared.weights, self.errors, self.y, strict=True):
-            scaled = y * (weight / y.sum())
+        for weight, error, y in zip(self.weights, self.errors, self.y, strict=True):
+            scaled = y * (weight / y.sum(axis=1, keepdims=True))
             reduced -= (scaled - y) @ error
             floors.append(scaled)
         return reduced, floors
 
-    def _solve(self, right: Array) -> Array:
-        """Return u (N,) with H u = ξ∘right, around the ray through the root."""
-        shared, root = self.shared, int(self.shared.roots[self.block])
-        steps = shared.steps[self.block]
-        np.multiply(self.point, right, out=steps)
-        steps[root] = steps.sum()
-        shared.kernel.solve(self.worker, self.blocks, shared.steps)
-        shift = float(steps[root])
-        u: Array = steps + shift
-        u[root] = shift
-        return u
+    def _solve(self, right: Array, chosen: Flags | None = None) -> Array:
+        """Return u (B, N) with H u = ξ∘right, around the ray through the root, in the columns `chosen`."""
+        steps = self.points * right
+        index = np.arange(len(steps))
+        steps[index, self.roots] = steps.sum(axis=1)
+        for _, block in self._each(chosen):
+            self.kernel.solve(0, block, steps)
+        shift = steps[index, self.roots]
+        steps += shift[:, None]
+        steps[index, self.roots] = shift
+        return steps
 
-    def _direction(self, targets: _Targets, along: Array) -> _Direction:
-        """Solve the Newton system for targets; `along` is the solution for the linking row."""
-        x = self.point[: self.n]
-        right = self.rho * self.link - self.cost + self._adjoint(targets.adjoint, targets.rows, targets.parts)
-        u, rho = self._solve(right), 0.0
-        per = float(x @ along[: self.n])
+    def _direction(self, targets: _Targets, along: Array, chosen: Flags | None = None) -> _Direction:
+        """Solve the Newton systems of the columns `chosen`; `along` are the solutions for the linking row."""
+        n = self.n
+        x = self.points[:, :n]
+        right = self.rho[:, None] * self.link - self.cost
+        right += self._adjoint(targets.adjoint, targets.rows, targets.parts)
+        u, rho = self._solve(right, chosen), np.zeros(len(x))
+        per = (x * along[:, :n]).sum(axis=1)
         for _ in range(2):
-            change = (1.0 - float(x.sum()) - float(x @ u[: self.n])) / per
-            u, rho = u + change * along, rho + change
+            change = (1.0 - x.sum(axis=1) - (x * u[:, :n]).sum(axis=1)) / per
+            u += change[:, None] * along
+            rho += change
         q, dy = [], []
         for index, (error, z, y, f) in enumerate(zip(self.errors, self.z, self.y, targets.rows, strict=True)):
-            shift = u[self.n + index]
-            q.append((error @ (x * (u[: self.n] - shift))) / z + shift)
+            shift = u[:, n + index, None]
+            q.append(((x * (u[:, :n] - shift)) @ error.T) / z + shift)
             dy.append(f - y * (1.0 + q[-1]))
-        return _Direction(u, rho, q, dy, targets.parts - self.parts_y * (1.0 + u[self.n :]))
+        return _Direction(u, rho, q, dy, targets.parts - self.parts_y * (1.0 + u[:, n:]))
 
-    def _step(self, adjoint: Array, products: float) -> bool:
-        """Take one primal-dual step; return whether it moved."""
-        shared, n, w = self.shared, self.n, self.point[self.n :]
-        kernel, worker, blocks, u = shared.kernel, self.worker, self.blocks, shared.u
-        along = self._solve(self.link)
-        none = _Targets(None, np.zeros(n), [np.zeros(y.size) for y in self.y], np.zeros(w.size))
+    def _step(self, adjoint: Array) -> Flags:
+        """Take one primal-dual step of each column under way; return which moved."""
+        n, w, kernel = self.n, self.points[:, self.n :], self.kernel
+        blocks = len(self.points)
+        along = self._solve(np.broadcast_to(self.link, self.points.shape))
+        none = _Targets(None, np.zeros((blocks, n)), [np.zeros(y.shape) for y in self.y], np.zeros(w.shape))
         predictor = self._direction(none, along)
-        if not np.isfinite(predictor.u).all():
-            return False
-        u[self.block] = predictor.u[:n]
-        low, high = kernel.affine_ratio_test(worker, blocks, shared.x, u)
-        centre = self._centring(predictor, low, high, adjoint, products) * products / shared.row_weight
-        shared.added[self.block] = 0.0
-        kernel.mehrotra(worker, blocks, shared.x, u, centre, shared.added)
-        rows = [centre / z - q * dy for z, q, dy in zip(self.z, predictor.q, predictor.dy, strict=True)]
-        targets = _Targets(0, shared.added[self.block].copy(), rows, centre / w - predictor.u[n:] * predictor.parts_dy)
+        self.u[:] = predictor.u[:, :n]
+        low, high = np.full(blocks, np.inf), np.full(blocks, -np.inf)
+        for column, block in self._each():
+            low[column], high[column] = kernel.affine_ratio_test(0, block, self.x, self.u)
+        centre = self._centring(predictor, low, high, adjoint) * self.products / self.row_weight
+        added = np.zeros((blocks, n))
+        for column, block in self._each():
+            kernel.mehrotra(0, block, self.x, self.u, float(centre[column]), added)
+        self.slots[:] = 0
+        rows = [centre[:, None] / z - q * dy for z, q, dy in zip(self.z, predictor.q, predictor.dy, strict=True)]
+        targets = _Targets(0, added, rows, centre[:, None] / w - predictor.u[:, n:] * predictor.parts_dy)
         found = self._direction(targets, along)
-        lengths = self._lengths(targets, found)
+        primal, dual = self._lengths(found, self.slots)
+        trying = np.minimum(primal, dual) < _LONG_ENOUGH
         for _ in range(_CORRECTIONS):
-            if min(lengths) >= _LONG_ENOUGH:
+            trying &= np.minimum(primal, dual) < _LONG_ENOUGH
+            if not trying[self.active].any():
                 break
-            trial = self._corrected(targets, found, lengths, centre)
-            other = self._direction(trial, along)
-            longer = self._lengths(trial, other)
-            if not sum(longer) >= sum(lengths) + _WORTHWHILE or min(longer) < _KEPT * min(lengths):
-                break
-            targets, found, lengths = trial, other, longer
-        if not (np.isfinite(found.u).all() and np.isfinite(found.rho)) or max(lengths) < _SHORT:
-            return False
-        share = _LAST_STEP if min(lengths) >= _LONG_ENOUGH else _STEP
-        primal, dual = share * lengths[0], share * lengths[1]
-        u[self.block] = found.u[:n]
-        assert targets.slot is not None
-        kernel.advance(worker, blocks, shared.x, u, targets.slot, dual)
-        self.point *= 1 + primal * found.u
+            trial = self._corrected(targets, found, primal, dual, centre, trying)
+            other = self._direction(trial, along, trying)
+            longer_primal, longer_dual = self._lengths(other, 1 - self.slots, trying)
+            better = trying & (longer_primal + longer_dual >= primal + dual + _WORTHWHILE)
+            better &= np.minimum(longer_primal, longer_dual) >= _KEPT * np.minimum(primal, dual)
+            targets, found = trial.where(better, targets), other.where(better, found)
+            primal, dual = np.where(better, longer_primal, primal), np.where(better, longer_dual, dual)
+            self.slots[better] = 1 - self.slots[better]
+            trying = better
+        finite = np.isfinite(found.u).all(axis=1) & np.isfinite(found.rho) & np.isfinite(predictor.u).all(axis=1)
+        moved = finite & (np.maximum(primal, dual) >= _SHORT)
+        share = np.where(np.minimum(primal, dual) >= _LONG_ENOUGH, _LAST_STEP, _STEP)
+        under_way = np.zeros(blocks, dtype=bool)
+        under_way[self.active] = True
+        going = moved & under_way
+        primal, dual = np.where(going, share * primal, 0.0), np.where(going, share * dual, 0.0)
+        self.u[:] = found.u[:, :n]
+        for column, block in self._each(going):
+            kernel.advance(0, block, self.x, self.u, int(self.slots[column]), float(dual[column]))
+        found = found.where(going, _still(found))
+        self.points *= 1 + primal[:, None] * found.u
         self.rho += dual * found.rho
-        self.y = [y + dual * dy for y, dy in zip(self.y, found.dy, strict=True)]
-        self.parts_y = self.parts_y + dual * found.parts_dy
+        self.y = [y + dual[:, None] * dy for y, dy in zip(self.y, found.dy, strict=True)]
+        self.parts_y = self.parts_y + dual[:, None] * found.parts_dy
         self.z = self._slacks()
-        return all((z > 0).all() for z in self.z)
+        for z in self.z:
+            moved &= (z > 0).all(axis=1)
+        return moved
 
-    def _centring(self, predictor: _Direction, low: float, high: float, adjoint: Array, products: float) -> float:
-        """Return σ = (μ_aff/μ)³, at most 0.1; as in `step.py` no pass over the rows is needed."""
-        least = min([low, *(float(q.min()) for q in predictor.q), *predictor.u[self.n :].tolist()])
-        most = max([high, *(float(q.max()) for q in predictor.q), *predictor.u[self.n :].tolist()])
-        primal, dual = 1.0 / max(1.0, -least), 1.0 / max(1.0, 1.0 + most)
-        steps = self.point * predictor.u
-        first = float(steps @ adjoint)
-        second = float(steps @ ((self.rho + predictor.rho) * self.link - self.cost))
-        reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
-        return float(min((max(0.0, reached) / products) ** 3, _LARGEST_SIGMA))
+    def _centring(self, predictor: _Direction, low: Array, high: Array, adjoint: Array) -> Array:
+        """Return σ = (μ_aff/μ)³, at most 0.1 (B,); as in `step.py` no pass over the rows is needed."""
+        ends = [*predictor.q, predictor.u[:, self.n :]]
+        least = np.minimum.reduce([low, *(q.min(axis=1, initial=np.inf) for q in ends)])
+        most = np.maximum.reduce([high, *(q.max(axis=1, initial=-np.inf) for q in ends)])
+        primal, dual = 1.0 / np.maximum(1.0, -least), 1.0 / np.maximum(1.0, 1.0 + most)
+        steps = self.points * predictor.u
+        first = (steps * adjoint).sum(axis=1)
+        second = (steps * ((self.rho + predictor.rho)[:, None] * self.link - self.cost)).sum(axis=1)
+        reached = self.products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
+        sigma: Array = np.minimum((np.maximum(0.0, reached) / self.products) ** 3, _LARGEST_SIGMA)
+        return sigma
 
-    def _lengths(self, targets: _Targets, found: _Direction) -> tuple[float, float]:
-        """Return the longest steps up to 1 that keep z and y positive."""
-        shared = self.shared
-        shared.u[self.block] = found.u[: self.n]
-        assert targets.slot is not None
-        primal, dual = shared.kernel.ratio_test(
-            self.worker, self.blocks, shared.x, shared.u, targets.slot, corrected=True
-        )
-        primal = min([primal, *(float(q.min()) for q in found.q), *found.u[self.n :].tolist()])
-        falls = [float((dy / y).min()) for dy, y in zip(found.dy, self.y, strict=True)]
-        dual = min([dual, *falls, *(found.parts_dy / self.parts_y).tolist()])
-        return 1.0 / max(1.0, -primal), 1.0 / max(1.0, -dual)
+    def _lengths(self, found: _Direction, slots: Integers, chosen: Flags | None = None) -> tuple[Array, Array]:
+        """Return the longest steps (B,) up to 1 that keep z and y positive, for the targets in `slots`."""
+        self.u[:] = found.u[:, : self.n]
+        primal, dual = np.full(len(slots), np.inf), np.full(len(slots), np.inf)
+        for column, block in self._each(chosen):
+            slot = int(slots[column])
+            primal[column], dual[column] = self.kernel.ratio_test(0, block, self.x, self.u, slot, corrected=True)
+        for q in [*found.q, found.u[:, self.n :]]:
+            np.minimum(primal, q.min(axis=1, initial=np.inf), out=primal)
+        falls = zip([*found.dy, found.parts_dy], [*self.y, self.parts_y], strict=True)
+        for dy, y in falls:
+            np.minimum(dual, (dy / y).min(axis=1, initial=np.inf), out=dual)
+        return 1.0 / np.maximum(1.0, -primal), 1.0 / np.maximum(1.0, -dual)
 
-    def _corrected(self, targets: _Targets, found: _Direction, lengths: tuple[float, float], centre: float) -> _Targets:
-        """Return the targets with Gondzio's correction for somewhat longer steps."""
-        shared = self.shared
-        primal, dual = (min(1.0, 1.8 * length + 0.3) for length in lengths)
-        shared.added[self.block] = 0.0
-        assert targets.slot is not None
-        steps = shared.x, shared.u, targets.slot, primal, dual, centre
-        shared.kernel.centrality(self.worker, self.blocks, *steps, shared.added)
+    def _corrected(
+        self, targets: _Targets, found: _Direction, primal: Array, dual: Array, centre: Array, trying: Flags
+    ) -> _Targets:
+        """Return the targets with Gondzio's correction for somewhat longer steps, in the other slots."""
+        primal, dual = (np.minimum(1.0, 1.8 * length + 0.3) for length in (primal, dual))
+        added = np.zeros(self.x.shape)
+        for column, block in self._each(trying):
+            steps = int(self.slots[column]), float(primal[column]), float(dual[column]), float(centre[column])
+            self.kernel.centrality(0, block, self.x, self.u, *steps, added)
+        longer, aim = (primal[:, None], dual[:, None]), centre[:, None]
         rows = [
-            f + _clipped((z * (1 + primal * q)) * (y + dual * dy), centre) / z
+            f + _clipped((z * (1 + longer[0] * q)) * (y + longer[1] * dy), aim) / z
             for f, z, y, q, dy in zip(targets.rows, self.z, self.y, found.q, found.dy, strict=True)
         ]
-        w, u = self.point[self.n :], found.u[self.n :]
-        parts = _clipped((w * (1 + primal * u)) * (self.parts_y + dual * found.parts_dy), centre) / w
-        return _Targets(1 - targets.slot, shared.added[self.block].copy(), rows, targets.parts + parts)
+        w, u = self.points[:, self.n :], found.u[:, self.n :]
+        parts = _clipped((w * (1 + longer[0] * u)) * (self.parts_y + longer[1] * found.parts_dy), aim) / w
+        return _Targets(None, added, rows, targets.parts + parts)
 
-    def _sparse(self, budget: Array) -> tuple[Integers, Integers, Array]:
+    def _sparse(self, column: int, budget: Array) -> tuple[Integers, Integers, Array]:
         """Return the multipliers y without the smallest of each row, whose sum is at most the row's `budget` >= 0.
 
         Dropping y_st lowers the reduced cost of s by as much and raises that of t.
         """
-        layout = self.shared.layout
-        values = self.shared.kernel.multipliers()[self.block].copy()
+        values = self.kernel.multipliers()[column].copy()
         np.fill_diagonal(values, 0.0)
-        if layout.free is not None:
-            values[layout.free] = 0.0
+        if self.layout.free is not None:
+            values[self.layout.free] = 0.0
         ordered = np.sort(values, axis=1)
         dropped = (np.cumsum(ordered, axis=1) <= budget[:, None]).sum(axis=1)
         least = ordered[np.arange(self.n), np.minimum(dropped, self.n - 1)]
@@ -352,6 +379,14 @@ class _Column:
         return s, t, values[s, t]
 
 
-def _clipped(product: Array, aim: float) -> Array:
+def _still(found: _Direction) -> _Direction:
+    """Return no step."""
+    q, dy = ([np.zeros(values.shape) for values in some] for some in (found.q, found.dy))
+    return _Direction(np.zeros(found.u.shape), np.zeros(found.rho.shape), q, dy, np.zeros(found.parts_dy.shape))
+
+
+def _clipped(product: Array, aim: Array) -> Array:
     """Return clip(v, 0.1 aim, 10 aim) − min(v, 20 aim)."""
-    return np.clip(product, NEAREST * aim, FARTHEST * aim) - np.minimum(product, 2 * FARTHEST * aim)
+    lifted = np.minimum(np.maximum(product, NEAREST * aim), FARTHEST * aim)
+    clipped: Array = lifted - np.minimum(product, 2 * FARTHEST * aim)
+    return clipped

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -108,6 +109,29 @@ def _symmetrise(matrix: Array, n: int) -> None:
                 for j in range(columns):
                     for i in range(rows):
                         matrix[start + j, first + i] = square[i, j]
+
+
+@_compiled
+def _weigh(error: Array, x: Array, ratio: Array, weighted: Array, part: Array) -> None:
+    """Write √ratio · error ∘ x to `weighted` (k, n), and its sum over estimates, times √ratio, to `part` (n,)."""
+    estimates, n = error.shape
+    part[:] = 0.0
+    for h in range(estimates):
+        root = math.sqrt(ratio[h])
+        for s in range(n):
+            value = root * error[h, s] * x[s]
+            weighted[h, s] = value
+            part[s] += root * value
+
+
+@_compiled
+def _mirror(matrix: Array, n: int) -> None:
+    """Copy the upper triangle of the leading n rows and columns to the lower one, square by square."""
+    for first in range(0, n, _SQUARE):
+        for start in range(first, n, _SQUARE):
+            for i in range(first, min(first + _SQUARE, n)):
+                for j in range(max(start, i + 1), min(start + _SQUARE, n)):
+                    matrix[j, i] = matrix[i, j]
 
 
 @_compiled
@@ -228,6 +252,7 @@ class NumbaKernel(Dense):
         super().__init__(layout, threads)
         self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
         self._kept: Array | None = None
+        self._parts = [np.empty(layout.rows) for _ in range(threads)]
 
     def keep(self) -> Callable[[], Array]:
         if self._kept is None:
@@ -243,6 +268,21 @@ class NumbaKernel(Dense):
         mine = adjoint[blocks], products[blocks], self.factors[blocks]
         least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *mine)
         return least > 0
+
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+        error, place, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
+        weighted, total = self._weighted[worker][: len(error)], self._parts[worker]
+        add_product = self._lapack[worker].add_product
+        for block in range(blocks.start, blocks.stop):
+            matrix, w = self.factors[block], points[block, place]
+            if index == 0:
+                matrix[n:, :] = 0.0
+                matrix[:, n:] = 0.0
+            _weigh(error, points[block, :n], ratio[block], weighted, total)
+            matrix[place, :n] = matrix[:n, place] = -w * total
+            matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
+            add_product(weighted, address(matrix))
+            _mirror(matrix, n)
 
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
