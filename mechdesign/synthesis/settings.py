@@ -36,8 +36,8 @@ _SOLVER_SHARE = 0.1
 _LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
 # What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
 _VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
-# The block method proves its gap by its own numbers: half is left for rounding, and for multipliers that it drops.
-_BLOCK_SHARE = 0.5
+# The block method proves its gap by its own numbers: half is left for rounding, but no more than rounding can take.
+_BLOCK_SHARE, _ROUNDING = 0.5, 1e-4
 # Below this relative gap rounding wins.
 _LEAST_BLOCK_GAP = 1e-9
 
@@ -125,7 +125,8 @@ class SolveSettings:
 
     def options_for_blocks(self) -> Options:
         """Return what a solver of block programs is asked for."""
-        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, self.tolerance * _BLOCK_SHARE))
+        gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _ROUNDING)
+        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, gap))
 
     def _options(self, feasibility: float, gap: float) -> Options:
         return Options(

@@ -15,6 +15,7 @@ from mechdesign.programs.block_angular import lower_bound, reduced_costs
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns
 from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
@@ -143,6 +144,41 @@ def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
                 (program.cost[:, column] - program.cost[:, k]) @ x[:, i] / x[:, i].sum() for i, k in enumerate(used)
             ]
             assert (error @ x[:, int(np.argmin(beyond))]).argmin() in estimates
+
+
+def test_what_is_proved_with_some_estimates_is_proved_with_all():
+    program = grid(5, 4, floor=0.97)
+    whole = solve_block(program)
+    some = close_estimates(program, whole.x, 0.1)
+    assert some[0].size < 20
+    few = with_estimates(program, some)
+    solved = solve_block(few)
+    lifted = with_all_estimates(program, some, solved.multipliers)
+    # Nothing is lost, as the estimates of the optimum are among them; and fewer estimates never cost more.
+    assert lower_bound(program, lifted) == pytest.approx(solved.lower, rel=1e-12)
+    assert solved.lower == pytest.approx(whole.lower, rel=1e-5)
+    worst = with_estimates(program, [np.array([0])])
+    assert solve_block(worst).upper < 0.99 * whole.lower
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_estimates_that_are_missing_are_taken_in(monkeypatch):
+    program = grid(6, 5, floor=0.97)
+    expected = solve_block(program)
+    chosen = []
+
+    def nearly_none(small, x, worse):
+        found = close_estimates(small, x, worse)
+        chosen.append(small.rows)
+        return [each[:1] for each in found] if small.rows < program.rows else found
+
+    monkeypatch.setattr(generation, "close_estimates", nearly_none)
+    found = solve_columns(program, GENERATED)
+    assert chosen[0] < program.rows
+    assert found.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
+    assert found.lower <= expected.upper
+    assert violation(program, found.x) <= 1e-6
 
 
 @pytest.mark.usefixtures("_tiny")

@@ -19,11 +19,8 @@ __all__ = ["close_estimates", "with_all_estimates", "with_estimates"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# By what part an estimate may be worse than the best one.
-_WORSE = 0.1
 
-
-def close_estimates(program: BlockProgram, x: Array, worse: float = _WORSE) -> list[Integers]:
+def close_estimates(program: BlockProgram, x: Array, worse: float) -> list[Integers]:
     """Return for each floor the estimates that are within a part `worse` of the best one for any of the columns x."""
     errors = [floor.error @ x for floor in program.floors]
     return [np.flatnonzero((error <= (1 + worse) * error.min(axis=0)).any(axis=1)) for error in errors]

@@ -44,9 +44,12 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
-# The small program has a third of the rows, within these bounds: a sixth misses columns that matter. It is solved to
-# these gaps one after the other; columns with less than these parts of an even share are merged into others after each.
-_THIRD, _FEWEST, _MOST = 3, 50, 160
+# Small programs have a third of the rows of the next one, and so many at least: a sixth misses columns that matter. The
+# largest is solved to these gaps one after the other, those before it as far as to the gap `_ROUGH`; columns with less
+# than these parts of an even share are merged into others after each.
+_THIRD, _FEWEST, _ROUGH = 3, 50, 0.03
+# By what part estimates may be worse than the best one for a column of the largest small program.
+_WORSE = 0.1
 _SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03))
 # The same of the program itself; each round is more careful than the one before, which may have merged too much.
 _STAGES, _CARE = ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)), 0.25
@@ -97,6 +100,14 @@ def solve_generated(
         if interrupts.take():
             status, message = Status.INTERRUPTED, "stopped by the user"
         return run.solution(status, message)
+
+
+def _small_sizes(rows: int) -> list[int]:
+    """Return how many rows the small programs like one with so many have, the smallest first."""
+    sizes: list[int] = []
+    while (rows := rows // _THIRD) >= _FEWEST:
+        sizes.append(rows)
+    return sizes[::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +162,19 @@ class _Run:
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def begin(self) -> bool:
-        """Choose the columns that a small program like this uses; return whether they are few, and its path long."""
-        rows = min(_MOST, max(_FEWEST, self.program.rows // _THIRD))
-        if rows < self.program.rows:
-            small, care = aggregated(self.program, rows), 1.0 if self.gap < _LOOSE else _CARELESS
-            stages = [(gap, care * empty) for gap, empty in _SMALL_STAGES if gap >= self.gap]
+        """Choose the columns that small programs like this use; return whether they are few, and the path long."""
+        care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
+        sizes = _small_sizes(self.program.rows)
+        for rows in sizes:
+            small = with_estimates(aggregated(self.program, rows), self.estimates)
+            least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
+            stages = [(gap, care * empty) for gap, empty in _SMALL_STAGES if gap >= least]
+            begun = len(self.history)
             reached = self._narrow(small, stages, "a small program like this one")
             if reached is not None:
-                self.estimates = close_estimates(small, reached.points[:, : small.rows].T)
-        return self.columns.size <= FEW * self.program.columns and len(self.history) >= _LONG_PATH
+                close = close_estimates(small, reached.points[:, : small.rows].T, worse)
+                self.estimates = [chosen[few] for chosen, few in zip(self.estimates, close, strict=True)]
+        return self.columns.size <= FEW * self.program.columns and len(self.history) - begun >= _LONG_PATH
 
     def fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks."""
