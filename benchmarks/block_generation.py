@@ -5,10 +5,9 @@
     python benchmarks/block_generation.py --random 1000
 
 Each run is a process of its own and the ways take turns; wall times of the solve, rounding and certificate included,
-are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs
-the same city in 32 × 32 cells, all 1.07 billion inequalities and no symmetry, to a gap of 10⁻⁴, and verifies the export.
-`--random` solves that
-many small programs of all kinds by both ways and by HiGHS on all rows, and compares the brackets.
+are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs the
+same city in 32 × 32 cells, all 1.07 billion inequalities and no symmetry, to a gap of 10⁻⁴, and verifies the export.
+`--random` solves that many small programs of all kinds by both ways and by HiGHS on all rows, and compares brackets.
 """
 
 from __future__ import annotations
