@@ -65,8 +65,8 @@ _SOLVED, _PRICED = 0.6, 0.3
 _SHARE = 0.6
 # Floors whose part of the bound is below this part of the gap do not bind.
 _FELT = 1e-2
-# Where the small program takes fewer iterations everything at once is as fast.
-_LONG_PATH = 40
+# Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
+_SHORT_PATH, _LONG_PATH = 16, 40
 
 
 def may_pay(program: BlockProgram) -> bool:
@@ -92,7 +92,7 @@ def solve_generated(
         interrupts.defer()
         run = _Run(program, options or Options(), gap, clock)
         try:
-            if not run.begin() and not always and run.fits_at_once():
+            if not run.begin(always=always or not run.fits_at_once()):
                 return run.at_once()
             status, message = run.rounds()
         except KeyboardInterrupt:
@@ -161,20 +161,27 @@ class _Run:
             self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
-    def begin(self) -> bool:
-        """Choose the columns that small programs like this use; return whether they are few, and the path long."""
+    def begin(self, *, always: bool) -> bool:
+        """Choose the columns that small programs like this use; return whether they are few, and the path long.
+
+        Unless they are `always` to be chosen, a path that is short at first ends it early.
+        """
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
-        sizes = _small_sizes(self.program.rows)
+        sizes, words = _small_sizes(self.program.rows), "a small program like this one"
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
             stages = [(gap, care * empty) for gap, empty in _SMALL_STAGES if gap >= least]
             begun = len(self.history)
-            reached = self._narrow(small, stages, "a small program like this one")
+            reached = self._narrow(small, stages[:1], words)
+            if not always and len(self.history) < _SHORT_PATH:
+                return False
+            reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
                 close = close_estimates(small, reached.points[:, : small.rows].T, worse)
                 self.estimates = [chosen[few] for chosen, few in zip(self.estimates, close, strict=True)]
-        return self.columns.size <= FEW * self.program.columns and len(self.history) - begun >= _LONG_PATH
+        few = self.columns.size <= FEW * self.program.columns
+        return always or (few and len(self.history) - begun >= _LONG_PATH)
 
     def fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks."""
@@ -213,9 +220,10 @@ class _Run:
         complete = not any(few.size for few in missing)
         return replace(solution, multipliers=multipliers), complete
 
-    def _narrow(self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str) -> State | None:
+    def _narrow(
+        self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
+    ) -> State | None:
         """Iterate to each gap in turn, and merge the columns that are all but empty then into others."""
-        start: State | None = None
         for gap, empty in stages:
             reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
             self._note(reached.history)
