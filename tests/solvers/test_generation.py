@@ -264,3 +264,23 @@ def test_it_is_chosen_by_size_and_by_floors():
 def test_an_option_that_is_no_truth_value_is_refused():
     with pytest.raises(InputError, match="generation"):
         solve_columns(grid(2, 2), Options(extra={"generation": "yes"}))
+
+
+def test_small_programs_have_a_third_of_the_rows_of_the_next():
+    assert [generation._small_sizes(rows) for rows in (100, 300, 500, 1024)] == [[], [100], [55, 166], [113, 341]]
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("least", ["_SHORT_PATH", "_LONG_PATH"])
+def test_where_the_path_is_short_all_blocks_are_solved_at_once(least, monkeypatch):
+    program = grid(6, 5, floor=0.97)
+    monkeypatch.setattr(generation, least, 1000)
+    found, expected = generation.solve_generated(program), solve_block(program)
+    assert found.blocks == program.columns
+    assert found.upper == expected.upper
+    assert found.lower == expected.lower
+    # Unless there is no room for all of them.
+    monkeypatch.setattr(generation, "block_memory", lambda *sizes: 1e30)
+    few = generation.solve_generated(program)
+    assert few.blocks < program.columns
+    assert few.upper == pytest.approx(expected.upper, rel=1e-6)
