@@ -3,8 +3,8 @@
     python benchmarks/rays.py [--sides 10 20 30] [--tolerance 0.05] [--exact] [--folder FOLDER] [--store rays.txt]
 
 Square grids under a Gaussian prior (standard deviation a quarter of the side), ε = 0.6 per cell, Euclidean cost;
-symmetries are found and used. Each step runs in a process of its own, so that its peak is its own; "cpu" is what all its threads
-took, which on a busy machine tells more than the seconds beside it. `--exact` adds the block method beside it.
+symmetries are found and used. Each step runs in a process of its own, so that its peak is its own; "cpu" is what all
+its threads took, which on a busy machine tells more than the seconds beside it. `--exact` adds the block method.
 """
 
 from __future__ import annotations
