@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Claim, Floor, PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.exact import nearest
@@ -57,16 +57,17 @@ def lower_bound(evidence: Evidence) -> float:
     weights = evidence.prior
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
+    claims = evidence.claims()
     n, m = evidence.cost.shape
     width = max(1, _CHUNK // n)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        growth = [_growth(claim, n) if isinstance(claim, PairBound) else None for claim in evidence.claims()]
+        growth = [_growth(claim, n) if isinstance(claim, PairBound) else None for claim in claims]
         least, attacks = np.full(n, math.inf), np.full(len(growth), math.inf)
         for start in range(0, m, width):
             part = slice(start, min(start + width, m))
-            reduced, attacked = _part(evidence, weights, growth, part)
+            reduced, attacked = _part(evidence, claims, weights, growth, part)
             least, attacks = np.minimum(least, reduced), np.minimum(attacks, attacked)
-        floors = zip(evidence.claims(), attacks.tolist(), strict=True) if multipliers is not None else ()
+        floors = zip(claims, attacks.tolist(), strict=True) if multipliers is not None else ()
         constants = [_constant(claim, attack) for claim, attack in floors if isinstance(claim, Floor)]
     # Cutting large numbers off only lowers the bound; after that the sum cannot overflow.
     terms = np.minimum([*least.tolist(), *constants], _HUGE)
@@ -78,7 +79,9 @@ def lower_bound(evidence: Evidence) -> float:
     return max(0.0, total)
 
 
-def _part(evidence: Evidence, weights: Floats, growth: list[Floats | None], part: slice) -> tuple[Floats, Floats]:
+def _part(
+    evidence: Evidence, claims: tuple[Claim, ...], weights: Floats, growth: list[Floats | None], part: slice
+) -> tuple[Floats, Floats]:
     """Return min_o r[s,o] (n,) over some observables, rounded down, and min_o Σ_ŝ q[ŝ,o] of each floor, or infinity."""
     cost = evidence.cost[:, part]
     forbidden = np.isinf(cost)
@@ -86,7 +89,7 @@ def _part(evidence: Evidence, weights: Floats, growth: list[Floats | None], part
     lowering = np.zeros_like(raising)
     attacks = np.full(len(growth), math.inf)
     entries = () if evidence.multipliers is None else evidence.multipliers.requirements
-    for index, (claim, entry) in enumerate(zip(evidence.claims(), entries, strict=False)):
+    for index, (claim, entry) in enumerate(zip(claims, entries, strict=False)):
         factors = growth[index]
         if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers) and factors is not None:
             name = f"requirements[{index}] ({claim.kind} privacy)"

@@ -181,8 +181,10 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
-        if few_may_do(n, m, size.floors, worst=size.worst) and settings.options.get("generation") is not False:
-            blocks = min(blocks, math.ceil(FEW * m))
+        options = settings.options
+        few = size.symmetries == 1 and options.get("generation") is not False and options.get("arrays") != "sparse"
+        if few and few_may_do(n, m, size.floors, worst=size.worst):
+            blocks = math.ceil(FEW * m)
         if size.sparsity is not None and settings.options.get("arrays") in (None, "sparse"):
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)

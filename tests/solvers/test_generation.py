@@ -10,17 +10,18 @@ import pytest
 from block_cases import grid, optimum, random_program, violation
 from scipy.optimize import linprog
 
-from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import lower_bound, reduced_costs
+from mechdesign.errors import InputError, SolverError
+from mechdesign.programs.block_angular import FloorBlock, lower_bound, reduced_costs
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns
+from mechdesign.solvers.ipm import columns, generation, outside, solve_block, solve_columns
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.neighbours import Group, grouped
-from mechdesign.solvers.ipm.pricing import price
+from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.pricing import Priced, price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
 GENERATED = Options(extra={"generation": True})
@@ -284,3 +285,59 @@ def test_where_the_path_is_short_all_blocks_are_solved_at_once(least, monkeypatc
     few = generation.solve_generated(program)
     assert few.blocks < program.columns
     assert few.upper == pytest.approx(expected.upper, rel=1e-6)
+
+
+def test_what_was_proved_under_another_floor_is_not_used_again():
+    program = grid(5, 4, floor=0.97)
+    (floor,) = program.floors
+    first = replace(program, floors=(floor, FloorBlock(floor.minimum / 2, floor.error[:7])))
+    least = 0.97 * float(floor.error[:7].sum(axis=1).min())
+    second = replace(program, floors=(replace(floor, minimum=0.3 * floor.minimum), FloorBlock(least, floor.error[:7])))
+    used = np.arange(0, 20, 2)
+    asked = Outside(first, Options(), lambda words: None, lambda: False)
+    for bound, by in ((first, 0), (second, 1)):
+        solution = solve_block(restricted(bound, used))
+        binding = [float(values.sum(axis=0).min()) > 1e-3 for values in solution.multipliers.floors]
+        assert binding == [by == 0, by == 1]
+        _, multipliers = asked.price(used, solution, 1e-3, 1e-4)
+        assert [values.shape for values in multipliers.floors] == [(20, 20), (7, 20)]
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_a_stall_without_room_for_all_blocks_keeps_what_there_is(monkeypatch):
+    program = grid(6, 5, floor=0.97)
+
+    def refused(*arguments, **named):
+        raise SolverError("no room")
+
+    monkeypatch.setattr(columns, "solve_block", refused)
+    found = solve_columns(program, GENERATED, gap=1e-13)
+    assert found.status in (Status.STALLED, Status.ITERATION_LIMIT)
+    expected = solve_block(program)
+    assert expected.lower <= found.upper <= expected.upper * (1 + 1e-5)
+    assert expected.upper * (1 - 1e-5) <= found.lower <= expected.upper
+
+
+def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(monkeypatch):
+    program = grid(6, 5, floor=0.97)
+    used = np.arange(0, 30, 3)
+    solution = solve_block(restricted(program, used))
+    asked = Outside(program, Options(), lambda words: None, lambda: False)
+    rounds = []
+
+    def told(program, groups, prices, threads):
+        rounds.append(len(groups))
+        lower, upper = (-1.0, -2.0) if len(rounds) == 1 else (-3.0, -0.5)
+        nothing = np.zeros(0, dtype=np.int64)
+        one = Priced(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
+        return {column: one for group in groups for column in group.columns.tolist()}
+
+    monkeypatch.setattr(asked, "_shared", told)
+    priced, _ = asked.price(used, solution, 1e-6, 1e-6)
+    assert len(rounds) == 2
+    assert {(one.lower, one.upper) for one in priced.values()} == {(-1.0, -0.5)}
+    late = Outside(program, Options(), lambda words: None, lambda: True)
+    rounds.clear()
+    monkeypatch.setattr(late, "_shared", told)
+    late.price(used, solution, 1e-6, 1e-6)
+    assert len(rounds) == 1

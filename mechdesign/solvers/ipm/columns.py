@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm.generation import may_pay, solve_generated
@@ -25,7 +25,7 @@ def solve_columns(
     """Solve `program` by `solve_block`, or by `solve_generated` where that is faster and there is no symmetry to use.
 
     ``options.extra["generation"]`` chooses between them: true, false, or absent. Where block generation ends short of
-    the gap, all blocks at once follow, and the smaller bracket counts.
+    the gap, all blocks at once follow if there is memory for them, and the smaller bracket counts.
     """
     options = options or Options()
     extra = dict(options.extra)
@@ -43,5 +43,9 @@ def solve_columns(
     left = options.time_limit
     if left is not None:
         left = max(0.0, left - found.seconds)
-    again = solve_block(program, replace(options, time_limit=left), gap=gap)
+    try:
+        again = solve_block(program, replace(options, time_limit=left), gap=gap)
+    except SolverError:
+        # There is no room for all blocks.
+        return found
     return again if again.upper - again.lower < found.upper - found.lower else found

@@ -48,7 +48,8 @@ class Outside:
         self, program: BlockProgram, options: Options, tell: Callable[[str], None], late: Callable[[], bool]
     ) -> None:
         self.program, self.options, self.tell, self.late = program, options, tell, late
-        self.known: dict[int, Priced] = {}
+        # What was proved of a column last, and of which floors it has multipliers.
+        self.known: dict[int, tuple[list[int], Priced]] = {}
 
     def price(
         self, columns: Integers, solution: BlockSolution, tolerance: float, felt: float
@@ -71,10 +72,10 @@ class Outside:
         floors = tuple(program.floors[index] for index in binding)
         left_out = replace(program, cost=priced_cost(program, found.weights), worst=None, floors=floors)
         weights = weights[binding]
-        priced = self._still_proved(left_out, prices, weights, tolerance, others)
+        priced = self._still_proved(left_out, binding, prices, weights, tolerance, others)
         rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
         priced |= self._priced(left_out, columns, solution.x, rest, _Prices(prices, weights, tolerance))
-        self.known |= priced
+        self.known |= {column: (binding.tolist(), one) for column, one in priced.items()}
         return priced, self._joined(columns, found, priced, binding)
 
     def _priced(
@@ -88,8 +89,15 @@ class Outside:
         most = max(1, _CHUNK // (threads * program.rows**2))
         groups = grouped(program, used, x, columns, most)
         found = self._shared(program, groups, prices, threads)
+        if self.late():
+            return found
         again = [_with_all(program, group, found, prices.tolerance) for group in groups]
-        return found | self._shared(program, [group for group in again if group.columns.size], prices, threads)
+        more = self._shared(program, [group for group in again if group.columns.size], prices, threads)
+        # Values are those with all estimates; of what is proved the better counts.
+        return found | {
+            column: one if one.lower >= found[column].lower else replace(found[column], upper=one.upper)
+            for column, one in more.items()
+        }
 
     def _shared(self, program: BlockProgram, groups: list[Group], prices: _Prices, threads: int) -> dict[int, Priced]:
         """Price groups of columns, each by one thread."""
@@ -124,18 +132,21 @@ class Outside:
         return found
 
     def _still_proved(
-        self, program: BlockProgram, prices: Array, weights: Array, tolerance: float, others: Integers
+        self,
+        program: BlockProgram,
+        binding: Integers,
+        prices: Array,
+        weights: Array,
+        tolerance: float,
+        others: Integers,
     ) -> dict[int, Priced]:
         """Return what the last round proved of columns and holds at the new multipliers, too."""
-        known = [
-            column
-            for column in others.tolist()
-            if column in self.known and len(self.known[column].floors) == weights.size
-        ]
+        kept = {column: self.known[column] for column in others.tolist() if column in self.known}
+        known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:
             return {}
         one = replace(program, cost=program.cost[:, known])
-        old = [self.known[column] for column in known]
+        old = [kept[column][1] for column in known]
         floors = [
             np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
             for index, weight in enumerate(weights)
