@@ -284,6 +284,16 @@ def test_bounds_that_overflow_count_as_no_multiplier() -> None:
     assert found == pytest.approx(1, rel=1e-15)
 
 
+def test_bounds_that_overflow_leave_what_others_prove() -> None:
+    some_far = Stated.metric(Fraction(1), np.array([[0, 1e6, 1], [1e6, 0, 1e6], [1, 1e6, 0]]))
+    cost = np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])
+    evidence = Evidence(constant_channel(3, 2), 62, [0.4, 0.4, 0.2], cost, "expected", (some_far,))
+    both = PairMultipliers([0, 0], [1, 2], [1, 1], [1.0, 1e-3])
+    alone = PairMultipliers([0], [2], [1], [1e-3])
+    found = lower_bound(_with(evidence, Multipliers((both,))))
+    assert found == lower_bound(_with(evidence, Multipliers((alone,)))) > 1
+
+
 @settings(max_examples=200)
 @given(
     st.lists(
