@@ -17,6 +17,7 @@ from mechdesign.programs.block_angular import (
     reduced_costs,
 )
 from mechdesign.solvers.contract import Options
+from mechdesign.solvers.ipm.estimates import with_estimates
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.neighbours import Group, grouped
@@ -113,10 +114,8 @@ class Outside:
         return {column: one for part in parts for column, one in part.items()}
 
     def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
-        """Price the columns of a group, one after the other."""
-        chosen = list(zip(program.floors, group.estimates, strict=True))
-        floors = tuple(replace(floor, error=floor.error[some]) for floor, some in chosen)
-        layout = lay_out(replace(program, cost=program.cost[:, group.columns], floors=floors))
+        """Price the columns of a group with its estimates, on one thread."""
+        layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
         extra = self.options.extra
         kernel = choose(extra.get("arrays"), extra.get("device"), self.program.columns * program.rows**2)
         arrays = kernel(layout, 1, extra.get("device"))
@@ -124,7 +123,7 @@ class Outside:
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []
-            for (floor, some), mine in zip(chosen, value.floors, strict=True):
+            for floor, some, mine in zip(program.floors, group.estimates, value.floors, strict=True):
                 full = np.zeros(len(floor.error))
                 full[some] = mine
                 weights.append(full)

@@ -86,18 +86,17 @@ def price(
 
 @dataclass(frozen=True, eq=False)
 class _Targets:
-    """Targets T/z: where the kernel has those of the ratio rows, their adjoint, and those of the floors' rows."""
+    """Targets T/z: the adjoint of those of the ratio rows, which the kernel has, and those of the floors' rows."""
 
-    slot: int | None
     adjoint: Array
     rows: list[Array]
     parts: Array
 
     def where(self, chosen: Flags, other: _Targets) -> _Targets:
-        """Return these targets in the columns `chosen`, and others elsewhere; slots are not compared."""
+        """Return these targets in the columns `chosen`, and others elsewhere."""
         rows = [np.where(chosen[:, None], a, b) for a, b in zip(self.rows, other.rows, strict=True)]
         adjoint = np.where(chosen[:, None], self.adjoint, other.adjoint)
-        return _Targets(self.slot, adjoint, rows, np.where(chosen[:, None], self.parts, other.parts))
+        return _Targets(adjoint, rows, np.where(chosen[:, None], self.parts, other.parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +268,7 @@ class _Columns:
         n, w, kernel = self.n, self.points[:, self.n :], self.kernel
         blocks = len(self.points)
         along = self._solve(np.broadcast_to(self.link, self.points.shape))
-        none = _Targets(None, np.zeros((blocks, n)), [np.zeros(y.shape) for y in self.y], np.zeros(w.shape))
+        none = _Targets(np.zeros((blocks, n)), [np.zeros(y.shape) for y in self.y], np.zeros(w.shape))
         predictor = self._direction(none, along)
         self.u[:] = predictor.u[:, :n]
         low, high = np.full(blocks, np.inf), np.full(blocks, -np.inf)
@@ -281,7 +280,7 @@ class _Columns:
             kernel.mehrotra(0, block, self.x, self.u, float(centre[column]), added)
         self.slots[:] = 0
         rows = [centre[:, None] / z - q * dy for z, q, dy in zip(self.z, predictor.q, predictor.dy, strict=True)]
-        targets = _Targets(0, added, rows, centre[:, None] / w - predictor.u[:, n:] * predictor.parts_dy)
+        targets = _Targets(added, rows, centre[:, None] / w - predictor.u[:, n:] * predictor.parts_dy)
         found = self._direction(targets, along)
         primal, dual = self._lengths(found, self.slots)
         trying = np.minimum(primal, dual) < _LONG_ENOUGH
@@ -361,7 +360,7 @@ class _Columns:
         ]
         w, u = self.points[:, self.n :], found.u[:, self.n :]
         parts = _clipped((w * (1 + longer[0] * u)) * (self.parts_y + longer[1] * found.parts_dy), aim) / w
-        return _Targets(None, added, rows, targets.parts + parts)
+        return _Targets(added, rows, targets.parts + parts)
 
     def _sparse(self, column: int, budget: Array) -> tuple[Integers, Integers, Array]:
         """Return the multipliers y without the smallest of each row, whose sum is at most the row's `budget` >= 0.
