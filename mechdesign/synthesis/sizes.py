@@ -21,6 +21,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.solvers.ipm.memory import (
     FEW,
+    FEW_SPARSE,
     Sparsity,
     allowed_memory,
     block_memory,
@@ -182,10 +183,11 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
         options = settings.options
-        few = size.symmetries == 1 and options.get("generation") is not False and options.get("arrays") != "sparse"
-        if few and few_may_do(n, m, size.floors, worst=size.worst):
-            blocks = math.ceil(FEW * m)
-        if size.sparsity is not None and settings.options.get("arrays") in (None, "sparse"):
+        sparse = size.sparsity is not None and options.get("arrays") in (None, "sparse")
+        few = size.symmetries == 1 and options.get("generation") is not False
+        if few and few_may_do(n, m, size.floors, worst=size.worst, sparse=sparse):
+            blocks = math.ceil((FEW_SPARSE if sparse else FEW) * m)
+        if sparse and size.sparsity is not None:
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)
             # Iterations, and n numbers times the width of a level for each number of the inverse.

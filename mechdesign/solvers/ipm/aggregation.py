@@ -3,6 +3,9 @@
 Rows with small exponents between them are much alike in every channel that meets the ratio bounds, so that a cluster of
 them can stand for one row: costs and errors are summed, bounds are those between the rows in the middle. Its value is
 neither above nor below that of the program; the columns that its optimum uses are nearly those that the program's uses.
+
+Where few pairs have bounds the exponents are those that chains of bounds imply, and clusters are bound where any of
+their rows are: the small program is sparse, too.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sparse
+from scipy.sparse import csgraph
 
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock
 
@@ -25,10 +30,12 @@ _ATTRACTION = 0.3
 
 def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     """Return `program` with its rows put together to `count` clusters."""
-    middles, cluster = _clusters(program, count)
+    implied = _implied(program.exponents)
+    middles, cluster = _clusters(program, implied, count)
     member = np.zeros((middles.size, program.rows))
     member[cluster, np.arange(program.rows)] = 1.0
-    exponents = program.exponents[np.ix_(middles, middles)].copy()
+    joined = member @ np.isfinite(program.exponents) @ member.T > 0
+    exponents = np.where(joined, implied[np.ix_(middles, middles)], np.inf)
     np.fill_diagonal(exponents, np.inf)
     floors = tuple(FloorBlock(floor.minimum, floor.error @ member.T) for floor in program.floors)
     worst = program.worst
@@ -37,9 +44,21 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     return BlockProgram(member @ program.cost, exponents, floors, worst)
 
 
-def _clusters(program: BlockProgram, count: int) -> tuple[Integers, Integers]:
+def _implied(exponents: Array) -> Array:
+    """Return the exponents that chains of bounds imply, infinity where there is no chain; as they are if none lacks."""
+    sources, targets = np.nonzero(np.isfinite(exponents))
+    if sources.size >= exponents.size - len(exponents):
+        return exponents
+    # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
+    paths: Array = csgraph.shortest_path(
+        sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
+    )
+    return paths
+
+
+def _clusters(program: BlockProgram, implied: Array, count: int) -> tuple[Integers, Integers]:
     """Return the rows in the middle of clusters, each the farthest from those before, and the cluster of each row."""
-    apart = np.minimum(program.exponents, program.exponents.T)
+    apart = np.minimum(implied, implied.T)
     finite = np.isfinite(apart)
     apart = np.where(finite, apart, 2 * apart[finite].max(initial=1.0))
     np.fill_diagonal(apart, 0.0)

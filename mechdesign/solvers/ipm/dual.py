@@ -11,12 +11,12 @@ from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.newton import FactoredBlocks
 
-__all__ = ["dual_bound", "sparsify"]
+__all__ = ["Part", "dual_bound", "needed", "sparsify"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-# Rows s, columns t and values of the multipliers of one block.
-_Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]
+Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]
+"""Rows s, columns t and values of the multipliers of one block."""
 
 _SUM_ROUNDING = 1e-13
 
@@ -67,7 +67,7 @@ def sparsify(
     _subtract_adjoint(layout, y, pairs, budget)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts = _needed(layout, y, budget) if pairs is None else _needed_of(pairs, y, budget)
+    parts = needed(layout, y, budget, pairs)
     scale, weights = 1.0, None
     if layout.members:
         weights = iterate.multipliers[layout.width :].copy()
@@ -77,14 +77,20 @@ def sparsify(
     return BlockMultipliers(ratios, _floors(layout, iterate), weights)
 
 
-def _needed(layout: Layout, y: Array, budget: Array) -> list[_Part]:
-    """Return for each block the multipliers (B, n, n) that are left; the sum of those dropped is within `budget`."""
+def needed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+    """Drop the smallest multipliers of each row s of each block, of a sum of at most `budget` (B, n) >= 0.
+
+    The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
+    and raises that of t.
+    """
+    if pairs is not None:
+        return _needed_of(pairs, y, budget)
     n = layout.rows
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
         allowed &= ~layout.free
-    parts: list[_Part] = []
-    for index in range(layout.blocks):
+    parts: list[Part] = []
+    for index in range(len(y)):
         values = np.where(allowed, y[index], 0.0)
         ordered = np.sort(values, axis=1)
         dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
@@ -94,10 +100,10 @@ def _needed(layout: Layout, y: Array, budget: Array) -> list[_Part]:
     return parts
 
 
-def _needed_of(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[_Part]:
-    """Return what `_needed` does, from the multipliers (B, K) of pairs."""
+def _needed_of(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[Part]:
+    """Return what `needed` does, from the multipliers (B, K) of pairs."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
-    parts: list[_Part] = []
+    parts: list[Part] = []
     for values, room in zip(y, budget, strict=True):
         order = np.lexsort((values, sources))
         rows, ordered = sources[order], values[order]
@@ -110,7 +116,7 @@ def _needed_of(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> lis
     return parts
 
 
-def _unfolded(layout: Layout, parts: list[_Part], scale: float) -> RatioMultipliers:
+def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultipliers:
     """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
     mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)

@@ -31,7 +31,16 @@ from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, few_may_do
+from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.memory import (
+    FEW,
+    FEW_SPARSE,
+    allowed_memory,
+    block_memory,
+    few_may_do,
+    measure,
+    sparse_memory,
+)
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
@@ -45,14 +54,12 @@ Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
 # Small programs have a third of the rows of the next one, and so many at least: a sixth misses columns that matter. The
-# largest is solved to these gaps one after the other, those before it as far as to the gap `_ROUGH`; columns with less
-# than these parts of an even share are merged into others after each.
+# largest is solved to the gaps of its stages one after the other, those before it as far as to the gap `_ROUGH`.
 _THIRD, _FEWEST, _ROUGH = 3, 50, 0.03
 # By what part estimates may be worse than the best one for a column of the largest small program.
 _WORSE = 0.1
-_SMALL_STAGES = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03))
-# The same of the program itself; each round is more careful than the one before, which may have merged too much.
-_STAGES, _CARE = ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)), 0.25
+# Each round is more careful than the one before, which may have merged too much.
+_CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
 # taken. Where that is loose, columns that matter little may go: so many times the parts above are merged.
 _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
@@ -69,9 +76,40 @@ _FELT = 1e-2
 _SHORT_PATH, _LONG_PATH = 16, 40
 
 
+@dataclass(frozen=True)
+class _Course:
+    """Gaps to solve a small program and the program itself to, one after the other.
+
+    Columns with less than the part of an even share that goes with a gap are merged into others there. `levels` says
+    whether there are small programs of small programs.
+    """
+
+    small: tuple[tuple[float, float], ...]
+    stages: tuple[tuple[float, float], ...]
+    levels: bool
+
+
+_DENSE = _Course(
+    ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)),
+    ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)),
+    levels=True,
+)
+# A third to a half of the columns are used where few pairs have bounds, and a ninth of the rows misses some of them.
+_SPARSE = _Course(
+    ((0.3, 0.35), (0.1, 0.24), (0.03, 0.12), (0.01, 0.05)),
+    ((0.1, 0.3), (0.03, 0.25), (0.01, 0.15), (3e-3, 0.08), (1e-3, 0.035), (1e-4, 0.02)),
+    levels=False,
+)
+
+
 def may_pay(program: BlockProgram) -> bool:
     """Tell whether block generation may be faster than all blocks at once."""
-    return few_may_do(program.rows, program.columns, len(program.floors), worst=program.worst is not None)
+    floors, worst = len(program.floors), program.worst is not None
+    return few_may_do(program.rows, program.columns, floors, worst=worst, sparse=_is_sparse(program))
+
+
+def _is_sparse(program: BlockProgram) -> bool:
+    return is_sparse(program.rows, int(np.count_nonzero(np.isfinite(program.exponents))), len(program.floors))
 
 
 def solve_generated(
@@ -130,6 +168,8 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
+        self.sparse = _is_sparse(program)
+        self.course = _SPARSE if self.sparse else _DENSE
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -168,26 +208,33 @@ class _Run:
         """
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
         sizes, words = _small_sizes(self.program.rows), "a small program like this one"
+        if not self.course.levels:
+            sizes = sizes[-1:]
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            stages = [(gap, care * empty) for gap, empty in _SMALL_STAGES if gap >= least]
+            stages = [(gap, care * empty) for gap, empty in self.course.small if gap >= least]
             begun = len(self.history)
             reached = self._narrow(small, stages[:1], words)
-            if not always and len(self.history) < _SHORT_PATH:
+            if not (always or self.sparse) and len(self.history) < _SHORT_PATH:
                 return False
             reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
                 close = close_estimates(small, reached.points[:, : small.rows].T, worse)
                 self.estimates = [chosen[few] for chosen, few in zip(self.estimates, close, strict=True)]
-        few = self.columns.size <= FEW * self.program.columns
-        return always or (few and len(self.history) - begun >= _LONG_PATH)
+        few = self.columns.size <= (FEW_SPARSE if self.sparse else FEW) * self.program.columns
+        return always or (few and (self.sparse or len(self.history) - begun >= _LONG_PATH))
 
     def fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks."""
         program, limit = self.program, self.options.extra.get("memory")
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
-        needed = block_memory(program.rows, program.columns, program.columns, len(program.floors))
+        rows, columns = program.rows, program.columns
+        if self.sparse:
+            sparsity = measure(rows, *np.nonzero(np.isfinite(program.exponents)))
+            needed = sparse_memory(rows, columns, columns, sparsity)
+        else:
+            needed = block_memory(rows, columns, columns, len(program.floors))
         return allowed is None or needed <= allowed
 
     def at_once(self) -> BlockSolution:
@@ -201,7 +248,7 @@ class _Run:
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
         program = with_estimates(self.program, self.estimates)
-        stages = [(gap, care * empty) for gap, empty in _STAGES if gap > 2 * level]
+        stages = [(gap, care * empty) for gap, empty in self.course.stages if gap > 2 * level]
         start = self._narrow(program, stages, "")
         solution = solve_block(restricted(program, self.columns), self._options(""), gap=level, start=start)
         self._note(solution.history)

@@ -56,7 +56,7 @@ class State:
         multipliers: Λ (L,).
         theta: θ, the worst cost.
         slacks: those of the linking rows (F + q,).
-        ratio_y: multipliers of the ratio rows (B, n, n).
+        ratio_y: multipliers of the ratio rows, as a kernel saves them: (B, n, n), or (B, n + K) of sparse blocks.
         floor_y: for each floor those of its rows (B, k).
         part_y: those of w >= 0 (B, F).
         mu: μ.
@@ -73,11 +73,11 @@ class State:
 
 
 def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float) -> State:
-    """Return an iterate as a state; `ratio_y` is copied."""
+    """Return an iterate as a state with the multipliers `ratio_y`."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
     slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
-    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y.copy(), floors, parts, mu)
+    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu)
 
 
 def resumed_iterate(layout: Layout, state: State) -> Iterate:

@@ -35,6 +35,8 @@ class Group:
 def grouped(program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int) -> list[Group]:
     """Put the columns `others` of a program into groups of at most `largest`, by the column in use that is most alike.
 
+    Without floors, groups are of any columns.
+
     Args:
         program: with costs of all columns.
         used: the columns in use.
@@ -42,6 +44,8 @@ def grouped(program: BlockProgram, used: Integers, x: Array, others: Integers, l
         others: the columns to group.
         largest: how many a group may have.
     """
+    if not program.floors:
+        return [Group(others[start : start + largest], ()) for start in range(0, others.size, largest)]
     mass = x.sum(axis=0)
     kept = np.flatnonzero(mass > _EMPTY * mass.mean())
     shapes = x[:, kept] / mass[kept]

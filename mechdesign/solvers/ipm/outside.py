@@ -19,7 +19,7 @@ from mechdesign.programs.block_angular import (
 from mechdesign.solvers.contract import Options
 from mechdesign.solvers.ipm.estimates import with_estimates
 from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.layout import is_sparse, lay_out
 from mechdesign.solvers.ipm.neighbours import Group, grouped
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.solvers.ipm.pricing import Priced, price
@@ -30,8 +30,8 @@ __all__ = ["Outside", "restricted"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Entries (columns × rows²) that are priced at the same time.
-_CHUNK = 8_000_000
+# Entries (columns × rows²) that are priced at the same time; of sparse blocks, with levels of √rows.
+_CHUNK, _SPARSE_CHUNK = 8_000_000, 64_000_000
 
 
 def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
@@ -87,8 +87,8 @@ class Outside:
         A floor's multipliers prove what they prove whether or not all of its estimates have one.
         """
         threads = self.options.threads or os.cpu_count() or 1
-        most = max(1, _CHUNK // (threads * program.rows**2))
-        groups = grouped(program, used, x, columns, most)
+        most = max(1, self._at_the_same_time() // threads)
+        groups = grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))))
         found = self._shared(program, groups, prices, threads)
         if self.late():
             return found
@@ -99,6 +99,13 @@ class Outside:
             column: one if one.lower >= found[column].lower else replace(found[column], upper=one.upper)
             for column, one in more.items()
         }
+
+    def _at_the_same_time(self) -> int:
+        """Return how many columns there is room for."""
+        program, rows = self.program, self.program.rows
+        if is_sparse(rows, int(np.count_nonzero(np.isfinite(program.exponents))), len(program.floors)):
+            return int(_SPARSE_CHUNK / (2 * rows**1.5))
+        return _CHUNK // rows**2
 
     def _shared(self, program: BlockProgram, groups: list[Group], prices: _Prices, threads: int) -> dict[int, Priced]:
         """Price groups of columns, each by one thread."""
@@ -116,8 +123,8 @@ class Outside:
     def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
         """Price the columns of a group with its estimates, on one thread."""
         layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
-        extra = self.options.extra
-        kernel = choose(extra.get("arrays"), extra.get("device"), self.program.columns * program.rows**2)
+        extra, entries = self.options.extra, self.program.columns * program.rows**2
+        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse)
         arrays = kernel(layout, 1, extra.get("device"))
         values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.late)
         found = {}

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.solvers.ipm.dual import Part, needed
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solvers.ipm.layout import Layout
@@ -126,6 +128,8 @@ class _Columns:
 
     They take their steps together, so that work on vectors is done once for all of them. `slots` says in which of the
     kernel's two sets the targets of each column are; columns that are done stay where they are.
+    Dense kernels take one column at a time. Sparse ones take batches, in which each column has its own centre and step
+    length, but none has corrections: they would have to be kept or undone for all.
     """
 
     def __init__(self, layout: Layout, kernel: Kernel, cost: Array, weights: Array, tolerance: float) -> None:
@@ -149,7 +153,10 @@ class _Columns:
         self.edges, self.roots = np.empty((blocks, width)), np.zeros(blocks, dtype=np.int64)
         self.slots = np.zeros(blocks, dtype=np.int64)
         self.active = np.arange(blocks)
-        kernel.start(0, slice(0, blocks), self.x, mu)
+        size = kernel.batch if kernel.SPARSE else 1
+        self.batches = [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
+        for batch in self.batches:
+            kernel.start(0, batch, self.x, mu)
 
     def priced(self, stopped: Callable[[], bool]) -> list[Priced]:
         """Iterate until of each column the sign of its value is proved, or nothing moves any more."""
@@ -165,8 +172,8 @@ class _Columns:
             ends = (lower >= -self.tolerance) | resolved | ~sound | ~moved
             if stopped() or number == _ITERATIONS:
                 ends[:] = True
-            for column in self.active[ends[self.active]].tolist():
-                sources, targets, values = self._sparse(column, reduced[column] - min(lower[column], -self.tolerance))
+            kept = self._kept(self.active[ends[self.active]], reduced - np.minimum(lower, -self.tolerance)[:, None])
+            for column, (sources, targets, values) in kept:
                 mine = tuple(floor[column].copy() for floor in floors)
                 bounds = float(lower[column]), float(best[column])
                 found[column] = Priced(*bounds, sources, targets, values, mine, number)
@@ -176,10 +183,17 @@ class _Columns:
             moved = self._step(adjoint)
         return [found[column] for column in range(blocks)]
 
-    def _each(self, chosen: Flags | None = None) -> list[tuple[int, slice]]:
-        """Return the columns under way, or those `chosen` among them, each as a batch of its own for the kernel."""
-        columns = self.active if chosen is None else self.active[chosen[self.active]]
-        return [(column, slice(column, column + 1)) for column in columns.tolist()]
+    def _each(self, chosen: Flags | None = None) -> list[slice]:
+        """Return the batches of the columns under way, or of those `chosen` among them."""
+        going = np.zeros(self.layout.blocks, dtype=bool)
+        going[self.active] = True
+        if chosen is not None:
+            going &= chosen
+        return [batch for batch in self.batches if going[batch].any()]
+
+    def _own(self, values: Array, batch: slice) -> Any:
+        """Return the numbers of a batch as its kernel wants them."""
+        return values[batch] if self.kernel.SPARSE else float(values[batch.start])
 
     def _slacks(self) -> list[Array]:
         x, w = self.points[:, : self.n], self.points[:, self.n :]
@@ -201,8 +215,8 @@ class _Columns:
         sound = np.ones(len(self.points), dtype=bool)
         ratios = [y / z for y, z in zip(self.y, self.z, strict=True)]
         own = [self.parts_y[:, index] / w[:, index] for index in range(len(self.errors))]
-        for column, block in self._each():
-            sound[column] = kernel.assemble(0, block, self.x, self.pairs, self.products)
+        for block in self._each():
+            sound[block] = kernel.assemble(0, block, self.x, self.pairs, self.products)
             for index, (ratio, part) in enumerate(zip(ratios, own, strict=True)):
                 kernel.add_floor(0, block, index, self.points, ratio, part)
         adjoint = self._adjoint(self.pairs, self.y, self.parts_y)
@@ -210,8 +224,8 @@ class _Columns:
         self.products += sum((y * z).sum(axis=1) for y, z in zip(self.y, self.z, strict=True))
         self.roots[:] = self.x.argmax(axis=1)
         np.multiply(self.points, adjoint, out=self.edges)
-        for column, block in self._each(sound):
-            sound[column] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
+        for block in self._each(sound):
+            sound[block] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
         return adjoint, sound
 
     def _adjoint(self, pairs: Array, rows: list[Array], parts: Array) -> Array:
@@ -237,7 +251,7 @@ class _Columns:
         steps = self.points * right
         index = np.arange(len(steps))
         steps[index, self.roots] = steps.sum(axis=1)
-        for _, block in self._each(chosen):
+        for block in self._each(chosen):
             self.kernel.solve(0, block, steps)
         shift = steps[index, self.roots]
         steps += shift[:, None]
@@ -272,19 +286,19 @@ class _Columns:
         predictor = self._direction(none, along)
         self.u[:] = predictor.u[:, :n]
         low, high = np.full(blocks, np.inf), np.full(blocks, -np.inf)
-        for column, block in self._each():
-            low[column], high[column] = kernel.affine_ratio_test(0, block, self.x, self.u)
+        for block in self._each():
+            low[block], high[block] = kernel.affine_ratio_test(0, block, self.x, self.u)
         centre = self._centring(predictor, low, high, adjoint) * self.products / self.row_weight
         added = np.zeros((blocks, n))
-        for column, block in self._each():
-            kernel.mehrotra(0, block, self.x, self.u, float(centre[column]), added)
+        for block in self._each():
+            kernel.mehrotra(0, block, self.x, self.u, self._own(centre, block), added)
         self.slots[:] = 0
         rows = [centre[:, None] / z - q * dy for z, q, dy in zip(self.z, predictor.q, predictor.dy, strict=True)]
         targets = _Targets(added, rows, centre[:, None] / w - predictor.u[:, n:] * predictor.parts_dy)
         found = self._direction(targets, along)
         primal, dual = self._lengths(found, self.slots)
         trying = np.minimum(primal, dual) < _LONG_ENOUGH
-        for _ in range(_CORRECTIONS):
+        for _ in range(0 if kernel.SPARSE else _CORRECTIONS):
             trying &= np.minimum(primal, dual) < _LONG_ENOUGH
             if not trying[self.active].any():
                 break
@@ -305,8 +319,8 @@ class _Columns:
         going = moved & under_way
         primal, dual = np.where(going, share * primal, 0.0), np.where(going, share * dual, 0.0)
         self.u[:] = found.u[:, :n]
-        for column, block in self._each(going):
-            kernel.advance(0, block, self.x, self.u, int(self.slots[column]), float(dual[column]))
+        for block in self._each(going):
+            kernel.advance(0, block, self.x, self.u, int(self.slots[block.start]), self._own(dual, block))
         found = found.where(going, _still(found))
         self.points *= 1 + primal[:, None] * found.u
         self.rho += dual * found.rho
@@ -334,9 +348,9 @@ class _Columns:
         """Return the longest steps (B,) up to 1 that keep z and y positive, for the targets in `slots`."""
         self.u[:] = found.u[:, : self.n]
         primal, dual = np.full(len(slots), np.inf), np.full(len(slots), np.inf)
-        for column, block in self._each(chosen):
-            slot = int(slots[column])
-            primal[column], dual[column] = self.kernel.ratio_test(0, block, self.x, self.u, slot, corrected=True)
+        for block in self._each(chosen):
+            slot = int(slots[block.start])
+            primal[block], dual[block] = self.kernel.ratio_test(0, block, self.x, self.u, slot, corrected=True)
         for q in [*found.q, found.u[:, self.n :]]:
             np.minimum(primal, q.min(axis=1, initial=np.inf), out=primal)
         falls = zip([*found.dy, found.parts_dy], [*self.y, self.parts_y], strict=True)
@@ -350,7 +364,8 @@ class _Columns:
         """Return the targets with Gondzio's correction for somewhat longer steps, in the other slots."""
         primal, dual = (np.minimum(1.0, 1.8 * length + 0.3) for length in (primal, dual))
         added = np.zeros(self.x.shape)
-        for column, block in self._each(trying):
+        for block in self._each(trying):
+            column = block.start
             steps = int(self.slots[column]), float(primal[column]), float(dual[column]), float(centre[column])
             self.kernel.centrality(0, block, self.x, self.u, *steps, added)
         longer, aim = (primal[:, None], dual[:, None]), centre[:, None]
@@ -362,20 +377,12 @@ class _Columns:
         parts = _clipped((w * (1 + longer[0] * u)) * (self.parts_y + longer[1] * found.parts_dy), aim) / w
         return _Targets(added, rows, targets.parts + parts)
 
-    def _sparse(self, column: int, budget: Array) -> tuple[Integers, Integers, Array]:
-        """Return the multipliers y without the smallest of each row, whose sum is at most the row's `budget` >= 0.
-
-        Dropping y_st lowers the reduced cost of s by as much and raises that of t.
-        """
-        values = self.kernel.multipliers()[column].copy()
-        np.fill_diagonal(values, 0.0)
-        if self.layout.free is not None:
-            values[self.layout.free] = 0.0
-        ordered = np.sort(values, axis=1)
-        dropped = (np.cumsum(ordered, axis=1) <= budget[:, None]).sum(axis=1)
-        least = ordered[np.arange(self.n), np.minimum(dropped, self.n - 1)]
-        s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < self.n)[:, None])
-        return s, t, values[s, t]
+    def _kept(self, columns: Integers, budget: Array) -> list[tuple[int, Part]]:
+        """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
+        if not columns.size:
+            return []
+        parts = needed(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)
+        return list(zip(columns.tolist(), parts, strict=True))
 
 
 def _still(found: _Direction) -> _Direction:

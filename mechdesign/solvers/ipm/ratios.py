@@ -7,13 +7,11 @@ place: they belong to the newest iterate, and whoever asks on behalf of another 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.solvers.ipm.kernels import Kernel
-from mechdesign.solvers.ipm.kernels.contract import ResumableKernel
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.parallel import Workers
 
@@ -62,14 +60,15 @@ class RatioRows:
         self.moves = 0
 
     def resume(self, y: Array, mu: float) -> None:
-        """Set y (B, n, n), as a state has it, in a kernel with dense blocks."""
-        cast(ResumableKernel, self.kernel).load(y, mu)
+        """Set y, as a state has it."""
+        self.kernel.load(y, mu)
         self.moves = 0
 
     def affine_ratio_test(self, x: Array, u: Array) -> tuple[float, float]:
         """Return max −dz/z = max −q and, for the target 0, max −dy/y = max 1 + q."""
         parts = self.workers.run(lambda worker, blocks: self.kernel.affine_ratio_test(worker, blocks, x, u))
-        return -min(low for low, _ in parts), 1.0 + max(high for _, high in parts)
+        low, high = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
+        return -float(low.min()), 1.0 + float(high.max())
 
     def mehrotra(self, x: Array, u: Array, centre: float) -> Array:
         """Write the targets T = t w − dz dy of Mehrotra's corrector to slot 0; return Bᵀ(T/z) (B, n)."""
@@ -82,7 +81,8 @@ class RatioRows:
         parts = self.workers.run(
             lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
         )
-        return -min(primal for primal, _ in parts), -min(dual for _, dual in parts)
+        primal, dual = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
+        return -float(primal.min()), -float(dual.min())
 
     def centrality(self, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float) -> Array:
         """Write Gondzio's correction of the targets in `slot`, for steps `primal` and `dual`, to the other slot.

@@ -141,8 +141,7 @@ def _running(
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
-    # Only kernels with dense blocks go on from a state.
-    kernel = choose(settings.arrays, settings.device, entries, layout.sparse and spread and start is None)
+    kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     memory = check_memory(layout, threads, kernel, settings.memory)
@@ -238,7 +237,7 @@ class _Run:
         if interrupts.take():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
-        state = state_of(self.layout, self.iterate, self.ratios.y, mu)
+        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu)
         return Reached(status, message, state, tuple(self.history))
 
     def _ended(self) -> tuple[Status, str]:

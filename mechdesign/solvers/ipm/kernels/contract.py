@@ -15,14 +15,14 @@ of the path, t w, is κ = t w/(y z) = t (w/g)_st ρ_st / (x_t y_st).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel", "ResumableKernel"]
+__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -67,6 +67,12 @@ class Kernel(Protocol):
     def multipliers(self) -> Array:
         """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 
+    def saved(self) -> Array:
+        """Return all multipliers, those of x >= 0 too, as `load` takes them: (B, n, n), or (B, n + K) with `pairs`."""
+
+    def load(self, y: Array, mu: float) -> None:
+        """Set y, as `saved` has returned it; μ is the unit in which centres are kept."""
+
     def diagonals(self) -> Array:
         """Return the multipliers y_ss of x >= 0 (B, n), to read."""
 
@@ -104,19 +110,20 @@ class Kernel(Protocol):
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         """Replace the rows of `right` (B, N) by the solutions of M b' = b."""
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
-        """Return the least and the largest q."""
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[Array | float, Array | float]:
+        """Return the least and the largest q, of all blocks together or, in a sparse kernel, of each."""
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: Any, adjoint: Array) -> None:
         """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
 
-        The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`.
+        The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`. A sparse kernel takes one
+        `centre` for all blocks or one for each (b,).
         """
 
     def ratio_test(
         self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
-    ) -> tuple[float, float]:
-        """Return the least q and the least dy/y of the steps `u`, for the targets in `slot`.
+    ) -> tuple[Array | float, Array | float]:
+        """Return the least q and the least dy/y of the steps `u`, for the targets in `slot`, as the affine one does.
 
         Unless `corrected` no call of `centrality` for the same steps follows, and nothing is stored for it.
         """
@@ -132,18 +139,11 @@ class Kernel(Protocol):
         clip(v, 0.1 κ, 10 κ) − min(v, 20 κ).
         """
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
-        """Move y by `dual` times dy, for the targets in `slot`."""
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Any) -> None:
+        """Move y by `dual` times dy, for the targets in `slot`; in a sparse kernel each block by its own, too."""
 
     def keep(self) -> Callable[[], Array]:
         """Keep a copy of y and return a function that reads it, until `keep` is called again.
 
         The copy may lie where slot 1 and the results of a ratio test are: no corrections after this.
         """
-
-
-class ResumableKernel(Kernel, Protocol):
-    """A kernel that can go on from multipliers that it is given: those with dense blocks."""
-
-    def load(self, y: Array, mu: float) -> None:
-        """Set y (B, n, n); μ is the unit in which centres are kept."""

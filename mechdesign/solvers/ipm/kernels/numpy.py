@@ -61,6 +61,9 @@ class Dense:
     def multipliers(self) -> Array:
         return self.y
 
+    def saved(self) -> Array:
+        return self.y.copy()
+
     def load(self, y: Array, mu: float) -> None:
         np.copyto(self.y, y)
 

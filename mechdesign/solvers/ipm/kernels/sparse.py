@@ -101,10 +101,19 @@ class SparseKernel:
         panel = (self.batch, widest, n)
         self._panels = [(np.empty(panel), np.empty(panel)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
+        self._products = np.zeros((layout.blocks, n))
         self._unit = 1.0
 
     def multipliers(self) -> Array:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
+
+    def saved(self) -> Array:
+        return np.concatenate([tile.y.T for tile in self._tiles])
+
+    def load(self, y: Array, mu: float) -> None:
+        self._unit = mu
+        for tile in self._tiles:
+            np.copyto(tile.y, y[tile.blocks].T)
 
     def diagonals(self) -> Array:
         n = self.layout.rows
@@ -224,10 +233,9 @@ class SparseKernel:
             return
         scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
         scaled[each, tile.roots] = 0.0
-        total = self._schur[worker]
-        tile.factors.add_inverse(scaled, total, self._panels[worker])
-        scaled *= tile.along / np.sqrt(tile.corners)[:, None]
-        total += scaled.T @ scaled
+        tile.factors.add_inverse(scaled, self._schur[worker], self._panels[worker])
+        # A product of each block with itself, for `schur` to add up at once.
+        np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
 
     def _accumulate_linked(self, worker: int, tile: _Tile, scale: Array, counts: Array) -> None:
         """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
@@ -254,6 +262,7 @@ class SparseKernel:
         self._schur[:] = 0.0
         if self.layout.members:
             return total
+        total += self._products.T @ self._products
         position = self.levels.position
         return (np.triu(total) + np.triu(total, 1).T)[np.ix_(position, position)]
 
@@ -297,18 +306,18 @@ class SparseKernel:
         np.add(second, first, out=q, casting="same_kind")
         return q
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[Array, Array]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
-        return float(q.min()), float(q.max())
+        return q.min(axis=0), q.max(axis=0)
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: Array | float, adjoint: Array) -> None:
         tile = self._tile(blocks)
         q, phi = self._relative(worker, tile, u, tile.q), tile.targets[0]
         product = self._singles(worker, tile)[0]
         np.add(q, 1.0, out=product)
         product *= q
-        np.multiply(tile.kappa, centre / self._unit, out=phi)
+        np.multiply(tile.kappa, centre / self._unit, out=phi, casting="same_kind")
         phi += product
         self._add_adjoint_of_targets(worker, tile, phi, adjoint)
 
@@ -319,11 +328,11 @@ class SparseKernel:
 
     def ratio_test(
         self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
-    ) -> tuple[float, float]:
+    ) -> tuple[Array, Array]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
         change = np.subtract(tile.targets[slot], q, out=self._singles(worker, tile)[0])
-        return float(q.min()), float(change.min()) - 1.0
+        return q.min(axis=0), change.min(axis=0).astype(np.float64) - 1.0
 
     def centrality(
         self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
@@ -335,7 +344,7 @@ class SparseKernel:
         centred(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
         self._add_adjoint_of_targets(worker, tile, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Array | float) -> None:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
         assert self._growth(tile, self._ordered(tile, x), rho, z)

@@ -129,6 +129,9 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
+    def saved(self) -> Array:
+        return self.multipliers().copy()
+
     def load(self, y: Array, mu: float) -> None:
         self._unit = mu
         self._y.copy_(torch.from_numpy(y))

@@ -1,0 +1,189 @@
+"""Few columns at a time where few pairs have bounds: against HiGHS, all blocks at once, and each of its parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from block_cases import optimum, random_program, violation
+from scipy.optimize import linprog
+from scipy.sparse import csgraph
+from test_sparse_blocks import GRAPHS, program_on, roads, squares
+
+from mechdesign.programs.block_angular import BlockProgram, lower_bound, reduced_costs
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
+from mechdesign.solvers.ipm.layout import is_sparse, lay_out
+from mechdesign.solvers.ipm.merging import merged
+from mechdesign.solvers.ipm.neighbours import grouped
+from mechdesign.solvers.ipm.outside import restricted
+from mechdesign.solvers.ipm.pricing import price
+from mechdesign.solvers.ipm.solve import iterate_blocks
+
+GENERATED = Options(extra={"generation": True, "arrays": "sparse"})
+
+
+@pytest.fixture
+def _tiny(monkeypatch):
+    """Let programs of a few rows begin with the columns of a small one."""
+    monkeypatch.setattr(generation, "_FEWEST", 2)
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_agrees_with_highs_on_random_programs(first):
+    tested = 0
+    for seed in range(first, first + 40):
+        program = random_program(seed)
+        if program.floors:
+            continue
+        tested += 1
+        expected = optimum(program)
+        found = solve_columns(program, GENERATED)
+        coefficients = program.cost if program.worst is None else program.worst.cost
+        tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
+        assert abs(found.upper - expected) <= tolerance, (seed, found.message)
+        assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, (seed, found.message)
+        assert violation(program, found.x) <= 1e-6, seed
+    assert tested > 5
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_brackets_are_those_of_all_blocks_at_once(name, worst):
+    program, gap = program_on(GRAPHS[name], worst=worst), 1e-4
+    expected, found = solve_block(program, gap=gap), solve_columns(program, GENERATED, gap=gap)
+    assert found.status is Status.OPTIMAL
+    assert (found.upper - found.lower) / found.upper <= gap
+    assert found.lower <= expected.upper * (1 + 1e-9)
+    assert expected.lower <= found.upper * (1 + 1e-9)
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    assert violation(program, found.x) <= 1e-7
+
+
+def test_it_takes_few_of_the_blocks_where_it_is_chosen():
+    program = program_on(roads(330, 5))
+    assert generation.may_pay(program)
+    few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
+    assert few.status is every.status is Status.OPTIMAL
+    assert few.blocks < 0.7 * every.blocks
+    assert few.lower <= every.upper * (1 + 1e-9)
+    assert every.lower <= few.upper * (1 + 1e-9)
+    assert (few.upper - few.lower) / few.upper <= 1e-3
+
+
+def test_it_is_chosen_by_size():
+    assert not generation.may_pay(program_on(squares(10, 10)))
+    assert generation.may_pay(program_on(squares(20, 20)))
+    assert not generation.may_pay(program_on(squares(20, 20), worst=True))
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_where_many_columns_are_used_all_blocks_are_solved_at_once(monkeypatch):
+    program = program_on(GRAPHS["squares"])
+    monkeypatch.setattr(generation, "FEW_SPARSE", 0.0)
+    found = generation.solve_generated(program, gap=1e-4)
+    assert found.blocks == program.columns
+    # Unless there is no room for all of them.
+    monkeypatch.setattr(generation, "sparse_memory", lambda *sizes: 1e30)
+    few = generation.solve_generated(program, gap=1e-4)
+    assert few.blocks < program.columns
+    assert few.upper == pytest.approx(found.upper, rel=1e-4)
+
+
+def _value(program, column, prices):
+    """Return what a column is worth by HiGHS: min (c − λ)·x, Σ x = 1."""
+    n = program.rows
+    s, t = np.nonzero(np.isfinite(program.exponents))
+    rows = np.zeros((s.size, n))
+    rows[np.arange(s.size), s] = 1.0
+    rows[np.arange(s.size), t] = -np.exp(program.exponents[s, t])
+    cost = program.cost[:, column] - prices
+    return linprog(cost, A_ub=rows, b_ub=np.zeros(s.size), A_eq=np.ones((1, n)), b_eq=[1.0], method="highs").fun
+
+
+@pytest.mark.parametrize("tile", [1, 2_000])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
+    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.sparse._TILE", tile)
+    program = program_on(GRAPHS["roads"])
+    solved = solve_block(program, gap=1e-4)
+    prices = reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
+    layout = lay_out(program)
+    kernel = SparseKernel(layout, 1)
+    assert (kernel.batch > 1) == (tile > 1)
+    tolerance, negative = 1e-6, 0
+    for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, lambda: False)):
+        expected = _value(program, column, prices)
+        negative += expected < -tolerance
+        assert found.lower <= expected + 1e-8
+        assert found.upper >= expected - 1e-8
+        # Either the sign is proved, or the value to within half of itself.
+        assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
+        reduced = program.cost[:, column] - prices
+        growth = np.exp(program.exponents[found.sources, found.targets])
+        np.add.at(reduced, found.sources, found.values)
+        np.add.at(reduced, found.targets, -growth * found.values)
+        assert (found.values > 0).all()
+        assert reduced.min() >= min(found.lower, -tolerance) - 1e-12
+    assert negative > 5 if share else negative < program.columns
+
+
+def test_the_iteration_goes_on_from_a_state():
+    program = program_on(GRAPHS["squares"])
+    whole = iterate_blocks(program, Options(), gap=1e-4)
+    first = iterate_blocks(program, Options(), gap=0.03)
+    # Targets are in single precision: their unit is the first μ.
+    again = iterate_blocks(program, Options(), gap=1e-4, start=first.state)
+    assert again.status is Status.OPTIMAL
+    assert abs(len(first.history) + len(again.history) - len(whole.history)) <= 3
+    assert again.history[0].lower == pytest.approx(first.history[-1].lower)
+    pairs = int(np.isfinite(program.exponents).sum())
+    assert first.state.ratio_y.shape == (program.columns, program.rows + pairs)
+
+
+def test_sums_of_columns_keep_rows_and_bounds():
+    program = program_on(GRAPHS["roads"])
+    state, stay = merged(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
+    assert 0 < stay.size < program.columns
+    assert state.points.sum(axis=0) == pytest.approx(np.ones(program.rows), abs=1e-6)
+    few = restricted(program, stay)
+    assert violation(few, (state.points / state.points.sum(axis=0)).T) <= 1e-6
+    assert iterate_blocks(few, Options(), gap=1e-3, start=state).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["squares", "roads", "pieces"])
+def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
+    program = program_on(GRAPHS[name], columns=7)
+    small = aggregated(program, 16)
+    assert small.rows == 16
+    assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
+    bounded = np.isfinite(small.exponents)
+    assert (bounded == bounded.T).all()
+    assert 0 < bounded.sum() < 16 * 15 / 2
+    whole = csgraph.connected_components(np.isfinite(program.exponents))[0]
+    assert csgraph.connected_components(bounded)[0] == whole
+    # Between neighbours' middles they are what chains imply: no less than the shortest bound.
+    assert small.exponents.min() >= program.exponents.min()
+    larger = program_on(squares(20, 20), columns=5)
+    assert is_sparse(133, int(np.isfinite(aggregated(larger, 133).exponents).sum()), 0)
+
+
+def test_clusters_are_bound_by_what_chains_imply():
+    exponents = np.full((4, 4), np.inf)
+    for s in range(3):
+        exponents[s, s + 1] = exponents[s + 1, s] = 1.0 + s
+    cost = np.array([[1.0], [1e-9], [1e-9], [1.0]])
+    small = aggregated(BlockProgram(cost, exponents), 2)
+    assert small.exponents[0, 1] == small.exponents[1, 0] == pytest.approx(6.0)
+
+
+def test_without_floors_groups_are_of_any_columns():
+    program = program_on(GRAPHS["squares"])
+    others = np.arange(3, 40)
+    groups = grouped(program, np.arange(3), np.ones((program.rows, 3)), others, 10)
+    assert [group.columns.size for group in groups] == [10, 10, 10, 7]
+    assert np.concatenate([group.columns for group in groups]).tolist() == others.tolist()
+    assert all(group.estimates == () for group in groups)
