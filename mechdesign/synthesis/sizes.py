@@ -183,7 +183,9 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
     if takes_blocks(solver):
         blocks = math.ceil(m / size.symmetries)
         options = settings.options
-        sparse = size.sparsity is not None and options.get("arrays") in (None, "sparse")
+        arrays, device = options.get("arrays"), options.get("device")
+        possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
+        sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
         if few and few_may_do(n, m, size.floors, worst=size.worst, sparse=sparse):
             blocks = math.ceil((FEW_SPARSE if sparse else FEW) * m)

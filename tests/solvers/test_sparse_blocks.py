@@ -160,7 +160,7 @@ def factored(program, kernel, steps):
 def test_the_kernel_agrees_with_the_dense_one(name, worst):
     program = program_on(GRAPHS[name], columns=30, worst=worst)
     dense, found = (factored(program, kernel, 3) for kernel in (NumpyKernel, SparseKernel))
-    assert found.mu == pytest.approx(dense.mu, rel=1e-4)
+    assert found.mu == pytest.approx(dense.mu, rel=1e-3)
     assert np.allclose(found.x, dense.x, rtol=1e-3, atol=1e-9)
     assert np.allclose(found.adjoint, dense.adjoint, rtol=1e-3, atol=1e-3 * np.abs(dense.adjoint).max())
     assert np.allclose(found.schur, dense.schur, rtol=1e-2, atol=1e-3 * np.abs(dense.schur).max())

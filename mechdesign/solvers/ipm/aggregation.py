@@ -45,7 +45,7 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
 
 
 def _implied(exponents: Array) -> Array:
-    """Return the exponents that chains of bounds imply, infinity where there is no chain; as they are if none lacks."""
+    """Return the exponents that chains of bounds imply, infinity where none does; unchanged if all pairs have one."""
     sources, targets = np.nonzero(np.isfinite(exponents))
     if sources.size >= exponents.size - len(exponents):
         return exponents

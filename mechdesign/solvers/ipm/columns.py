@@ -34,7 +34,7 @@ def solve_columns(
         raise InputError("options.extra.generation", "must be true or false", value=asked)
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
-    if asked is False or symmetric or not (asked or may_pay(program)):
+    if asked is False or symmetric or not (asked or may_pay(program, options)):
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     found = solve_generated(program, options, gap=gap, always=asked is True)
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):

@@ -11,7 +11,7 @@ from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.newton import FactoredBlocks
 
-__all__ = ["Part", "dual_bound", "needed", "sparsify"]
+__all__ = ["Part", "dual_bound", "sparsify", "trimmed"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ def sparsify(
     _subtract_adjoint(layout, y, pairs, budget)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts = needed(layout, y, budget, pairs)
+    parts = trimmed(layout, y, budget, pairs)
     scale, weights = 1.0, None
     if layout.members:
         weights = iterate.multipliers[layout.width :].copy()
@@ -77,14 +77,14 @@ def sparsify(
     return BlockMultipliers(ratios, _floors(layout, iterate), weights)
 
 
-def needed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Integers] | None) -> list[Part]:
-    """Drop the smallest multipliers of each row s of each block, of a sum of at most `budget` (B, n) >= 0.
+def trimmed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+    """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
 
     The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
     and raises that of t.
     """
     if pairs is not None:
-        return _needed_of(pairs, y, budget)
+        return _trimmed_pairs(pairs, y, budget)
     n = layout.rows
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
@@ -100,8 +100,8 @@ def needed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Integ
     return parts
 
 
-def _needed_of(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[Part]:
-    """Return what `needed` does, from the multipliers (B, K) of pairs."""
+def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[Part]:
+    """Return what `trimmed` does, from the multipliers (B, K) of pairs."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
     parts: list[Part] = []
     for values, room in zip(y, budget, strict=True):

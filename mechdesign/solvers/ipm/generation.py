@@ -31,7 +31,8 @@ from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.kernels import sparse_kernel
+from mechdesign.solvers.ipm.layout import bounded
 from mechdesign.solvers.ipm.memory import (
     FEW,
     FEW_SPARSE,
@@ -77,7 +78,7 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Schedule:
     """Gaps to solve a small program and the program itself to, one after the other.
 
     Columns with less than the part of an even share that goes with a gap are merged into others there. `levels` says
@@ -89,27 +90,23 @@ class _Course:
     levels: bool
 
 
-_DENSE = _Course(
+_DENSE = _Schedule(
     ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)),
     ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)),
     levels=True,
 )
 # A third to a half of the columns are used where few pairs have bounds, and a ninth of the rows misses some of them.
-_SPARSE = _Course(
-    ((0.3, 0.35), (0.1, 0.24), (0.03, 0.12), (0.01, 0.05)),
-    ((0.1, 0.3), (0.03, 0.25), (0.01, 0.15), (3e-3, 0.08), (1e-3, 0.035), (1e-4, 0.02)),
+_SPARSE = _Schedule(
+    ((0.3, 0.35), (0.1, 0.24), (0.03, 0.12)),
+    ((0.03, 0.25), (0.01, 0.15), (3e-3, 0.08), (1e-3, 0.035), (1e-4, 0.02)),
     levels=False,
 )
 
 
-def may_pay(program: BlockProgram) -> bool:
+def may_pay(program: BlockProgram, options: Options | None = None) -> bool:
     """Tell whether block generation may be faster than all blocks at once."""
-    floors, worst = len(program.floors), program.worst is not None
-    return few_may_do(program.rows, program.columns, floors, worst=worst, sparse=_is_sparse(program))
-
-
-def _is_sparse(program: BlockProgram) -> bool:
-    return is_sparse(program.rows, int(np.count_nonzero(np.isfinite(program.exponents))), len(program.floors))
+    floors, worst, extra = len(program.floors), program.worst is not None, (options or Options()).extra
+    return few_may_do(program.rows, program.columns, floors, worst=worst, sparse=sparse_kernel(program, extra))
 
 
 def solve_generated(
@@ -119,8 +116,8 @@ def solve_generated(
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
     rounds. The bracket that is told to `options.progress` is over all columns. Where the small program tells that many
-    columns are in use or the path is short, all blocks are solved at once if there is memory for them, unless they are
-    `always` to be generated.
+    columns are in use or, with dense blocks, that the path is short, all blocks are solved at once if there is memory
+    for them, unless they are `always` to be generated.
     """
     clock = time.perf_counter()
     constant = free_constant(program, clock)
@@ -168,8 +165,8 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
-        self.sparse = _is_sparse(program)
-        self.course = _SPARSE if self.sparse else _DENSE
+        self.sparse = sparse_kernel(program, self.options.extra)
+        self.schedule = _SPARSE if self.sparse else _DENSE
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -204,16 +201,17 @@ class _Run:
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
-        Unless they are `always` to be chosen, a path that is short at first ends it early.
+        Unless they are `always` to be chosen, a path that is short at first ends it early. With sparse blocks, whose
+        columns are priced quickly, a short path is no reason against it.
         """
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
         sizes, words = _small_sizes(self.program.rows), "a small program like this one"
-        if not self.course.levels:
+        if not self.schedule.levels:
             sizes = sizes[-1:]
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            stages = [(gap, care * empty) for gap, empty in self.course.small if gap >= least]
+            stages = [(gap, care * empty) for gap, empty in self.schedule.small if gap >= least]
             begun = len(self.history)
             reached = self._narrow(small, stages[:1], words)
             if not (always or self.sparse) and len(self.history) < _SHORT_PATH:
@@ -231,8 +229,7 @@ class _Run:
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
         rows, columns = program.rows, program.columns
         if self.sparse:
-            sparsity = measure(rows, *np.nonzero(np.isfinite(program.exponents)))
-            needed = sparse_memory(rows, columns, columns, sparsity)
+            needed = sparse_memory(rows, columns, columns, measure(rows, *np.nonzero(bounded(program.exponents))))
         else:
             needed = block_memory(rows, columns, columns, len(program.floors))
         return allowed is None or needed <= allowed
@@ -248,7 +245,7 @@ class _Run:
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
         program = with_estimates(self.program, self.estimates)
-        stages = [(gap, care * empty) for gap, empty in self.course.stages if gap > 2 * level]
+        stages = [(gap, care * empty) for gap, empty in self.schedule.stages if gap > 2 * level]
         start = self._narrow(program, stages, "")
         solution = solve_block(restricted(program, self.columns), self._options(""), gap=level, start=start)
         self._note(solution.history)

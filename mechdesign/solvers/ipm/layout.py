@@ -21,7 +21,7 @@ from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.auxiliary import AuxiliaryRows
 from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
 
-__all__ = ["LARGEST_EXPONENT", "Layout", "is_sparse", "lay_out"]
+__all__ = ["LARGEST_EXPONENT", "Layout", "bounded", "has_sparse_blocks", "is_sparse", "lay_out"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -182,6 +182,17 @@ class Layout:
         return full
 
 
+def bounded(exponents: Array) -> npt.NDArray[np.bool_]:
+    """Tell which pairs (n, n) have ratio rows: larger exponents bind nothing that floating point can tell."""
+    rows: npt.NDArray[np.bool_] = exponents <= LARGEST_EXPONENT
+    return rows
+
+
+def has_sparse_blocks(program: BlockProgram) -> bool:
+    """Tell whether the blocks of a program are treated as sparse."""
+    return is_sparse(program.rows, int(np.count_nonzero(bounded(program.exponents))), len(program.floors))
+
+
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
     """Tell whether blocks are treated as sparse: floors fill them."""
     return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
@@ -194,16 +205,16 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     exponents = program.exponents
     for rows in symmetry.rows[1:]:
         exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
-    bounded = exponents <= LARGEST_EXPONENT
-    ratios = np.where(bounded, np.exp(np.where(bounded, exponents, 0.0)), _FREE)
-    least = float(exponents[bounded].min()) if bounded.any() else 1.0
-    relative = np.where(bounded, exponents, least) / least
-    sparse = is_sparse(n, int(np.count_nonzero(bounded)), len(program.floors))
+    rows_of = bounded(exponents)
+    ratios = np.where(rows_of, np.exp(np.where(rows_of, exponents, 0.0)), _FREE)
+    least = float(exponents[rows_of].min()) if rows_of.any() else 1.0
+    relative = np.where(rows_of, exponents, least) / least
+    sparse = is_sparse(n, int(np.count_nonzero(rows_of)), len(program.floors))
     weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
-    weights = np.where(bounded, weights, 0.0)
+    weights = np.where(rows_of, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)
     np.fill_diagonal(weights, 1.0)
-    free = ~bounded
+    free = ~rows_of
     np.fill_diagonal(free, False)
     kept, counts = symmetry.representatives(m)
     worst = program.worst

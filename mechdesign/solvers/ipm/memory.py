@@ -35,7 +35,7 @@ COPIED = 4_000_000
 memory."""
 
 FEW, FEW_SPARSE = 0.4, 0.7
-"""The largest part of the columns with which few at a time are as fast as all at once, with dense and sparse blocks."""
+"""The largest share of the columns for which few at a time are as fast as all at once: dense blocks, sparse blocks."""
 
 # Below so many entries (columns × rows²) everything at once takes a moment; sparse blocks have few of them.
 _WORTH, _WORTH_SPARSE = 8_000_000, 32_000_000
@@ -122,6 +122,12 @@ class Sparsity:
     pairs: int
     factors: int
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of one block in the kernel."""
+        pairs, rows = self.pairs, self.rows
+        return SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 3 * rows)
+
     def scaled(self, rows: int) -> Sparsity:
         """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
         growth = rows / self.rows
@@ -141,8 +147,7 @@ def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> i
 
 
 def _sparse(rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity) -> int:
-    pairs = sparsity.pairs
-    block = SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (sparsity.factors + pairs // 2 + 3 * rows)
+    pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
     large = blocks * block + 2 * 8 * pairs * blocks

@@ -18,8 +18,9 @@ from mechdesign.programs.block_angular import (
 )
 from mechdesign.solvers.contract import Options
 from mechdesign.solvers.ipm.estimates import with_estimates
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import is_sparse, lay_out
+from mechdesign.solvers.ipm.kernels import choose, sparse_kernel
+from mechdesign.solvers.ipm.layout import bounded, lay_out
+from mechdesign.solvers.ipm.memory import measure
 from mechdesign.solvers.ipm.neighbours import Group, grouped
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.solvers.ipm.pricing import Priced, price
@@ -30,8 +31,8 @@ __all__ = ["Outside", "restricted"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Entries (columns × rows²) that are priced at the same time; of sparse blocks, with levels of √rows.
-_CHUNK, _SPARSE_CHUNK = 8_000_000, 64_000_000
+# Entries (columns × rows²) that are priced at the same time; of sparse blocks, bytes.
+_CHUNK, _SPARSE_BYTES = 8_000_000, 1_000_000_000
 
 
 def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
@@ -87,7 +88,7 @@ class Outside:
         A floor's multipliers prove what they prove whether or not all of its estimates have one.
         """
         threads = self.options.threads or os.cpu_count() or 1
-        most = max(1, self._at_the_same_time() // threads)
+        most = max(1, self._columns_at_once() // threads)
         groups = grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))))
         found = self._shared(program, groups, prices, threads)
         if self.late():
@@ -100,12 +101,13 @@ class Outside:
             for column, one in more.items()
         }
 
-    def _at_the_same_time(self) -> int:
-        """Return how many columns there is room for."""
-        program, rows = self.program, self.program.rows
-        if is_sparse(rows, int(np.count_nonzero(np.isfinite(program.exponents))), len(program.floors)):
-            return int(_SPARSE_CHUNK / (2 * rows**1.5))
-        return _CHUNK // rows**2
+    def _columns_at_once(self) -> int:
+        """Return how many columns are priced at the same time."""
+        program = self.program
+        if sparse_kernel(program, self.options.extra):
+            sparsity = measure(program.rows, *np.nonzero(bounded(program.exponents)))
+            return _SPARSE_BYTES // sparsity.bytes
+        return int(_CHUNK // program.rows**2)
 
     def _shared(self, program: BlockProgram, groups: list[Group], prices: _Prices, threads: int) -> dict[int, Priced]:
         """Price groups of columns, each by one thread."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.ipm.dual import Part, needed
+from mechdesign.solvers.ipm.dual import Part, trimmed
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solvers.ipm.layout import Layout
@@ -46,9 +46,9 @@ class Priced:
     """What one column is worth.
 
     Attributes:
-        lower: A proved lower bound of its value.
+        lower: A lower bound of its value. The multipliers prove it, or minus the tolerance where that is less.
         upper: The value of a point, so that a negative one improves the objective.
-        sources: Rows s of the ratio multipliers that prove `lower`.
+        sources: Rows s of the ratio multipliers that prove that.
         targets: Their rows t.
         values: The multipliers.
         floors: For each floor its multipliers (k,), of sum v.
@@ -57,8 +57,8 @@ class Priced:
 
     lower: float
     upper: float
-    sources: Integers
-    targets: Integers
+    sources: npt.NDArray[np.integer]
+    targets: npt.NDArray[np.integer]
     values: Array
     floors: tuple[Array, ...]
     iterations: int
@@ -191,8 +191,8 @@ class _Columns:
             going &= chosen
         return [batch for batch in self.batches if going[batch].any()]
 
-    def _own(self, values: Array, batch: slice) -> Any:
-        """Return the numbers of a batch as its kernel wants them."""
+    def _per_column(self, values: Array, batch: slice) -> Any:
+        """Return the numbers of a batch as its kernel wants them: one for each column, or the only one."""
         return values[batch] if self.kernel.SPARSE else float(values[batch.start])
 
     def _slacks(self) -> list[Array]:
@@ -291,7 +291,7 @@ class _Columns:
         centre = self._centring(predictor, low, high, adjoint) * self.products / self.row_weight
         added = np.zeros((blocks, n))
         for block in self._each():
-            kernel.mehrotra(0, block, self.x, self.u, self._own(centre, block), added)
+            kernel.mehrotra(0, block, self.x, self.u, self._per_column(centre, block), added)
         self.slots[:] = 0
         rows = [centre[:, None] / z - q * dy for z, q, dy in zip(self.z, predictor.q, predictor.dy, strict=True)]
         targets = _Targets(added, rows, centre[:, None] / w - predictor.u[:, n:] * predictor.parts_dy)
@@ -320,7 +320,7 @@ class _Columns:
         primal, dual = np.where(going, share * primal, 0.0), np.where(going, share * dual, 0.0)
         self.u[:] = found.u[:, :n]
         for block in self._each(going):
-            kernel.advance(0, block, self.x, self.u, int(self.slots[block.start]), self._own(dual, block))
+            kernel.advance(0, block, self.x, self.u, int(self.slots[block.start]), self._per_column(dual, block))
         found = found.where(going, _still(found))
         self.points *= 1 + primal[:, None] * found.u
         self.rho += dual * found.rho
@@ -381,7 +381,7 @@ class _Columns:
         """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
         if not columns.size:
             return []
-        parts = needed(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)
+        parts = trimmed(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)
         return list(zip(columns.tolist(), parts, strict=True))
 
 

@@ -33,7 +33,7 @@ class RatioRows:
 
     @property
     def y(self) -> Array:
-        """The multipliers of the newest iterate (B, n, n), to read."""
+        """The multipliers of the newest iterate, (B, n, n) or, of pairs alone, (B, K), to read."""
         return self.kernel.multipliers()
 
     def require(self, number: int) -> None:

@@ -90,7 +90,8 @@ def solve_block(
         program: what to minimise.
         options: time limit in seconds, threads, a function told of the progress. Its `extra` may hold "memory", the
             most bytes that the process may take (all that is free, without it), "arrays", the library that does the
-            work ("numpy", "numba" or "torch"), and "device", where PyTorch does it ("cpu", "cuda").
+            work ("numpy", "numba", "torch", or "sparse" for few bounds), and "device", where PyTorch does it ("cpu",
+            "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
         start: where to start, without symmetry; else well inside all bounds.
@@ -121,7 +122,7 @@ class Reached:
 def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | None = None) -> Reached:
     """Iterate until the relative gap is `gap`, from the uniform x or a state, and prove nothing.
 
-    Arguments and errors are those of `solve_block`. With few columns and floors the uniform x is the better start.
+    Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
     with _running(program, settings, time.perf_counter(), None, start, spread=False) as run:
@@ -160,7 +161,7 @@ def _running(
 def _settings(options: Options, gap: float) -> _Settings:
     unknown = set(options.extra) - _EXTRA
     if unknown:
-        bound = "symmetry, memory (bytes), arrays (numpy, numba or torch) or device"
+        bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
     extra, progress = options.extra, options.progress
     memory = extra.get("memory")

@@ -26,7 +26,8 @@ __all__ = ["Step", "take_step"]
 
 Array = npt.NDArray[np.float64]
 
-_LARGEST_SIGMA = 0.02
+# On 900 road places 0.1 takes 63 iterations to a gap of 4e-4, and 0.02 takes 77.
+_LARGEST_SIGMA, _LARGEST_SPARSE_SIGMA = 0.02, 0.1
 # At most so many correctors; they end when both steps are long enough, or one gains too little or shortens a step.
 _CORRECTIONS = 6
 _LONG_ENOUGH = 0.95
@@ -83,7 +84,7 @@ def _affine(blocks: FactoredBlocks) -> Targets:
 
 
 def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
-    """Return Mehrotra's σ = (μ_aff/μ)³, but at most 0.02."""
+    """Return Mehrotra's σ = (μ_aff/μ)³, but at most 0.02, for sparse blocks 0.1."""
     layout, iterate = blocks.layout, blocks.iterate
     linking = layout.auxiliary.linking
     low, high = blocks.ratios.affine_ratio_test(blocks.x, predictor.u_x)
@@ -100,7 +101,8 @@ def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
     z, y = iterate.z[linking], iterate.y[linking]
     linked = z * (1 + primal * predictor.q[linking]) * (y + dual * predictor.dy[linking])
     total = products + float(z @ y)
-    return min((max(0.0, reached + float(linked.sum())) / total) ** 3, _LARGEST_SIGMA)
+    largest = _LARGEST_SPARSE_SIGMA if layout.sparse else _LARGEST_SIGMA
+    return min((max(0.0, reached + float(linked.sum())) / total) ** 3, largest)
 
 
 def _mehrotra(blocks: FactoredBlocks, predictor: Direction, centre: float) -> Targets:

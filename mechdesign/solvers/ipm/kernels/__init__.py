@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from typing import Any
 
 from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.kernels.contract import Kernel
+from mechdesign.solvers.ipm.layout import has_sparse_blocks
 
-__all__ = ["Kernel", "choose"]
+__all__ = ["Kernel", "choose", "sparse_kernel"]
 
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
 _WORTH_IMPORTING = 250_000
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
+
+
+def sparse_kernel(program: BlockProgram, extra: Mapping[str, object]) -> bool:
+    """Tell whether the options `extra` let the sparse kernel take the blocks of a program."""
+    arrays, device = extra.get("arrays"), extra.get("device")
+    if arrays is not None or device not in (None, "cpu"):
+        return arrays == "sparse"
+    return has_sparse_blocks(program)
 
 
 def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:

@@ -117,7 +117,7 @@ class Kernel(Protocol):
         """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
 
         The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`. A sparse kernel takes one
-        `centre` for all blocks or one for each (b,).
+        `centre` for all blocks or one for each (b,); the others take a float.
         """
 
     def ratio_test(
@@ -140,7 +140,7 @@ class Kernel(Protocol):
         """
 
     def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Any) -> None:
-        """Move y by `dual` times dy, for the targets in `slot`; in a sparse kernel each block by its own, too."""
+        """Move y by `dual` times dy, for the targets in `slot`; a sparse kernel also takes one for each block (b,)."""
 
     def keep(self) -> Callable[[], Array]:
         """Keep a copy of y and return a function that reads it, until `keep` is called again.

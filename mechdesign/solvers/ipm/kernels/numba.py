@@ -148,6 +148,24 @@ def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Ar
 
 
 @_compiled
+def _substitute(factors: Array, right: Array) -> None:
+    """Solve for each of the right sides (b, N) with the factors (b, N, N), upper triangles U of UᵀU, row by row."""
+    blocks, n = right.shape
+    for b in range(blocks):
+        factor, found = factors[b], right[b]
+        for s in range(n):
+            value = found[s] / factor[s, s]
+            found[s] = value
+            for t in range(s + 1, n):
+                found[t] -= value * factor[s, t]
+        for s in range(n - 1, -1, -1):
+            total = 0.0
+            for t in range(s + 1, n):
+                total += factor[s, t] * found[t]
+            found[s] = (found[s] - total) / factor[s, s]
+
+
+@_compiled
 def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
     blocks, n = x.shape
     # A least value for each column: unlike a single one it costs next to nothing.
@@ -296,6 +314,9 @@ class NumbaKernel(Dense):
             np.copyto(inverse, self.factors[block])
             invert(at)
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
+
+    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+        _substitute(self.factors[blocks], right[blocks])
 
     def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])

@@ -171,11 +171,12 @@ class SparseKernel:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
         point = self._ordered(tile, x)
+        # Whatever the point, multipliers prove what they prove.
+        added = self._adjoint @ tile.y
+        self._add(tile, added, adjoint)
         if not self._growth(tile, point, rho, z):
             return False
         products[blocks] += np.einsum("eb,eb->b", tile.y, z)
-        added = self._adjoint @ tile.y
-        self._add(tile, added, adjoint)
         # −g x_s x_t W = −y ρ x_s
         np.multiply(tile.y, rho, out=other)
         np.take(point, self._s, axis=0, out=z, mode="clip")
@@ -234,7 +235,7 @@ class SparseKernel:
         scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
         scaled[each, tile.roots] = 0.0
         tile.factors.add_inverse(scaled, self._schur[worker], self._panels[worker])
-        # A product of each block with itself, for `schur` to add up at once.
+        # One rank-one term for each block; `schur` adds them all in a single product.
         np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
 
     def _accumulate_linked(self, worker: int, tile: _Tile, scale: Array, counts: Array) -> None:
@@ -347,7 +348,8 @@ class SparseKernel:
     def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Array | float) -> None:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
-        assert self._growth(tile, self._ordered(tile, x), rho, z)
+        positive = self._growth(tile, self._ordered(tile, x), rho, z)
+        assert positive, "the point was assembled"
         steps = self._ordered(tile, u)
         np.take(steps, self._s, axis=0, out=z, mode="clip")
         np.take(steps, self._t, axis=0, out=change, mode="clip")
@@ -359,6 +361,8 @@ class SparseKernel:
         change *= dual
         change += 1.0 - dual
         np.maximum(change, LEAST_SHARE, out=change)
+        # A column that stays where it is may have a direction that is not finite.
+        np.copyto(change, 1.0, where=np.equal(dual, 0.0))
         tile.y *= change
 
 
