@@ -40,6 +40,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _SQUARE = 16
+# Up to this size BLAS would hold the interpreter's lock for each block.
+_SHORT = 160
 
 
 @_compiled
@@ -316,7 +318,10 @@ class NumbaKernel(Dense):
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
-        _substitute(self.factors[blocks], right[blocks])
+        if self.layout.width > _SHORT:
+            super().solve(worker, blocks, right)
+        else:
+            _substitute(self.factors[blocks], right[blocks])
 
     def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])
