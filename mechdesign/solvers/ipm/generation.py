@@ -92,7 +92,7 @@ class _Schedule:
 
 _DENSE = _Schedule(
     ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)),
-    ((0.03, 0.1), (0.01, 0.15), (3e-3, 0.12), (1e-3, 0.08), (1e-4, 0.02)),
+    ((0.03, 0.2), (0.01, 0.25), (3e-3, 0.2), (1e-3, 0.12), (1e-4, 0.03)),
     levels=True,
 )
 # A third to a half of the columns are used where few pairs have bounds, and a ninth of the rows misses some of them.
