@@ -271,6 +271,7 @@ class _Run:
         for gap, empty in stages:
             reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
             self._note(reached.history)
+            self.memory = max(self.memory, reached.memory)
             if reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if reached.status is not Status.OPTIMAL:

@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 # Entries (columns × rows²) that are priced at the same time; of sparse blocks, bytes.
-_CHUNK, _SPARSE_BYTES = 8_000_000, 1_000_000_000
+_CHUNK, _SPARSE_BYTES = 8_000_000, 400_000_000
 
 
 def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:

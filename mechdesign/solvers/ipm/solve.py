@@ -111,12 +111,13 @@ def solve_block(
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """Where an iteration ended: why, its state, and the lines of its history."""
+    """Where an iteration ended: why, its state, the lines of its history, and the estimated memory in bytes."""
 
     status: Status
     message: str
     state: State
     history: tuple[Iteration, ...]
+    memory: int
 
 
 def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | None = None) -> Reached:
@@ -239,7 +240,7 @@ class _Run:
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
         state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu)
-        return Reached(status, message, state, tuple(self.history))
+        return Reached(status, message, state, tuple(self.history), self.memory)
 
     def _ended(self) -> tuple[Status, str]:
         """Iterate to the end, whatever brings it about; return what it is."""
