@@ -62,7 +62,7 @@ _WORSE = 0.1
 # Each round is more careful than the one before, which may have merged too much.
 _CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
-# taken. Where that is loose, columns that matter little may go: so many times the parts above are merged.
+# taken. Where that is loose, columns that matter little may go: in small programs so many times the parts are merged.
 _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 # At least so many columns are taken in after a round if there are as many that improve the objective, or as many as
 # there are already.
@@ -95,7 +95,7 @@ _DENSE = _Schedule(
     ((0.03, 0.2), (0.01, 0.25), (3e-3, 0.2), (1e-3, 0.12), (1e-4, 0.03)),
     levels=True,
 )
-# A third to a half of the columns are used where few pairs have bounds, and a ninth of the rows misses some of them.
+# A sixth to two fifths of the columns are used where few pairs have bounds; a ninth of the rows misses some of them.
 _SPARSE = _Schedule(
     ((0.3, 0.35), (0.1, 0.24), (0.03, 0.12)),
     ((0.03, 0.25), (0.01, 0.15), (3e-3, 0.08), (1e-3, 0.035), (1e-4, 0.02)),
