@@ -13,6 +13,7 @@ from scipy.sparse import csgraph
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
+from mechdesign.programs.chains import implied_exponents
 
 __all__ = ["FloorRows", "NormalForm", "normalise"]
 
@@ -90,11 +91,7 @@ class NormalForm:
     @functools.cached_property
     def implied(self) -> Floats:
         """The exponents (k, k) that chains of bounds imply: shortest paths, 0 on the diagonal."""
-        sources, targets = np.nonzero(np.isfinite(self.exponents))
-        # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
-        graph = sparse.csr_array((self.exponents[sources, targets], (sources, targets)), shape=self.exponents.shape)
-        paths: Floats = csgraph.shortest_path(graph)
-        return paths
+        return implied_exponents(self.exponents)
 
     def gather(self, per_secret: Floats) -> Floats:
         """Sum an array (n, …) over the members of each group, giving (k, …)."""

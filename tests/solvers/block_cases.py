@@ -135,3 +135,13 @@ def violation(program, x):
     for floor in program.floors:
         worst = max(worst, (floor.minimum - float((floor.error @ x).min(axis=0).sum())) / floor.minimum)
     return worst
+
+
+def check_against_highs(program, found, seed):
+    """Compare a bracket with the optimum by HiGHS, and x with all bounds."""
+    expected = optimum(program)
+    coefficients = program.cost if program.worst is None else program.worst.cost
+    tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
+    assert abs(found.upper - expected) <= tolerance, (seed, found.message)
+    assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, (seed, found.message)
+    assert violation(program, found.x) <= 1e-6, seed

@@ -14,10 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sparse
-from scipy.sparse import csgraph
 
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock
+from mechdesign.programs.chains import implied_exponents
 
 __all__ = ["aggregated"]
 
@@ -30,7 +29,9 @@ _ATTRACTION = 0.3
 
 def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     """Return `program` with its rows put together to `count` clusters."""
-    implied = _implied(program.exponents)
+    implied = program.exponents
+    if np.isinf(implied).sum() > program.rows:
+        implied = implied_exponents(implied)
     middles, cluster = _clusters(program, implied, count)
     member = np.zeros((middles.size, program.rows))
     member[cluster, np.arange(program.rows)] = 1.0
@@ -42,18 +43,6 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     if worst is not None:
         worst = replace(worst, row=cluster[worst.row])
     return BlockProgram(member @ program.cost, exponents, floors, worst)
-
-
-def _implied(exponents: Array) -> Array:
-    """Return the exponents that chains of bounds imply, infinity where none does; unchanged if all pairs have one."""
-    sources, targets = np.nonzero(np.isfinite(exponents))
-    if sources.size >= exponents.size - len(exponents):
-        return exponents
-    # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
-    paths: Array = csgraph.shortest_path(
-        sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
-    )
-    return paths
 
 
 def _clusters(program: BlockProgram, implied: Array, count: int) -> tuple[Integers, Integers]:

@@ -205,16 +205,16 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
     exponents = program.exponents
     for rows in symmetry.rows[1:]:
         exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
-    rows_of = bounded(exponents)
-    ratios = np.where(rows_of, np.exp(np.where(rows_of, exponents, 0.0)), _FREE)
-    least = float(exponents[rows_of].min()) if rows_of.any() else 1.0
-    relative = np.where(rows_of, exponents, least) / least
-    sparse = is_sparse(n, int(np.count_nonzero(rows_of)), len(program.floors))
+    required = bounded(exponents)
+    ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _FREE)
+    least = float(exponents[required].min()) if required.any() else 1.0
+    relative = np.where(required, exponents, least) / least
+    sparse = is_sparse(n, int(np.count_nonzero(required)), len(program.floors))
     weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
-    weights = np.where(rows_of, weights, 0.0)
+    weights = np.where(required, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)
     np.fill_diagonal(weights, 1.0)
-    free = ~rows_of
+    free = ~required
     np.fill_diagonal(free, False)
     kept, counts = symmetry.representatives(m)
     worst = program.worst

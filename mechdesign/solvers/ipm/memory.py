@@ -126,7 +126,7 @@ class Sparsity:
     def bytes(self) -> int:
         """Bytes of one block in the kernel."""
         pairs, rows = self.pairs, self.rows
-        return SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 3 * rows)
+        return SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
     def scaled(self, rows: int) -> Sparsity:
         """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
