@@ -36,7 +36,7 @@ def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, mask
 
 def iterates(layout, kernel, steps):
     """Return the factored blocks after a few steps."""
-    ratios = RatioRows(layout, Workers(1, layout.blocks, 4), kernel)
+    ratios = RatioRows(layout, Workers(1, layout.blocks, kernel.batch), kernel)
     iterate, mu = first_iterate(layout)
     ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
     for _ in range(steps):

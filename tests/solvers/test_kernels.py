@@ -286,14 +286,19 @@ def _trace(kernel, layout):
     run("start", x, 0.5)
     yield "start", kernel.multipliers().copy(), 1e-12
     assert np.array_equal(kernel.diagonals(), kernel.multipliers().diagonal(axis1=1, axis2=2))
-    assert all(run("assemble", x, adjoint, products))
+    floors = [(rng.uniform(0.1, 1.0, (blocks, len(error))), rng.uniform(1.0, 2.0, blocks)) for error in layout.errors]
+    sides, edges = 0.1 * rng.random((blocks, width - n)), np.empty((blocks, width))
+    # A kernel need not keep the Hessians of one batch when it assembles the next.
+    for start in range(0, blocks, kernel.batch):
+        batch = slice(start, min(start + kernel.batch, blocks))
+        assert kernel.assemble(0, batch, x, adjoint, products)
+        for index, (ratio, own) in enumerate(floors):
+            kernel.add_floor(0, batch, index, points, ratio, own)
+        edges[batch] = np.hstack([0.1 * points[batch, :n] * adjoint[batch], sides[batch]])
+        assert kernel.factor(0, batch, roots, edges, 10.0 + products) == 0.0
+        kernel.accumulate(0, batch, roots, layout.scale(points), counts, columns)
     yield "adjoint", adjoint.copy(), 1e-12
     yield "products", products.copy(), 1e-12
-    for index, error in enumerate(layout.errors):
-        run("add_floor", index, points, rng.uniform(0.1, 1.0, (blocks, error.shape[0])), rng.uniform(1.0, 2.0, blocks))
-    edges = 0.1 * np.hstack([points[:, :n] * adjoint, rng.random((blocks, width - n))])
-    assert max(run("factor", roots, edges, 10.0 + products)) == 0.0
-    run("accumulate", roots, layout.scale(points), counts, columns)
     yield "schur", np.triu(kernel.schur()), 1e-12
     yield "columns", columns.copy(), 1e-12
     assert not kernel.schur().any()
@@ -325,13 +330,13 @@ def test_every_call_agrees_with_the_first_kernel(name, program, monkeypatch):
 def test_hessians_that_rounding_made_indefinite_are_regularised(name):
     case = Case(name, PROGRAMS["metric"])
     layout, kernel = case.layout, case.kernel
-    whole, roots = slice(0, layout.blocks), np.zeros(layout.blocks, dtype=np.int64)
+    first, roots = slice(0, min(2, kernel.batch)), np.zeros(layout.blocks, dtype=np.int64)
     x, edges, corners = case.x, np.zeros((layout.blocks, layout.width)), np.ones(layout.blocks)
 
     def factor():
         adjoint, products = np.zeros(x.shape), np.zeros(layout.blocks)
-        assert kernel.assemble(0, whole, x, adjoint, products)
-        return kernel.factor(0, whole, roots, edges, corners)
+        assert kernel.assemble(0, first, x, adjoint, products)
+        return kernel.factor(0, first, roots, edges, corners)
 
     assert factor() == 0.0
     edges[0, 1:] = np.sqrt(case.blocks.products.max())

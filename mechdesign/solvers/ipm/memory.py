@@ -43,7 +43,7 @@ _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 # Of each ratio row, in the kernels that take least of the host's memory (`Kernel.ENTRY_BYTES`).
-_LEAST_ENTRY_BYTES = 32
+_LEAST_ENTRY_BYTES = 28
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 

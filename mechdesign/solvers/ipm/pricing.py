@@ -215,17 +215,18 @@ class _Columns:
         sound = np.ones(len(self.points), dtype=bool)
         ratios = [y / z for y, z in zip(self.y, self.z, strict=True)]
         own = [self.parts_y[:, index] / w[:, index] for index in range(len(self.errors))]
+        self.roots[:] = self.x.argmax(axis=1)
+        self.products += (self.parts_y * w).sum(axis=1)
+        self.products += sum((y * z).sum(axis=1) for y, z in zip(self.y, self.z, strict=True))
+        adjoint = self._adjoint(self.pairs, self.y, self.parts_y)
         for block in self._each():
             sound[block] = kernel.assemble(0, block, self.x, self.pairs, self.products)
             for index, (ratio, part) in enumerate(zip(ratios, own, strict=True)):
                 kernel.add_floor(0, block, index, self.points, ratio, part)
-        adjoint = self._adjoint(self.pairs, self.y, self.parts_y)
-        self.products += (self.parts_y * w).sum(axis=1)
-        self.products += sum((y * z).sum(axis=1) for y, z in zip(self.y, self.z, strict=True))
-        self.roots[:] = self.x.argmax(axis=1)
-        np.multiply(self.points, adjoint, out=self.edges)
-        for block in self._each(sound):
-            sound[block] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
+            adjoint[block, :n] += self.pairs[block]
+            np.multiply(self.points[block], adjoint[block], out=self.edges[block])
+            if sound[block].any():
+                sound[block] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
         return adjoint, sound
 
     def _adjoint(self, pairs: Array, rows: list[Array], parts: Array) -> Array:

@@ -45,7 +45,8 @@ is taken."""
 class Kernel(Protocol):
     """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
 
-    Batches are `batch` consecutive blocks each, the last one fewer, and who assembles one factors it next.
+    Batches are `batch` consecutive blocks each, the last one fewer; dense kernels take smaller ones, too. Who assembles
+    one adds its floors, factors and accumulates it before the next: only the factors of all blocks are kept.
 
     `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
     or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.

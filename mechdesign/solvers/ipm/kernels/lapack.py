@@ -3,7 +3,8 @@
 SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
 ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
 another would take longer than the call. Matrices are symmetric float64 arrays in C order, named by their
-address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose.
+address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are
+kept packed, row after row of that triangle: half of the memory, which substitution reads from end to end.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _POTRF = _functions(scipy.linalg.cython_lapack, "dpotrf", 5)
 _TRTRI = _functions(scipy.linalg.cython_lapack, "dtrtri", 6)
 _LAUUM = _functions(scipy.linalg.cython_lapack, "dlauum", 5)
 _TRMM = _functions(scipy.linalg.cython_blas, "dtrmm", 11)
-_TRSV = _functions(scipy.linalg.cython_blas, "dtrsv", 8)
+_TPSV = _functions(scipy.linalg.cython_blas, "dtpsv", 7)
+_TRTTP = _functions(scipy.linalg.cython_lapack, "dtrttp", 6)
 _SYRK = _functions(scipy.linalg.cython_blas, "dsyrk", 10)
 
 
@@ -69,7 +71,7 @@ class Lapack:
         quick = size <= _QUICK_FACTOR
         self._potrf, self._trtri, self._lauum, self._trmm = (f[quick] for f in (_POTRF, _TRTRI, _LAUUM, _TRMM))
         self._syrk = _SYRK[quick]
-        self._trsv = _TRSV[size <= _QUICK_SOLVE]
+        self._trttp, self._tpsv = _TRTTP[quick], _TPSV[size <= _QUICK_SOLVE]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
 
@@ -132,8 +134,12 @@ class Lapack:
     def _multiply(self, fixed: tuple[int, ...], triangle: int, corner: int, at: int) -> None:
         self._trmm(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
 
-    def solve(self, factor: int, right: int) -> None:
-        """Replace the contiguous vector (size,) at `right` by the solution of the factored system."""
+    def pack(self, factor: int, packed: int) -> None:
+        """Copy the factor to the packed one (size (size + 1) / 2,) at `packed`."""
+        self._trttp(self._lower, self._size_at, factor, self._size_at, packed, self._info_at)
+
+    def solve(self, packed: int, right: int) -> None:
+        """Replace the contiguous vector (size,) at `right` by the solution of the system with a packed factor."""
         size, one = self._size_at, self._one_at
-        self._trsv(self._lower, self._plain, self._plain, size, factor, size, right, one)
-        self._trsv(self._lower, self._transposed, self._plain, size, factor, size, right, one)
+        self._tpsv(self._lower, self._plain, self._plain, size, packed, right, one)
+        self._tpsv(self._lower, self._transposed, self._plain, size, packed, right, one)

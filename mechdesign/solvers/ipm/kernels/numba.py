@@ -40,8 +40,6 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _SQUARE = 16
-# Up to this size BLAS would hold the interpreter's lock for each block.
-_SHORT = 160
 
 
 @_compiled
@@ -151,20 +149,60 @@ def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Ar
 
 @_compiled
 def _substitute(factors: Array, right: Array) -> None:
-    """Solve for each of the right sides (b, N) with the factors (b, N, N), upper triangles U of UᵀU, row by row."""
+    """Solve for each of the right sides (b, N) with packed factors (b, N (N + 1) / 2), upper triangles U of UᵀU.
+
+    Four rows at a time: what is read from memory is the factors, and what is written stays in the nearest cache.
+    """
     blocks, n = right.shape
+    first = n % 4
     for b in range(blocks):
         factor, found = factors[b], right[b]
-        for s in range(n):
-            value = found[s] / factor[s, s]
+        place = 0
+        for s in range(first):
+            value = found[s] / factor[place]
             found[s] = value
             for t in range(s + 1, n):
-                found[t] -= value * factor[s, t]
-        for s in range(n - 1, -1, -1):
+                found[t] -= value * factor[place + t - s]
+            place += n - s
+        for s in range(first, n, 4):
+            size = n - s
+            row0, place = factor[place : place + size], place + size
+            row1, place = factor[place : place + size - 1], place + size - 1
+            row2, place = factor[place : place + size - 2], place + size - 2
+            row3, place = factor[place : place + size - 3], place + size - 3
+            value0 = found[s] / row0[0]
+            value1 = (found[s + 1] - value0 * row0[1]) / row1[0]
+            value2 = (found[s + 2] - value0 * row0[2] - value1 * row1[1]) / row2[0]
+            value3 = (found[s + 3] - value0 * row0[3] - value1 * row1[2] - value2 * row2[1]) / row3[0]
+            found[s], found[s + 1], found[s + 2], found[s + 3] = value0, value1, value2, value3
+            rest, row0, row1, row2, row3 = found[s + 4 :], row0[4:], row1[3:], row2[2:], row3[1:]
+            for t in range(size - 4):
+                rest[t] -= value0 * row0[t] + value1 * row1[t] + value2 * row2[t] + value3 * row3[t]
+        for s in range(n - 4, first - 1, -4):
+            size = n - s
+            place -= 4 * size - 6
+            row0, row1 = factor[place : place + size], factor[place + size : place + 2 * size - 1]
+            row2 = factor[place + 2 * size - 1 : place + 3 * size - 3]
+            row3 = factor[place + 3 * size - 3 : place + 4 * size - 6]
+            rest, far0, far1, far2, far3 = found[s + 4 :], row0[4:], row1[3:], row2[2:], row3[1:]
+            total0 = total1 = total2 = total3 = 0.0
+            for t in range(size - 4):
+                value = rest[t]
+                total0 += far0[t] * value
+                total1 += far1[t] * value
+                total2 += far2[t] * value
+                total3 += far3[t] * value
+            value3 = (found[s + 3] - total3) / row3[0]
+            value2 = (found[s + 2] - total2 - row2[1] * value3) / row2[0]
+            value1 = (found[s + 1] - total1 - row1[1] * value2 - row1[2] * value3) / row1[0]
+            value0 = (found[s] - total0 - row0[1] * value1 - row0[2] * value2 - row0[3] * value3) / row0[0]
+            found[s], found[s + 1], found[s + 2], found[s + 3] = value0, value1, value2, value3
+        for s in range(first - 1, -1, -1):
+            place -= n - s
             total = 0.0
             for t in range(s + 1, n):
-                total += factor[s, t] * found[t]
-            found[s] = (found[s] - total) / factor[s, s]
+                total += factor[place + t - s] * found[t]
+            found[s] = (found[s] - total) / factor[place]
 
 
 @_compiled
@@ -265,7 +303,7 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
 class NumbaKernel(Dense):
     """Kept besides y and the Hessians: two arrays of targets in single precision, and y once more when asked to."""
 
-    ENTRY_BYTES: ClassVar[int] = 32
+    ENTRY_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
@@ -285,16 +323,16 @@ class NumbaKernel(Dense):
         _start(self.layout.ratios, self.slope, x[blocks], mu, self.y[blocks])
 
     def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
-        mine = adjoint[blocks], products[blocks], self.factors[blocks]
-        least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *mine)
+        results = adjoint[blocks], products[blocks], self._matrices(worker, blocks)
+        least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *results)
         return least > 0
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, place, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
         weighted, total = self._weighted[worker][: len(error)], self._parts[worker]
         add_product = self._lapack[worker].add_product
-        for block in range(blocks.start, blocks.stop):
-            matrix, w = self.factors[block], points[block, place]
+        for block, matrix in enumerate(self._matrices(worker, blocks), blocks.start):
+            w = points[block, place]
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
@@ -310,18 +348,13 @@ class NumbaKernel(Dense):
         if self.layout.members:
             super().accumulate(worker, blocks, roots, scale, counts, columns)
             return
-        inverse, total = self._inverse[worker], self._schur[worker]
-        at, invert = address(inverse), self._lapack[worker].invert
-        for block in range(blocks.start, blocks.stop):
-            np.copyto(inverse, self.factors[block])
-            invert(at)
+        total, invert = self._schur[worker], self._lapack[worker].invert
+        for block, inverse in enumerate(self._matrices(worker, blocks), blocks.start):
+            invert(address(inverse))
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
-        if self.layout.width > _SHORT:
-            super().solve(worker, blocks, right)
-        else:
-            _substitute(self.factors[blocks], right[blocks])
+        _substitute(self.factors[blocks], right[blocks])
 
     def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
         low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])

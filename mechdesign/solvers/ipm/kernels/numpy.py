@@ -38,7 +38,10 @@ class Tile:
 
 
 class Dense:
-    """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians."""
+    """What does not depend on how the passes over the ratio rows are done: y, the targets, LAPACK on the Hessians.
+
+    A batch's Hessians are assembled, factored and inverted in a worker's own memory; the factors are kept packed.
+    """
 
     SPARSE: ClassVar[bool] = False
     pairs = None
@@ -50,10 +53,10 @@ class Dense:
         share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
         self.batch = max(1, min(share, _BATCH // (n * n)))
         self.y = np.empty((blocks, n, n))
-        self.factors = np.empty((blocks, width, width))
+        self.factors = np.empty((blocks, width * (width + 1) // 2))
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
-        self._inverse = [np.empty((width, width)) for _ in range(threads)]
+        self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
@@ -73,8 +76,8 @@ class Dense:
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
         lapack, weighted = self._lapack[worker], self._weighted[worker][: len(error)]
-        for block in range(blocks.start, blocks.stop):
-            matrix, point = self.factors[block], points[block]
+        for block, matrix in enumerate(self._matrices(worker, blocks), blocks.start):
+            point = points[block]
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
@@ -87,29 +90,30 @@ class Dense:
             _mirror(matrix[:n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
-        index = np.arange(blocks.start, blocks.stop)
-        mine = roots[blocks]
-        self.factors[index, mine, :] = edges[blocks]
-        self.factors[index, :, mine] = edges[blocks]
-        self.factors[index, mine, mine] = corners[blocks]
+        matrices, mine = self._matrices(worker, blocks), roots[blocks]
+        index = np.arange(len(matrices))
+        matrices[index, mine, :] = edges[blocks]
+        matrices[index, :, mine] = edges[blocks]
+        matrices[index, mine, mine] = corners[blocks]
         lapack = self._lapack[worker]
-        return max(lapack.factor(self.factors[block]) for block in range(blocks.start, blocks.stop))
+        largest = max(lapack.factor(matrix) for matrix in matrices)
+        for matrix, packed in zip(matrices, self.factors[blocks], strict=True):
+            lapack.pack(address(matrix), address(packed))
+        return largest
 
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
     ) -> None:
-        inverse, total = self._inverse[worker], self._schur[worker]
-        at, invert, linked = address(inverse), self._lapack[worker].invert, self.layout.linked
-        for block in range(blocks.start, blocks.stop):
-            np.copyto(inverse, self.factors[block])
-            invert(at)
+        total, linked, invert = self._schur[worker], self.layout.linked, self._lapack[worker].invert
+        for block, inverse in enumerate(self._matrices(worker, blocks), blocks.start):
+            invert(address(inverse))
             root = roots[block]
             columns[block, :root] = inverse[:root, root]
             columns[block, root:] = inverse[root, root:]
             inverse[root, :] = inverse[:, root] = 0.0
+            # What is below the diagonal is not the inverse's.
             product = inverse
             if self.layout.members:
-                # LAPACK fills one triangle only.
                 product = (np.triu(inverse) + np.triu(inverse, 1).T)[np.ix_(linked, linked)]
             product *= (counts[block] * scale[block])[:, None]
             product *= scale[block]
@@ -119,6 +123,13 @@ class Dense:
         total: Array = self._schur.sum(axis=0)
         self._schur[:] = 0.0
         return total
+
+    def _matrices(self, worker: int, blocks: slice) -> Array:
+        """Return the worker's memory for the Hessians of a batch (b, N, N)."""
+        size = blocks.stop - blocks.start
+        # Compiled code would write beyond the end.
+        assert size <= self.batch
+        return self._hessians[worker][:size]
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         solve = self._lapack[worker].solve
@@ -144,7 +155,7 @@ class NumpyKernel(Dense):
     moves q has to be what the direction was computed with.
     """
 
-    ENTRY_BYTES: ClassVar[int] = 36
+    ENTRY_BYTES: ClassVar[int] = 32
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
@@ -221,6 +232,7 @@ class NumpyKernel(Dense):
 
     def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
         n = self.layout.rows
+        matrices = self._matrices(worker, blocks)[:, :n, :n]
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
             if measured is None:
@@ -230,7 +242,8 @@ class NumpyKernel(Dense):
             np.multiply(y, z, out=other)
             products[tile.blocks] += (other @ self._ones).sum(axis=1)
             # −g x_s x_t W = −y ρ x_s
-            hessian = self.factors[tile.blocks, tile.rows, :n]
+            batch = slice(tile.blocks.start - blocks.start, tile.blocks.stop - blocks.start)
+            hessian = matrices[batch, tile.rows]
             np.multiply(y, rho, out=hessian)
             hessian *= -x[tile.blocks, tile.rows, None]
             self._add_adjoint(tile, y, adjoint)
@@ -240,13 +253,12 @@ class NumpyKernel(Dense):
             bounded: Any = True if self.layout.free is None else ~self.layout.free[tile.rows]
             np.divide(rho, y, out=rho, where=bounded)
             self._kappa[tile.whole] = rho
-        self._complete(blocks, x[blocks] * adjoint[blocks])
+        self._complete(matrices, x[blocks] * adjoint[blocks])
         return True
 
-    def _complete(self, blocks: slice, diagonal: Array) -> None:
-        """Add the transposes to the Hessians; `diagonal` (b, n) is the sum of each row as it is to be."""
+    def _complete(self, hessian: Array, diagonal: Array) -> None:
+        """Add their transposes to Hessians (b, n, n); `diagonal` (b, n) is the sum of each row as it is to be."""
         n = self.layout.rows
-        hessian = self.factors[blocks, :n, :n]
         diagonal -= hessian @ self._ones + self._ones @ hessian
         diagonal += 2 * hessian.diagonal(axis1=1, axis2=2)
         for start in range(0, n, _STRIP):
