@@ -21,7 +21,6 @@ from mechdesign.model.problem import Problem
 from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.solvers.ipm.memory import (
     FEW,
-    FEW_SPARSE,
     Sparsity,
     allowed_memory,
     block_memory,
@@ -187,8 +186,8 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
-        if few and few_may_do(n, m, size.floors, worst=size.worst, sparse=sparse):
-            blocks = math.ceil((FEW_SPARSE if sparse else FEW) * m)
+        if few and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=sparse):
+            blocks = math.ceil(FEW * m)
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from block_cases import check_against_highs, random_program, violation
@@ -64,21 +67,29 @@ def test_it_takes_few_of_the_blocks_where_it_is_chosen():
 
 def test_it_is_chosen_by_size():
     assert not generation.may_pay(program_on(squares(10, 10)))
-    assert generation.may_pay(program_on(squares(20, 20)))
+    assert generation.may_pay(program_on(squares(15, 15)))
     assert not generation.may_pay(program_on(squares(20, 20), worst=True))
 
 
-@pytest.mark.usefixtures("_tiny")
-def test_where_many_columns_are_used_all_blocks_are_solved_at_once(monkeypatch):
-    program = program_on(GRAPHS["squares"])
-    monkeypatch.setattr(generation, "FEW_SPARSE", 0.0)
-    found = generation.solve_generated(program, gap=1e-4)
-    assert found.blocks == program.columns
-    # Unless there is no room for all of them.
-    monkeypatch.setattr(generation, "sparse_memory", lambda *sizes: 1e30)
-    few = generation.solve_generated(program, gap=1e-4)
-    assert few.blocks < program.columns
-    assert few.upper == pytest.approx(found.upper, rel=1e-4)
+@pytest.mark.parametrize("limit", [None, 2.0])
+def test_what_the_first_stage_has_found_is_kept(limit):
+    program = program_on(squares(15, 15))
+    uniform, expected = program.cost.mean(axis=1).sum(), solve_block(program, gap=1e-4).upper
+
+    def told(progress):
+        if limit is not None:
+            time.sleep(0.2)
+        elif progress.iteration == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    found = solve_columns(program, Options(progress=told, time_limit=limit, extra=GENERATED.extra), gap=1e-4)
+    assert found.status is (Status.INTERRUPTED if limit is None else Status.TIME_LIMIT)
+    assert expected <= found.upper * (1 + 1e-9)
+    assert found.upper < 0.99 * uniform
+    assert found.lower <= expected * (1 + 1e-9)
+    assert limit is not None or found.lower > 0.0
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    assert violation(program, found.x) <= 1e-7
 
 
 def _value(program, column, prices):

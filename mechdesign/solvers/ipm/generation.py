@@ -2,10 +2,10 @@
 
 An optimum uses few columns, and blocks that vanish are what makes the path long: with those that matter alone it takes
 half the iterations, each of a fraction of the blocks. A small program like the large one (`aggregation.py`) says with
-which columns to begin; those that turn out to be empty are merged into others (`merging.py`). The rest is the
-decomposition of Dantzig and Wolfe (Operations Research, 1960) with blocks for columns: the multipliers λ of the row
-sums and v of the floors price every column left out (`pricing.py`). The multipliers of all together prove a bound over
-all columns, so that the last round's bracket is the whole program's.
+which columns to begin, where blocks are dense; those that turn out to be empty are merged into others (`merging.py`).
+The rest is the decomposition of Dantzig and Wolfe (Operations Research, 1960) with blocks for columns: the multipliers
+λ of the row sums and v of the floors price every column left out (`pricing.py`). The multipliers of all together prove
+a bound over all columns, so that the last round's bracket is the whole program's.
 """
 
 from __future__ import annotations
@@ -32,15 +32,11 @@ from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
-from mechdesign.solvers.ipm.layout import bounded
 from mechdesign.solvers.ipm.memory import (
     FEW,
-    FEW_SPARSE,
     allowed_memory,
     block_memory,
     few_may_do,
-    measure,
-    sparse_memory,
 )
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
@@ -77,30 +73,12 @@ _FELT = 1e-2
 _SHORT_PATH, _LONG_PATH = 16, 40
 
 
-@dataclass(frozen=True)
-class _Schedule:
-    """Gaps to solve a small program and the program itself to, one after the other.
-
-    Columns with less than the part of an even share that goes with a gap are merged into others there. `levels` says
-    whether there are small programs of small programs.
-    """
-
-    small: tuple[tuple[float, float], ...]
-    stages: tuple[tuple[float, float], ...]
-    levels: bool
-
-
-_DENSE = _Schedule(
-    ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)),
-    ((0.03, 0.2), (0.01, 0.25), (3e-3, 0.2), (1e-3, 0.12), (1e-4, 0.03)),
-    levels=True,
-)
-# A sixth to two fifths of the columns are used where few pairs have bounds; a ninth of the rows misses some of them.
-_SPARSE = _Schedule(
-    ((0.3, 0.35), (0.1, 0.24), (0.03, 0.12)),
-    ((0.03, 0.25), (0.01, 0.15), (3e-3, 0.08), (1e-3, 0.035), (1e-4, 0.02)),
-    levels=False,
-)
+# Gaps to solve small programs to, the program itself, and one with sparse blocks, one after the other. Columns with
+# less than the part of an even share that goes with a gap are merged into others there.
+_SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
+_STAGES = (0.03, 0.2), (0.01, 0.25), (3e-3, 0.2), (1e-3, 0.12), (1e-4, 0.03)
+# With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
+_SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 
 
 def may_pay(program: BlockProgram, options: Options | None = None) -> bool:
@@ -116,8 +94,8 @@ def solve_generated(
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
     rounds. The bracket that is told to `options.progress` is over all columns. Where the small program tells that many
-    columns are in use or, with dense blocks, that the path is short, all blocks are solved at once if there is memory
-    for them, unless they are `always` to be generated.
+    columns are in use or that the path is short, all blocks are solved at once if there is memory for them, unless they
+    are `always` to be generated.
     """
     clock = time.perf_counter()
     constant = free_constant(program, clock)
@@ -165,8 +143,9 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
+        self.stopped = False
         self.sparse = sparse_kernel(program, self.options.extra)
-        self.schedule = _SPARSE if self.sparse else _DENSE
+        self.stages = _SPARSE_STAGES if self.sparse else _STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -180,6 +159,7 @@ class _Run:
         for number in range(_ROUNDS):
             solution, complete = self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
+                self._keep(self.outside.without(self.columns, solution.multipliers))
                 return solution.status, solution.message
             priced = self._price(solution, level)
             reached = self._relative()
@@ -201,38 +181,34 @@ class _Run:
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
-        Unless they are `always` to be chosen, a path that is short at first ends it early. With sparse blocks, whose
-        columns are priced quickly, a short path is no reason against it.
+        Unless they are `always` to be chosen, a path that is short at first ends it early. With sparse blocks a small
+        program would save too little: all columns are begun with, and those that matter least go as the gap falls.
         """
+        if self.sparse:
+            return True
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
         sizes, words = _small_sizes(self.program.rows), "a small program like this one"
-        if not self.schedule.levels:
-            sizes = sizes[-1:]
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            stages = [(gap, care * empty) for gap, empty in self.schedule.small if gap >= least]
+            stages = [(gap, care * empty) for gap, empty in _SMALL if gap >= least]
             begun = len(self.history)
             reached = self._narrow(small, stages[:1], words)
-            if not (always or self.sparse) and len(self.history) < _SHORT_PATH:
+            if not always and len(self.history) < _SHORT_PATH:
                 return False
             reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
                 close = close_estimates(small, reached.points[:, : small.rows].T, worse)
                 self.estimates = [chosen[few] for chosen, few in zip(self.estimates, close, strict=True)]
-        few = self.columns.size <= (FEW_SPARSE if self.sparse else FEW) * self.program.columns
-        return always or (few and (self.sparse or len(self.history) - begun >= _LONG_PATH))
+        few = self.columns.size <= FEW * self.program.columns
+        return always or (few and len(self.history) - begun >= _LONG_PATH)
 
     def fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks."""
-        program, limit = self.program, self.options.extra.get("memory")
+        limit = self.options.extra.get("memory")
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
-        rows, columns = program.rows, program.columns
-        if self.sparse:
-            needed = sparse_memory(rows, columns, columns, measure(rows, *np.nonzero(bounded(program.exponents))))
-        else:
-            needed = block_memory(rows, columns, columns, len(program.floors))
-        return allowed is None or needed <= allowed
+        rows, columns = self.program.rows, self.program.columns
+        return allowed is None or block_memory(rows, columns, columns, len(self.program.floors)) <= allowed
 
     def at_once(self) -> BlockSolution:
         """Solve with all columns at the same time."""
@@ -245,9 +221,13 @@ class _Run:
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
         program = with_estimates(self.program, self.estimates)
-        stages = [(gap, care * empty) for gap, empty in self.schedule.stages if gap > 2 * level]
-        start = self._narrow(program, stages, "")
-        solution = solve_block(restricted(program, self.columns), self._options(""), gap=level, start=start)
+        stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
+        start, options = self._narrow(program, stages, ""), self._options("")
+        if self.stopped:
+            options = replace(options, time_limit=0.0)
+        solution = solve_block(restricted(program, self.columns), options, gap=level, start=start)
+        if self.stopped:
+            solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
         self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
         whole = restricted(self.program, self.columns)
@@ -267,13 +247,20 @@ class _Run:
     def _narrow(
         self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
     ) -> State | None:
-        """Iterate to each gap in turn, and merge the columns that are all but empty then into others."""
+        """Iterate to each gap in turn, and merge the columns that are all but empty then into others.
+
+        Return the last state: of the program itself, whose `words` are none, also that at which time is up or the user
+        stops it; none where the iteration stalls.
+        """
         for gap, empty in stages:
             reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
             self._note(reached.history)
             self.memory = max(self.memory, reached.memory)
-            if reached.status is Status.INTERRUPTED:
+            if words and reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
+            if not words and reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+                self.stopped = reached.status is Status.INTERRUPTED
+                return reached.state
             if reached.status is not Status.OPTIMAL:
                 return None
             weights = reached.state.multipliers[program.rows + len(program.floors) :]
@@ -341,12 +328,16 @@ class _Run:
         """Price all other columns, and keep the bound over all columns if it is the best."""
         tolerance = self._tolerance(level)
         priced, multipliers = self.outside.price(self.columns, solution, tolerance, _FELT * level * abs(self.upper))
-        lower = lower_bound(self.program, multipliers)
-        if lower > self.lower:
-            self.proof = _Proof(lower, multipliers)
+        self._keep(multipliers)
         self._tell("columns priced")
         interrupts.check()
         return priced
+
+    def _keep(self, multipliers: BlockMultipliers) -> None:
+        """Keep the bound over all columns that these multipliers prove if it is the best."""
+        lower = lower_bound(self.program, multipliers)
+        if lower > self.lower:
+            self.proof = _Proof(lower, multipliers)
 
     def _tell(self, words: str) -> None:
         """Report what is done now, with the bracket over all columns."""

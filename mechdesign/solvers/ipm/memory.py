@@ -18,7 +18,6 @@ from mechdesign.solvers.ipm.layout import Layout
 __all__ = [
     "COPIED",
     "FEW",
-    "FEW_SPARSE",
     "Sparsity",
     "allowed_memory",
     "block_memory",
@@ -34,11 +33,11 @@ COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
 memory."""
 
-FEW, FEW_SPARSE = 0.4, 0.7
-"""The largest share of the columns for which few at a time are as fast as all at once: dense blocks, sparse blocks."""
+FEW = 0.4
+"""The largest share of the columns for which few at a time are as fast as all at once, where blocks are dense."""
 
-# Below so many entries (columns × rows²) everything at once takes a moment; sparse blocks have few of them.
-_WORTH, _WORTH_SPARSE = 8_000_000, 32_000_000
+# Below so many entries (columns × rows²) everything at once takes a moment.
+_WORTH = 8_000_000
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
@@ -82,9 +81,7 @@ def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: boo
     They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
     which pays where blocks are sparse: a column is priced in a fraction of the time that its block takes.
     """
-    if sparse:
-        return not worst and columns * rows**2 >= _WORTH_SPARSE
-    return floors > 0 and not worst and columns * rows**2 >= _WORTH
+    return (sparse or floors > 0) and not worst and columns * rows**2 >= _WORTH
 
 
 def allowed_memory(limit: float | None = None) -> float | None:

@@ -80,6 +80,10 @@ class Outside:
         self.known |= {column: (binding.tolist(), one) for column, one in priced.items()}
         return priced, self._joined(columns, found, priced, binding)
 
+    def without(self, columns: Integers, found: BlockMultipliers) -> BlockMultipliers:
+        """Return the multipliers of the program restricted to `columns`, with none for the columns left out."""
+        return self._joined(columns, found, {}, np.zeros(0, dtype=np.int64))
+
     def _priced(
         self, program: BlockProgram, used: Integers, x: Array, columns: Integers, prices: _Prices
     ) -> dict[int, Priced]:
