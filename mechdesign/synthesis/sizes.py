@@ -186,7 +186,7 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
-        if few and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=sparse):
+        if few and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(FEW * m)
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.scaled(n)

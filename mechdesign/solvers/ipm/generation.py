@@ -42,7 +42,7 @@ from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
-from mechdesign.solvers.ipm.solve import iterate_blocks, solve_block
+from mechdesign.solvers.ipm.solve import Reached, iterate_blocks, solve_block
 
 __all__ = ["may_pay", "solve_generated"]
 
@@ -71,8 +71,6 @@ _SHARE = 0.6
 _FELT = 1e-2
 # Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
 _SHORT_PATH, _LONG_PATH = 16, 40
-
-
 # Gaps to solve small programs to, the program itself, and one with sparse blocks, one after the other. Columns with
 # less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
@@ -143,7 +141,6 @@ class _Run:
         self.proof: _Proof | None = None
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
-        self.stopped = False
         self.sparse = sparse_kernel(program, self.options.extra)
         self.stages = _SPARSE_STAGES if self.sparse else _STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
@@ -168,7 +165,7 @@ class _Run:
                     Status.OPTIMAL,
                     f"relative gap {reached:.1e} after {number + 1} rounds, {self.columns.size} columns",
                 )
-            if self._late():
+            if self._late() or (solution.status is Status.TIME_LIMIT and not priced):
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
             tolerance = self._tolerance(level)
             better = sorted((found.upper, column) for column, found in priced.items() if found.upper < -tolerance)
@@ -204,7 +201,7 @@ class _Run:
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
     def fits_at_once(self) -> bool:
-        """Tell whether there is memory for all blocks."""
+        """Tell whether there is memory for all blocks, where they are dense."""
         limit = self.options.extra.get("memory")
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
         rows, columns = self.program.rows, self.program.columns
@@ -222,11 +219,12 @@ class _Run:
         """
         program = with_estimates(self.program, self.estimates)
         stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
-        start, options = self._narrow(program, stages, ""), self._options("")
-        if self.stopped:
-            options = replace(options, time_limit=0.0)
+        start, stopped = self._narrowed(program, stages)
+        options = self._options("")
+        # A stopped run is measured where it is: one factorisation, no step.
+        options = replace(options, time_limit=0.0) if stopped else options
         solution = solve_block(restricted(program, self.columns), options, gap=level, start=start)
-        if self.stopped:
+        if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
         self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
@@ -245,29 +243,49 @@ class _Run:
         return replace(solution, multipliers=multipliers), complete
 
     def _narrow(
-        self, program: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
+        self, small: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
     ) -> State | None:
-        """Iterate to each gap in turn, and merge the columns that are all but empty then into others.
+        """Iterate on a small program to each gap in turn, and merge columns that are all but empty then into others.
 
-        Return the last state: of the program itself, whose `words` are none, also that at which time is up or the user
-        stops it; none where the iteration stalls.
+        Return the last state, or none where a gap is not reached.
         """
         for gap, empty in stages:
-            reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
-            self._note(reached.history)
-            self.memory = max(self.memory, reached.memory)
-            if words and reached.status is Status.INTERRUPTED:
+            reached = self._iterated(small, gap, words, start)
+            if reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            if not words and reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-                self.stopped = reached.status is Status.INTERRUPTED
-                return reached.state
             if reached.status is not Status.OPTIMAL:
                 return None
-            weights = reached.state.multipliers[program.rows + len(program.floors) :]
-            cost = priced_cost(program, weights)[:, self.columns]
-            start, stay = merged(reached.state, cost, empty)
-            self.columns = self.columns[stay]
+            start = self._merged(small, reached.state, empty)
         return start
+
+    def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
+        """Do so on the program itself; return the state, and whether the user has stopped it there.
+
+        The state is also that at which time is up; none where the iteration stalls.
+        """
+        start = None
+        for gap, empty in stages:
+            reached = self._iterated(program, gap, "", start)
+            if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+                return reached.state, reached.status is Status.INTERRUPTED
+            if reached.status is not Status.OPTIMAL:
+                return None, False
+            start = self._merged(program, reached.state, empty)
+        return start, False
+
+    def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
+        """Iterate on the chosen columns to a gap, and note what that took."""
+        reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
+        self._note(reached.history)
+        self.memory = max(self.memory, reached.memory)
+        return reached
+
+    def _merged(self, program: BlockProgram, state: State, empty: float) -> State:
+        """Merge the columns with less than this part of an even share into others."""
+        weights = state.multipliers[program.rows + len(program.floors) :]
+        after, stay = merged(state, priced_cost(program, weights)[:, self.columns], empty)
+        self.columns = self.columns[stay]
+        return after
 
     def _note(self, history: tuple[Iteration, ...]) -> None:
         """Append the lines of a part to the history of the whole."""
@@ -290,7 +308,9 @@ class _Run:
                 count = len(self.history) + moment.iteration
                 told(Progress(text, started + moment.seconds, count, max(0.0, self.lower), known))
 
-        return replace(self.options, time_limit=None if left is None else _SHARE * left, progress=progress)
+        # With all columns in use there are no others to price.
+        share = _SHARE if words or self.columns.size < self.program.columns else 1.0
+        return replace(self.options, time_limit=None if left is None else share * left, progress=progress)
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best of all rounds."""
@@ -298,11 +318,10 @@ class _Run:
         x = self.point
         if x is None:
             x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
-        if self.proof is None:
-            none = np.zeros(0, dtype=np.int64)
-            floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
-            multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors)
-            self.proof = _Proof(lower_bound(program, multipliers), multipliers)
+        none = np.zeros(0, dtype=np.int64)
+        floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
+        self._keep(BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors))
+        assert self.proof is not None
         seconds = time.perf_counter() - self.clock
         return BlockSolution(
             status, x, self.proof.multipliers, self.proof.lower, objective(program, x), message, seconds, self.memory,
@@ -327,6 +346,8 @@ class _Run:
     def _price(self, solution: BlockSolution, level: float) -> dict[int, Priced]:
         """Price all other columns, and keep the bound over all columns if it is the best."""
         tolerance = self._tolerance(level)
+        # Time or the user may end the pricing.
+        self._keep(self.outside.without(self.columns, solution.multipliers))
         priced, multipliers = self.outside.price(self.columns, solution, tolerance, _FELT * level * abs(self.upper))
         self._keep(multipliers)
         self._tell("columns priced")

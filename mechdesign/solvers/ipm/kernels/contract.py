@@ -1,9 +1,9 @@
 """What a solve asks of the array library behind it.
 
-A kernel owns all arrays of shape (B, n, n): the multipliers y of the ratio rows z_st = g_st x_t − x_s, two sets of
-complementarity targets, the factored Hessians. It does all work on them, a batch of consecutive blocks at a time.
-Everything else is vectors, NumPy's. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step of a slack
-is, without cancellation,
+A kernel owns all large arrays: the multipliers y of the ratio rows z_st = g_st x_t − x_s and two sets of
+complementarity targets (B, n, n), and the factored Hessians. It does all work on them, a batch of consecutive blocks at
+a time. Everything else is vectors, NumPy's. With relative steps u = dx/x and ρ = g_st x_t / z_st the relative step of a
+slack is, without cancellation,
 
     q = dz/z = u_s + ρ_st (u_t − u_s),
 
@@ -46,7 +46,8 @@ class Kernel(Protocol):
     """The large arrays of a solve. `worker` says which of `threads` callers asks; `blocks` is a batch of blocks.
 
     Batches are `batch` consecutive blocks each, the last one fewer; dense kernels take smaller ones, too. Who assembles
-    one adds its floors, factors and accumulates it before the next: only the factors of all blocks are kept.
+    one adds its floors, factors and accumulates it before the next: only the factors of all blocks are kept, and
+    accumulating destroys the Hessians.
 
     `x` and `u` (B, n) are the point and the relative steps of all blocks, contiguous; results per block are written to,
     or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.

@@ -301,7 +301,7 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
 
 
 class NumbaKernel(Dense):
-    """Kept besides y and the Hessians: two arrays of targets in single precision, and y once more when asked to."""
+    """Kept besides y and the factors: two arrays of targets in single precision, and y once more when asked to."""
 
     ENTRY_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 95_000_000

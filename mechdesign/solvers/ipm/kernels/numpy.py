@@ -51,7 +51,7 @@ class Dense:
         self.layout, self.threads = layout, threads
         # Several batches for each thread, so that all end at about the same time, but none too small to be worth it.
         share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
-        self.batch = max(1, min(share, _BATCH // (n * n)))
+        self.batch = max(1, min(share, _BATCH // (n * n), blocks))
         self.y = np.empty((blocks, n, n))
         self.factors = np.empty((blocks, width * (width + 1) // 2))
         self.slope = layout.weights / layout.ratios
@@ -127,8 +127,9 @@ class Dense:
     def _matrices(self, worker: int, blocks: slice) -> Array:
         """Return the worker's memory for the Hessians of a batch (b, N, N)."""
         size = blocks.stop - blocks.start
-        # Compiled code would write beyond the end.
-        assert size <= self.batch
+        if size > self.batch:
+            # Compiled code would write beyond the end.
+            raise ValueError(f"a batch has at most {self.batch} blocks, not {size}")
         return self._hessians[worker][:size]
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
