@@ -227,7 +227,9 @@ class _Run:
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
-        self.memory, self.blocks = max(self.memory, solution.memory), max(self.blocks, solution.blocks)
+        self.blocks = max(self.blocks, solution.blocks)
+        if start is None:
+            self.memory = max(self.memory, solution.memory)
         whole = restricted(self.program, self.columns)
         best = close_estimates(whole, solution.x, 0.0)
         missing = [np.setdiff1d(few, chosen) for few, chosen in zip(best, self.estimates, strict=True)]
@@ -277,7 +279,8 @@ class _Run:
         """Iterate on the chosen columns to a gap, and note what that took."""
         reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
         self._note(reached.history)
-        self.memory = max(self.memory, reached.memory)
+        if start is None:
+            self.memory = max(self.memory, reached.memory)
         return reached
 
     def _merged(self, program: BlockProgram, state: State, empty: float) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -146,7 +147,8 @@ def _running(
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
-    memory = check_memory(layout, threads, kernel, settings.memory)
+    # Who goes on has had room for more; much of what the process holds then is free for it to use again.
+    memory = check_memory(layout, threads, kernel, settings.memory if start is None else math.inf)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
