@@ -103,7 +103,7 @@ def solve_generated(
         interrupts.defer()
         run = _Run(program, options or Options(), gap, clock)
         try:
-            if not run.begin(always=always or not run.fits_at_once()):
+            if not run.begin(always=always):
                 return run.at_once()
             status, message = run.rounds()
         except KeyboardInterrupt:
@@ -178,11 +178,13 @@ class _Run:
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
-        Unless they are `always` to be chosen, a path that is short at first ends it early. With sparse blocks a small
-        program would save too little: all columns are begun with, and those that matter least go as the gap falls.
+        Unless they are `always` to be chosen or there is no memory for all, a path that is short at first ends it early.
+        With sparse blocks a small program would save too little: all columns are begun with, and those that matter
+        least go as the gap falls.
         """
         if self.sparse:
             return True
+        always = always or not self._fits_at_once()
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
         sizes, words = _small_sizes(self.program.rows), "a small program like this one"
         for rows in sizes:
@@ -200,7 +202,7 @@ class _Run:
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
-    def fits_at_once(self) -> bool:
+    def _fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks, where they are dense."""
         limit = self.options.extra.get("memory")
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
