@@ -178,9 +178,9 @@ class _Run:
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
-        Unless they are `always` to be chosen or there is no memory for all, a path that is short at first ends it early.
-        With sparse blocks a small program would save too little: all columns are begun with, and those that matter
-        least go as the gap falls.
+        Unless they are `always` to be chosen or there is no memory for all, a path that is short at first ends it
+        early. With sparse blocks a small program would save too little: all columns are begun with, and those that
+        matter least go as the gap falls.
         """
         if self.sparse:
             return True
