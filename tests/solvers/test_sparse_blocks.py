@@ -181,6 +181,16 @@ def test_the_kernel_agrees_with_the_dense_one(name, worst):
         assert np.allclose(product, x * right[block], rtol=1e-5, atol=1e-7 * np.abs(x * right[block]).max())
 
 
+def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
+    program = program_on(GRAPHS["roads"], columns=30)
+    expected = factored(program, SparseKernel, 1)
+    assert expected.ratios.kernel.batch > 2
+    panel = 2 * int(expected.ratios.kernel.levels.widths.max()) * program.rows
+    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.sparse._PANEL", panel)
+    found = factored(program, SparseKernel, 1)
+    assert np.allclose(found.schur, expected.schur, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("worst", [False, True])
 def test_agrees_with_the_dense_method(name, worst):

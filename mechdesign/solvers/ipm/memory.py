@@ -43,6 +43,8 @@ _INTERPRETER = 120_000_000
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 # Of each ratio row, in the kernels that take least of the host's memory (`Kernel.ENTRY_BYTES`).
 _LEAST_ENTRY_BYTES = 28
+# What a thread takes at most for its batch of sparse blocks.
+_SPARSE_BATCH = 60_000_000
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
@@ -147,7 +149,7 @@ def _sparse(rows: int, columns: int, blocks: int, links: int, threads: int, spar
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
-    large = blocks * block + 2 * 8 * pairs * blocks
+    large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH, blocks * block)
     return int(max(_INTERPRETER, _resident()) + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
 
 
