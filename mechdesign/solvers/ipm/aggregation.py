@@ -4,8 +4,8 @@ Rows with small exponents between them are much alike in every channel that meet
 them can stand for one row: costs and errors are summed, bounds are those between the rows in the middle. Its value is
 neither above nor below that of the program; the columns that its optimum uses are nearly those that the program's uses.
 
-Where few pairs have bounds the exponents are those that chains of bounds imply, and clusters are bound where any of
-their rows are: the small program is sparse, too.
+Where some pairs have no bounds the exponents are those that chains of bounds imply, and clusters are bound where any of
+their rows are.
 """
 
 from __future__ import annotations

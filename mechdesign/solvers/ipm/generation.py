@@ -32,12 +32,7 @@ from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
-from mechdesign.solvers.ipm.memory import (
-    FEW,
-    allowed_memory,
-    block_memory,
-    few_may_do,
-)
+from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, few_may_do
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
