@@ -27,12 +27,13 @@ __all__ = [
     "Targets",
     "factor_blocks",
     "newton_direction",
+    "refined_direction",
 ]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# A direction is refined until it meets the linking rows to this accuracy; else they drift, and repair costs too much.
+# A direction that is taken is refined until it meets the linking rows to this accuracy.
 _LINK_ACCURACY = 1e-11
 _REFINEMENTS = 2
 # What a slack of a linking row may take up, relative to itself.
@@ -70,6 +71,7 @@ class Direction:
         theta: dθ.
         q: dz/z of the auxiliary rows.
         dy: of the auxiliary rows.
+        rest: by how much it misses the linking rows.
     """
 
     u: Array
@@ -78,6 +80,7 @@ class Direction:
     theta: float
     q: Array
     dy: Array
+    rest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,36 +230,52 @@ class SchurComplement:
         return free - theta * self._bordered, theta
 
 
-def newton_direction(blocks: FactoredBlocks, schur: SchurComplement, targets: Targets) -> Direction:
-    """Solve the Newton system for `targets`.
+def refined_direction(
+    blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction
+) -> Direction:
+    """Refine a direction for `targets` until it meets the linking rows: else they drift, and repair costs too much."""
+    if found.rest <= _LINK_ACCURACY:
+        return found
+    return newton_direction(blocks, schur, targets, found)
+
+
+def newton_direction(
+    blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction | None = None
+) -> Direction:
+    """Solve the Newton system for `targets`, or refine a direction `found` for them.
 
     With f = T/z and R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ), and the linking rows then give S dΛ.
     """
     layout, iterate, f = blocks.layout, blocks.iterate, targets.auxiliary
     auxiliary, n = layout.auxiliary, layout.rows
     linking = auxiliary.linking
-    right = layout.adjoint(iterate.multipliers)
-    right[:, :n] += targets.adjoint - layout.cost
-    auxiliary.add_adjoint(f, right)
     residual = link_residual(layout, iterate)
     z, y = iterate.z[linking], iterate.y[linking]
     # dt = T/y − z − z dy/y, and T = f z.
     gain = z * (f[linking] / y - 1.0)
     residual[n:] += gain
-    corner = 1.0 - float(y[layout.floors :].sum())
-    u = blocks.solve(right)
-    change, theta = schur.solve(residual - layout.sums(iterate.points * u), corner)
-    u = blocks.solve(right + layout.adjoint(change))
-    for refined in range(_REFINEMENTS + 1):
+    if found is None:
+        right = layout.adjoint(iterate.multipliers)
+        right[:, :n] += targets.adjoint - layout.cost
+        auxiliary.add_adjoint(f, right)
+        corner = 1.0 - float(y[layout.floors :].sum())
+        u = blocks.solve(right)
+        change, theta = schur.solve(residual - layout.sums(iterate.points * u), corner)
+        u = blocks.solve(right + layout.adjoint(change))
+    else:
+        u, change, theta = found.u, found.multipliers, found.theta
+    for refined in range(1 + (0 if found is None else _REFINEMENTS)):
+        if refined:
+            more, more_theta = schur.solve(rest, 0.0)
+            change = change + more
+            theta += more_theta
+            u = u + blocks.solve(layout.adjoint(more))
         rest = residual - layout.sums(iterate.points * u)
         rest[n:] -= z / y * change[n:]
         rest[layout.width :] -= theta
-        if np.abs(rest).max() <= _LINK_ACCURACY or refined == _REFINEMENTS:
+        missed = float(np.abs(rest).max())
+        if missed <= _LINK_ACCURACY:
             break
-        more, more_theta = schur.solve(rest, 0.0)
-        change = change + more
-        theta += more_theta
-        u = u + blocks.solve(layout.adjoint(more))
     # A large slack takes up what its row still lacks: z/y would enlarge the rounding of its small multiplier.
     taken = np.where(np.abs(rest[n:]) <= _TAKEN * z, rest[n:], 0.0)
     dy = np.empty(auxiliary.size)
@@ -265,4 +284,4 @@ def newton_direction(blocks: FactoredBlocks, schur: SchurComplement, targets: Ta
     q = auxiliary.relative(iterate.points, u, iterate.z, link_steps)
     rows = slice(0, linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])
-    return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy)
+    return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy, missed)

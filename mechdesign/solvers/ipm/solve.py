@@ -28,11 +28,11 @@ from mechdesign.solvers.ipm.iterate import (
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import Layout, lay_out
 from mechdesign.solvers.ipm.memory import COPIED, check_memory
-from mechdesign.solvers.ipm.newton import StallError, factor_blocks
+from mechdesign.solvers.ipm.newton import FactoredBlocks, StallError, factor_blocks
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.solvers.ipm.ratios import RatioRows
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
-from mechdesign.solvers.ipm.step import take_step
+from mechdesign.solvers.ipm.step import Step, take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
 __all__ = ["Reached", "iterate_blocks", "solve_block"]
@@ -214,6 +214,8 @@ class _Run:
         self.best: tuple[float, Array] | None = None
         self.proof: tuple[Iterate, Callable[[], Array]] | None = None
         self.lower, self.gap = -np.inf, np.inf
+        # Precision follows the gap, until that brings a stall.
+        self.rough = True
 
     def solution(self) -> BlockSolution:
         """Iterate to the end and return the best."""
@@ -260,7 +262,7 @@ class _Run:
         marked, since = (np.inf, np.inf), 0
         lengths = (1.0, 1.0, 0)
         for number in range(_LARGEST_ITERATION):
-            blocks = factor_blocks(self.layout, self.ratios, self.iterate)
+            blocks = self._factored()
             residual = primal_residual(self.layout, self.iterate)
             lower, upper = dual_bound(blocks), objective(self.program, self._channel())
             seconds = time.perf_counter() - self.clock
@@ -276,13 +278,39 @@ class _Run:
             self.gap = min(self.gap, relative)
             patience = next(count for level, count in _PATIENCE if self.gap > level)
             if since >= patience or max(lengths[:2]) < _SHORT:
-                return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
+                if not self._sharpened():
+                    return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
+                blocks, since = self._factored(), 0
             if limit is not None and seconds >= limit:
                 return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
             interrupts.check()
-            step = take_step(blocks, corrections=self.copied or self.gap > _ACCEPTABLE)
+            step = self._step(blocks)
             self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
         return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
+
+    def _factored(self) -> FactoredBlocks:
+        """Factor the blocks as precisely as the gap requires, or as can be where that is not enough."""
+        self.ratios.kernel.tune(self.gap if self.rough else 0.0)
+        try:
+            return factor_blocks(self.layout, self.ratios, self.iterate)
+        except StallError:
+            if not self._sharpened():
+                raise
+            return factor_blocks(self.layout, self.ratios, self.iterate)
+
+    def _step(self, blocks: FactoredBlocks) -> Step:
+        corrections = self.copied or self.gap > _ACCEPTABLE
+        try:
+            return take_step(blocks, corrections=corrections)
+        except StallError:
+            if not self._sharpened():
+                raise
+            return take_step(self._factored(), corrections=corrections)
+
+    def _sharpened(self) -> bool:
+        """Compute in double precision from now on; return whether that is something new."""
+        self.rough = False
+        return self.ratios.kernel.tune(0.0)
 
     def _measure(self, number: int, lower: float, upper: float, residual: float, seconds: float) -> tuple[float, float]:
         """Note what the iterate is worth; return the relative gap to the best bound, and its own absolute gap."""

@@ -20,6 +20,7 @@ from mechdesign.solvers.ipm.newton import (
     StallError,
     Targets,
     newton_direction,
+    refined_direction,
 )
 
 __all__ = ["Step", "take_step"]
@@ -71,6 +72,7 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
             break
         targets, found, lengths = trial, other, longer
         kept += 1
+    found = refined_direction(blocks, schur, targets, found)
     if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
         raise StallError("a direction is not finite")
     share = _LAST_STEP if min(lengths) >= _LONG_ENOUGH else _STEP

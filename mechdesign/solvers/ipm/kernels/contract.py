@@ -66,6 +66,12 @@ class Kernel(Protocol):
 
     def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
 
+    def tune(self, gap: float) -> bool:
+        """Choose how precisely to compute at this relative gap, from the next iterate on; return whether that changes.
+
+        With 0 all is done in double precision. How large a gap allows less is the kernel's own affair.
+        """
+
     def multipliers(self) -> Array:
         """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 

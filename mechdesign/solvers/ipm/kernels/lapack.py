@@ -1,9 +1,10 @@
 """Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
 
+In double precision, or in single precision, which takes half of the time.
+
 SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
 ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
-another would take longer than the call. Matrices are symmetric float64 arrays in C order, named by their
-address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are
+another would take longer than the call. Matrices are symmetric arrays in C order, named by their address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are
 kept packed, row after row of that triangle: half of the memory, which substitution reads from end to end.
 """
 
@@ -24,12 +25,15 @@ from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 __all__ = ["Lapack", "address"]
 
 Array = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 # Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
 _LEAF = 48
 # Up to these sizes a call holds the interpreter's lock.
 _QUICK_SOLVE = 160
 _QUICK_FACTOR = 80
+# What single precision rounds a number by, relative to it.
+_EPSILON = 6e-8
 
 
 def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
@@ -44,34 +48,48 @@ def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
     return ctypes.CFUNCTYPE(None, *types)(place), ctypes.PYFUNCTYPE(None, *types)(place)
 
 
-_POTRF = _functions(scipy.linalg.cython_lapack, "dpotrf", 5)
-_TRTRI = _functions(scipy.linalg.cython_lapack, "dtrtri", 6)
-_LAUUM = _functions(scipy.linalg.cython_lapack, "dlauum", 5)
-_TRMM = _functions(scipy.linalg.cython_blas, "dtrmm", 11)
-_TPSV = _functions(scipy.linalg.cython_blas, "dtpsv", 7)
-_TRTTP = _functions(scipy.linalg.cython_lapack, "dtrttp", 6)
 _SYRK = _functions(scipy.linalg.cython_blas, "dsyrk", 10)
 
 
-def address(array: Array) -> int:
+class _Library:
+    """The functions of LAPACK and BLAS for numbers of one precision."""
+
+    def __init__(self, letter: str, number: type[ctypes.c_float] | type[ctypes.c_double]) -> None:
+        blas, lapack = scipy.linalg.cython_blas, scipy.linalg.cython_lapack
+        self.number = number
+        self.potrf = _functions(lapack, f"{letter}potrf", 5)
+        self.trtri = _functions(lapack, f"{letter}trtri", 6)
+        self.lauum = _functions(lapack, f"{letter}lauum", 5)
+        self.trmm = _functions(blas, f"{letter}trmm", 11)
+        self.tpsv = _functions(blas, f"{letter}tpsv", 7)
+        self.trttp = _functions(lapack, f"{letter}trttp", 6)
+
+
+_DOUBLE, _SINGLE = _Library("d", ctypes.c_double), _Library("s", ctypes.c_float)
+
+
+def address(array: Array | Singles) -> int:
     """Return where an array starts in memory."""
     return int(array.ctypes.data)
 
 
 class Lapack:
-    """LAPACK on matrices of one size; one object per thread, because `info` is its own."""
+    """LAPACK on matrices of one size and precision; one object per thread, because `info` is its own."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, single: bool = False) -> None:
+        library = _SINGLE if single else _DOUBLE
+        self._bytes = ctypes.sizeof(library.number)
+        self._regularisations = tuple(delta for delta in REGULARISATIONS if delta > (_EPSILON if single else 0.0))
         self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
-        self._cells |= {1.0: ctypes.c_double(1.0), -1.0: ctypes.c_double(-1.0)}
+        self._cells |= {1.0: library.number(1.0), -1.0: library.number(-1.0)}
         self._info = ctypes.c_int(0)
         self._info_at = ctypes.addressof(self._info)
         self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
         self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
         quick = size <= _QUICK_FACTOR
-        self._potrf, self._trtri, self._lauum, self._trmm = (f[quick] for f in (_POTRF, _TRTRI, _LAUUM, _TRMM))
-        self._syrk = _SYRK[quick]
-        self._trttp, self._tpsv = _TRTTP[quick], _TPSV[size <= _QUICK_SOLVE]
+        self._potrf, self._trtri, self._lauum = library.potrf[quick], library.trtri[quick], library.lauum[quick]
+        self._trmm, self._trttp, self._syrk = library.trmm[quick], library.trttp[quick], _SYRK[quick]
+        self._tpsv = library.tpsv[size <= _QUICK_SOLVE]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
 
@@ -81,7 +99,7 @@ class Lapack:
     def _integer(self, value: int) -> int:
         return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
 
-    def factor(self, matrix: Array) -> float:
+    def factor(self, matrix: Array | Singles) -> float:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
         The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
@@ -89,7 +107,7 @@ class Lapack:
         """
         at = address(matrix)
         diagonal = matrix.diagonal().copy()
-        for delta in (0.0, *REGULARISATIONS):
+        for delta in (0.0, *self._regularisations):
             if delta:
                 np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
                 np.fill_diagonal(matrix, diagonal * (1 + delta))
@@ -99,7 +117,10 @@ class Lapack:
         return np.inf
 
     def add_product(self, rows: Array, matrix: int) -> None:
-        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
+        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns.
+
+        In double precision only.
+        """
         count, width = (self._integer(length) for length in rows.shape)
         one = self._at(1.0)
         fixed = self._lower, self._plain, width, count, one, address(rows), width
@@ -122,7 +143,7 @@ class Lapack:
             self._inversion.append(lambda at: self._trtri(lower, plain, length, at + start, stride, info))
             return
         first = (size // 2 + 7) // 8 * 8
-        corner, second = start + 8 * first, start + 8 * first * (1 + self._size)
+        corner, second = start + self._bytes * first, start + self._bytes * first * (1 + self._size)
         self._plan_inversion(start, first)
         self._plan_inversion(second, size - first)
         shape = self._integer(size - first), self._integer(first)

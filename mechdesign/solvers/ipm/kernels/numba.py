@@ -40,6 +40,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _SQUARE = 16
+# Down to this relative gap the multipliers are kept in single precision: passes read and write half as much.
+_SINGLE_MULTIPLIERS = 1e-5
 
 
 @_compiled
@@ -309,11 +311,18 @@ class NumbaKernel(Dense):
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
-        self._kept: Array | None = None
+        self._kept: Array | Singles | None = None
         self._parts = [np.empty(layout.rows) for _ in range(threads)]
 
+    def tune(self, gap: float) -> bool:
+        before = self.y.dtype
+        kind = np.float32 if gap > _SINGLE_MULTIPLIERS else np.float64
+        if before != kind:
+            self.y = self.y.astype(kind)
+        return super().tune(gap) or before != kind
+
     def keep(self) -> Callable[[], Array]:
-        if self._kept is None:
+        if self._kept is None or self._kept.dtype != self.y.dtype:
             self._kept = np.empty_like(self.y)
         kept = self._kept
         np.copyto(kept, self.y)
@@ -348,9 +357,8 @@ class NumbaKernel(Dense):
         if self.layout.members:
             super().accumulate(worker, blocks, roots, scale, counts, columns)
             return
-        total, invert = self._schur[worker], self._lapack[worker].invert
-        for block, inverse in enumerate(self._matrices(worker, blocks), blocks.start):
-            invert(address(inverse))
+        total = self._schur[worker]
+        for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:

@@ -24,6 +24,10 @@ _TILE = 49_152
 # Entries of a batch: what a thread does before it asks for more.
 _BATCH = 100_000
 _STRIP = 64
+# Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
+# only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
+# little.
+_SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
 
 
 class Tile:
@@ -57,9 +61,22 @@ class Dense:
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
+        # In single precision, where that will do: copies of a batch's Hessians, or of one factor.
+        self._rough = [Lapack(width, single=True) for _ in range(threads)]
+        self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
+        self._single_inverses = False
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
+
+    def tune(self, gap: float) -> bool:
+        worth = self.layout.width >= _WORTH_SINGLE
+        before = self.factors.dtype, self._single_inverses
+        kind = np.float32 if worth and gap > _SINGLE_FACTORS else np.float64
+        if self.factors.dtype != kind:
+            self.factors = np.empty(self.factors.shape, dtype=kind)
+        self._single_inverses = worth and gap > _SINGLE_INVERSES
+        return before != (self.factors.dtype, self._single_inverses)
 
     def multipliers(self) -> Array:
         return self.y
@@ -96,6 +113,10 @@ class Dense:
         matrices[index, :, mine] = edges[blocks]
         matrices[index, mine, mine] = corners[blocks]
         lapack = self._lapack[worker]
+        if self.factors.dtype == np.float32:
+            lapack, copies = self._rough[worker], self._copies[worker][: len(matrices)]
+            np.copyto(copies, matrices, casting="same_kind")
+            matrices = copies
         largest = max(lapack.factor(matrix) for matrix in matrices)
         for matrix, packed in zip(matrices, self.factors[blocks], strict=True):
             lapack.pack(address(matrix), address(packed))
@@ -104,9 +125,8 @@ class Dense:
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
     ) -> None:
-        total, linked, invert = self._schur[worker], self.layout.linked, self._lapack[worker].invert
-        for block, inverse in enumerate(self._matrices(worker, blocks), blocks.start):
-            invert(address(inverse))
+        total, linked = self._schur[worker], self.layout.linked
+        for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
             root = roots[block]
             columns[block, :root] = inverse[:root, root]
             columns[block, root:] = inverse[root, root:]
@@ -118,6 +138,22 @@ class Dense:
             product *= (counts[block] * scale[block])[:, None]
             product *= scale[block]
             total += product
+
+    def _inverses(self, worker: int, blocks: slice) -> Iterator[Array | Singles]:
+        """Yield for each block of a batch the inverse, its upper triangle valid, from the factor that is there."""
+        factors: Any = self._matrices(worker, blocks)
+        copies = self._copies[worker]
+        copied = self._single_inverses and self.factors.dtype != np.float32
+        if self.factors.dtype == np.float32:
+            factors = copies[: len(factors)]
+        invert = (self._rough if self._single_inverses else self._lapack)[worker].invert
+        for factor in factors:
+            inverse = factor
+            if copied:
+                inverse = copies[0]
+                np.copyto(inverse, factor, casting="same_kind")
+            invert(address(inverse))
+            yield inverse
 
     def schur(self) -> Array:
         total: Array = self._schur.sum(axis=0)
@@ -133,11 +169,15 @@ class Dense:
         return self._hessians[worker][:size]
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
-        solve = self._lapack[worker].solve
-        matrix, vector = address(self.factors), address(right)
-        matrix_bytes, vector_bytes = self.factors.strides[0], right.strides[0]
-        for block in range(blocks.start, blocks.stop):
+        single = self.factors.dtype == np.float32
+        solve = (self._rough if single else self._lapack)[worker].solve
+        vectors = right[blocks].astype(np.float32) if single else right[blocks]
+        matrix, vector = address(self.factors[blocks]), address(vectors)
+        matrix_bytes, vector_bytes = self.factors.strides[0], vectors.strides[0]
+        for block in range(len(vectors)):
             solve(matrix + block * matrix_bytes, vector + block * vector_bytes)
+        if single:
+            right[blocks] = vectors
 
 
 def _mirror(matrix: Array) -> None:

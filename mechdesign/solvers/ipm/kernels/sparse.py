@@ -34,6 +34,8 @@ Integers = npt.NDArray[np.int64]
 _TILE = 200_000
 # Entries of a level's rows of the inverses that are added up together: they are to stay in the cache.
 _PANEL = 750_000
+# Down to this relative gap inverses are computed in single precision: sums of terms of one sign keep all of it.
+_SINGLE_INVERSES = 1e-4
 # Right sides that are missed by more than this part of the largest terms are worth a second solve.
 _UNMET = 1e-12
 
@@ -103,10 +105,18 @@ class SparseKernel:
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
         self._together = min(self.batch, max(1, _PANEL // (widest * n)))
         panel = (self._together, widest, n)
-        self._panels = [(np.empty(panel), np.empty(panel)) for _ in range(threads)]
+        self._panels = [np.empty((2, *panel)) for _ in range(threads)]
+        self._single = False
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
         self._unit = 1.0
+
+    def tune(self, gap: float) -> bool:
+        before, self._single = self._single, gap > _SINGLE_INVERSES
+        if before != self._single:
+            kind = np.float32 if self._single else np.float64
+            self._panels = [np.empty(panel.shape, dtype=kind) for panel in self._panels]
+        return before != self._single
 
     def multipliers(self) -> Array:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])

@@ -83,6 +83,9 @@ class TorchKernel:
     def _targets(self, slot: int) -> torch.Tensor:
         return self._singles[2 * slot]
 
+    def tune(self, gap: float) -> bool:
+        return False
+
     def multipliers(self) -> Array:
         y: Array = self._y.cpu().numpy()
         return y

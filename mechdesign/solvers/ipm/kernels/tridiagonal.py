@@ -182,13 +182,12 @@ class Factors:
             mine, after = panels[i % 2][:blocks, :width], panels[1 - i % 2][:blocks]
             left = scale[:, rows, None]
             corner = mine[:, :, start:stop]
-            np.multiply(self.inverses[i][some], left, out=corner)
-            corner *= scale[:, None, rows]
+            np.multiply(self.inverses[i][some] * left, scale[:, None, rows], out=corner, casting="same_kind")
             if i + 1 < len(slices):
                 carry = self.carries[i][some] * left
                 carry *= unscale[:, None, slices[i + 1]]
+                carry = carry.astype(mine.dtype, copy=False)
                 np.matmul(carry, after[:, : carry.shape[2], stop:], out=mine[:, :, stop:])
                 corner += mine[:, :, stop : slices[i + 1].stop] @ carry.swapaxes(1, 2)
             part = total[rows, start:]
-            for panel in mine:
-                part += panel[:, start:]
+            part += mine[:, :, start:].sum(axis=0)
