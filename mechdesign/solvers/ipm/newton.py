@@ -33,7 +33,7 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# A direction that is taken is refined until it meets the linking rows to this accuracy.
+# A direction is refined until it meets the linking rows to this accuracy.
 _LINK_ACCURACY = 1e-11
 _REFINEMENTS = 2
 # What a slack of a linking row may take up, relative to itself.
@@ -226,15 +226,18 @@ class SchurComplement:
         free = self._average(self._refined(right))
         if not self._members:
             return free, 0.0
-        theta = (float(self._border @ free) - corner) / float(self._border @ self._bordered)
+        total = float(self._border @ self._bordered)
+        if not total > 0:
+            raise StallError("the worst cost no longer moves")
+        theta = (float(self._border @ free) - corner) / total
         return free - theta * self._bordered, theta
 
 
 def refined_direction(
     blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction
 ) -> Direction:
-    """Refine a direction for `targets` until it meets the linking rows: else they drift, and repair costs too much."""
-    if found.rest <= _LINK_ACCURACY:
+    """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
+    if found.rest <= _LINK_ACCURACY or not blocks.ratios.kernel.rough:
         return found
     return newton_direction(blocks, schur, targets, found)
 
@@ -242,7 +245,7 @@ def refined_direction(
 def newton_direction(
     blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction | None = None
 ) -> Direction:
-    """Solve the Newton system for `targets`, or refine a direction `found` for them.
+    """Solve the Newton system for `targets`, or refine a rough direction `found` for them.
 
     With f = T/z and R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ), and the linking rows then give S dΛ.
     """
@@ -264,7 +267,9 @@ def newton_direction(
         u = blocks.solve(right + layout.adjoint(change))
     else:
         u, change, theta = found.u, found.multipliers, found.theta
-    for refined in range(1 + (0 if found is None else _REFINEMENTS)):
+    # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
+    wait = found is None and blocks.ratios.kernel.rough
+    for refined in range(1 if wait else 1 + _REFINEMENTS):
         if refined:
             more, more_theta = schur.solve(rest, 0.0)
             change = change + more

@@ -262,7 +262,7 @@ class _Run:
         marked, since = (np.inf, np.inf), 0
         lengths = (1.0, 1.0, 0)
         for number in range(_LARGEST_ITERATION):
-            blocks = self._factored()
+            blocks = self._factored(1 - min(lengths[:2]) if number else 1.0)
             residual = primal_residual(self.layout, self.iterate)
             lower, upper = dual_bound(blocks), objective(self.program, self._channel())
             seconds = time.perf_counter() - self.clock
@@ -280,7 +280,7 @@ class _Run:
             if since >= patience or max(lengths[:2]) < _SHORT:
                 if not self._sharpened():
                     return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
-                blocks, since = self._factored(), 0
+                blocks, since = self._factored(1.0), 0
             if limit is not None and seconds >= limit:
                 return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
             interrupts.check()
@@ -288,9 +288,9 @@ class _Run:
             self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
         return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
 
-    def _factored(self) -> FactoredBlocks:
-        """Factor the blocks as precisely as the gap requires, or as can be where that is not enough."""
-        self.ratios.kernel.tune(self.gap if self.rough else 0.0)
+    def _factored(self, left: float) -> FactoredBlocks:
+        """Factor the blocks as precisely as the gap requires of which this part is left, or as can be after a stall."""
+        self.ratios.kernel.tune(left * self.gap if self.rough else 0.0)
         try:
             return factor_blocks(self.layout, self.ratios, self.iterate)
         except StallError:
@@ -305,7 +305,7 @@ class _Run:
         except StallError:
             if not self._sharpened():
                 raise
-            return take_step(self._factored(), corrections=corrections)
+            return take_step(self._factored(1.0), corrections=corrections)
 
     def _sharpened(self) -> bool:
         """Compute in double precision from now on; return whether that is something new."""

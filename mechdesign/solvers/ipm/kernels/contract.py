@@ -61,6 +61,8 @@ class Kernel(Protocol):
     """Whether it keeps the pairs with bounds alone."""
     threads: int
     batch: int
+    rough: bool
+    """Whether the Schur complement is summed up in single precision now."""
     pairs: tuple[Integers, Integers] | None
     """The pairs (s, t) that have multipliers, in a kernel that keeps no others; None in one that keeps (B, n, n)."""
 

@@ -41,7 +41,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _SQUARE = 16
 # Down to this relative gap the multipliers are kept in single precision: passes read and write half as much.
-_SINGLE_MULTIPLIERS = 1e-5
+# They are about inverse to the factors exp(ε·d): with larger ones the least would be lost.
+_SINGLE_MULTIPLIERS, _LARGEST_RATIO = 1e-5, 1e15
 
 
 @_compiled
@@ -316,7 +317,8 @@ class NumbaKernel(Dense):
 
     def tune(self, gap: float) -> bool:
         before = self.y.dtype
-        kind = np.float32 if gap > _SINGLE_MULTIPLIERS else np.float64
+        single = gap > _SINGLE_MULTIPLIERS and self.layout.ratios.max() <= _LARGEST_RATIO
+        kind = np.float32 if single else np.float64
         if before != kind:
             self.y = self.y.astype(kind)
         return super().tune(gap) or before != kind

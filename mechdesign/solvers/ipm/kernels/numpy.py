@@ -62,21 +62,21 @@ class Dense:
         self._lapack = [Lapack(width) for _ in range(threads)]
         self._hessians = [np.empty((self.batch, width, width)) for _ in range(threads)]
         # In single precision, where that will do: copies of a batch's Hessians, or of one factor.
-        self._rough = [Lapack(width, single=True) for _ in range(threads)]
+        self._single = [Lapack(width, single=True) for _ in range(threads)]
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
-        self._single_inverses = False
+        self.rough = False
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
 
     def tune(self, gap: float) -> bool:
         worth = self.layout.width >= _WORTH_SINGLE
-        before = self.factors.dtype, self._single_inverses
+        before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > _SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:
             self.factors = np.empty(self.factors.shape, dtype=kind)
-        self._single_inverses = worth and gap > _SINGLE_INVERSES
-        return before != (self.factors.dtype, self._single_inverses)
+        self.rough = worth and gap > _SINGLE_INVERSES
+        return before != (self.factors.dtype, self.rough)
 
     def multipliers(self) -> Array:
         return self.y
@@ -114,7 +114,7 @@ class Dense:
         matrices[index, mine, mine] = corners[blocks]
         lapack = self._lapack[worker]
         if self.factors.dtype == np.float32:
-            lapack, copies = self._rough[worker], self._copies[worker][: len(matrices)]
+            lapack, copies = self._single[worker], self._copies[worker][: len(matrices)]
             np.copyto(copies, matrices, casting="same_kind")
             matrices = copies
         largest = max(lapack.factor(matrix) for matrix in matrices)
@@ -143,10 +143,10 @@ class Dense:
         """Yield for each block of a batch the inverse, its upper triangle valid, from the factor that is there."""
         factors: Any = self._matrices(worker, blocks)
         copies = self._copies[worker]
-        copied = self._single_inverses and self.factors.dtype != np.float32
+        copied = self.rough and self.factors.dtype != np.float32
         if self.factors.dtype == np.float32:
             factors = copies[: len(factors)]
-        invert = (self._rough if self._single_inverses else self._lapack)[worker].invert
+        invert = (self._single if self.rough else self._lapack)[worker].invert
         for factor in factors:
             inverse = factor
             if copied:
@@ -170,7 +170,7 @@ class Dense:
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         single = self.factors.dtype == np.float32
-        solve = (self._rough if single else self._lapack)[worker].solve
+        solve = (self._single if single else self._lapack)[worker].solve
         vectors = right[blocks].astype(np.float32) if single else right[blocks]
         matrix, vector = address(self.factors[blocks]), address(vectors)
         matrix_bytes, vector_bytes = self.factors.strides[0], vectors.strides[0]

@@ -106,17 +106,17 @@ class SparseKernel:
         self._together = min(self.batch, max(1, _PANEL // (widest * n)))
         panel = (self._together, widest, n)
         self._panels = [np.empty((2, *panel)) for _ in range(threads)]
-        self._single = False
+        self.rough = False
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
         self._unit = 1.0
 
     def tune(self, gap: float) -> bool:
-        before, self._single = self._single, gap > _SINGLE_INVERSES
-        if before != self._single:
-            kind = np.float32 if self._single else np.float64
+        before, self.rough = self.rough, gap > _SINGLE_INVERSES
+        if before != self.rough:
+            kind = np.float32 if self.rough else np.float64
             self._panels = [np.empty(panel.shape, dtype=kind) for panel in self._panels]
-        return before != self._single
+        return before != self.rough
 
     def multipliers(self) -> Array:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])

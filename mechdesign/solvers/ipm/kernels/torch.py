@@ -32,6 +32,7 @@ class TorchKernel:
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
     SPARSE: ClassVar[bool] = False
+    rough = False
     pairs = None
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
