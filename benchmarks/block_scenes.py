@@ -1,6 +1,7 @@
 """The block method at the papers' own size: 20 × 15 cells, all pairs, every kind of requirement, and real check-ins.
 
-    python benchmarks/block_scenes.py [--grid 20x15] [--arrays numpy] [--symmetry] [--data FOLDER] [--scenes joint ...]
+    python benchmarks/block_scenes.py [--grid 20x15] [--arrays numpy] [--tolerance 1e-6] [--symmetry]
+        [--data FOLDER] [--scenes joint ...]
 
 Gaussian prior, ε = 0.6 per cell, floors at 0.8 of the largest distortion, no symmetry unless asked for. The check-ins
 are those of the Foursquare user with most of them in New York, on 0.42 × 0.74 km cells: ε = 1 per km, squared cost, an
@@ -58,7 +59,7 @@ def measure(name: str, arguments: argparse.Namespace) -> None:
     tested = checkins(arguments.data, columns, rows) if name == CHECKINS else problem(columns, rows, *SCENES[name])
     options = {"symmetry": arguments.symmetry, **({"arrays": arguments.arrays} if arguments.arrays else {})}
     clock = time.perf_counter()
-    certificate = md.design(tested, solver="block", tolerance=1e-6, options=options).certificate
+    certificate = md.design(tested, solver="block", tolerance=arguments.tolerance, options=options).certificate
     facts = {
         "seconds": time.perf_counter() - clock,
         "steps": certificate.provenance["iterations"],
@@ -78,6 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grid", default="20x15")
     parser.add_argument("--arrays", choices=("numpy", "numba", "torch"))
+    parser.add_argument("--tolerance", type=float, default=1e-6)
     parser.add_argument("--symmetry", action="store_true")
     parser.add_argument("--data", type=Path, default=Path(default))
     parser.add_argument("--scenes", nargs="+", choices=(*SCENES, CHECKINS))

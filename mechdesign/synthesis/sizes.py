@@ -186,7 +186,7 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
-        if few and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
+        if few and size.floors and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(FEW * m)
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.scaled(n)
@@ -198,7 +198,7 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
-        return Estimate(solver, every, block_memory(n, m, blocks, size.floors), seconds, allowed)
+        return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
     reduced = math.ceil(_IRREDUCIBLE * every)
     near = min(reduced, _NEAR_PAIRS * n * m)
     rows = {"all": every, "reduced": reduced, "auto": reduced if every <= SMALL else near}.get(settings.rows, near)

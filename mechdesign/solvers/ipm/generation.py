@@ -137,7 +137,7 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        self.stages = _SPARSE_STAGES if self.sparse else _STAGES
+        self.stages = _SPARSE_STAGES if self.sparse or not program.floors else _STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -174,10 +174,10 @@ class _Run:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
         Unless they are `always` to be chosen or there is no memory for all, a path that is short at first ends it
-        early. With sparse blocks a small program would save too little: all columns are begun with, and those that
-        matter least go as the gap falls.
+        early. With sparse blocks, and without floors, a small program would save too little: all columns are begun
+        with, and those that matter least go as the gap falls.
         """
-        if self.sparse:
+        if self.sparse or not self.program.floors:
             return True
         always = always or not self._fits_at_once()
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
@@ -202,7 +202,7 @@ class _Run:
         limit = self.options.extra.get("memory")
         allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
         rows, columns = self.program.rows, self.program.columns
-        return allowed is None or block_memory(rows, columns, columns, len(self.program.floors)) <= allowed
+        return allowed is None or block_memory(rows, columns, columns, len(self.program.floors), self.gap) <= allowed
 
     def at_once(self) -> BlockSolution:
         """Solve with all columns at the same time."""
@@ -270,6 +270,8 @@ class _Run:
             if reached.status is not Status.OPTIMAL:
                 return None, False
             start = self._merged(program, reached.state, empty)
+            # Its multipliers may be large.
+            del reached
         return start, False
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:

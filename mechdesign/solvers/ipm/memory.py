@@ -38,18 +38,22 @@ FEW = 0.4
 
 # Below so many entries (columns × rows²) everything at once takes a moment.
 _WORTH = 8_000_000
+# Blocks of so many rows are large: at 300 all at once takes half of the time where all columns are used.
+_LARGE = 500
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
-# Of each ratio row, in the kernels that take least of the host's memory (`Kernel.ENTRY_BYTES`).
-_LEAST_ENTRY_BYTES = 28
+# Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
+_LEAST_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
 # What a thread takes at most for its batch of sparse blocks.
 _SPARSE_BATCH = 60_000_000
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
 
-def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: float | None) -> int:
+def check_memory(
+    layout: Layout, threads: int, kernel: type[Kernel], limit: float | None, gap: float, *, proves: bool = True
+) -> int:
     """Return the estimated peak of the process in bytes.
 
     Args:
@@ -57,6 +61,8 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
         threads: how many threads share the blocks.
         kernel: what holds the large arrays.
         limit: the most bytes that the process may take; None means what is free.
+        gap: the relative gap to be reached.
+        proves: whether the multipliers are proved at the end, which takes memory, too.
 
     Raises:
         SolverError: with the estimate, where it exceeds that.
@@ -65,8 +71,8 @@ def check_memory(layout: Layout, threads: int, kernel: type[Kernel], limit: floa
     if kernel.SPARSE:
         estimate = _sparse(*shape, layout.links, threads, measure(layout.rows, *np.nonzero(layout.weights)))
     else:
-        entry_bytes = kernel.ENTRY_BYTES
-        estimate = int(kernel.LIBRARY_BYTES) + _needed(*shape, layout.width, layout.links, threads, entry_bytes)
+        sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(gap)
+        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves)
     most = allowed_memory(limit)
     if most is not None and estimate > most:
         raise SolverError(
@@ -81,9 +87,10 @@ def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: boo
     """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
 
     They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
-    which pays where blocks are sparse: a column is priced in a fraction of the time that its block takes.
+    which pays where blocks are sparse, for a column is then priced in a fraction of the time that its block takes, or
+    large.
     """
-    return (sparse or floors > 0) and not worst and columns * rows**2 >= _WORTH
+    return (sparse or floors > 0 or rows >= _LARGE) and not worst and columns * rows**2 >= _WORTH
 
 
 def allowed_memory(limit: float | None = None) -> float | None:
@@ -92,13 +99,16 @@ def allowed_memory(limit: float | None = None) -> float | None:
     return limit if limit is not None else None if free is None else _resident() + free
 
 
-def block_memory(rows: int, columns: int, blocks: int, floors: int = 0) -> int:
+def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
     """Estimate the peak of the process in bytes from the size of a program alone, rather less than `check_memory`."""
     width = rows + floors
-    return _needed(rows, columns, blocks, width, width, 1, _LEAST_ENTRY_BYTES)
+    entry_bytes = next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
+    return _needed(rows, columns, blocks, width, width, 1, entry_bytes)
 
 
-def _needed(rows: int, columns: int, blocks: int, width: int, links: int, threads: int, entry_bytes: int) -> int:
+def _needed(
+    rows: int, columns: int, blocks: int, width: int, links: int, threads: int, entry_bytes: int, *, proves: bool = True
+) -> int:
     """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
 
     The solve's large arrays are gone when the multipliers are certified, which takes as much where symmetry makes them
@@ -110,6 +120,8 @@ def _needed(rows: int, columns: int, blocks: int, width: int, links: int, thread
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * blocks / columns
     base = max(_INTERPRETER, _resident())
+    if not proves:
+        return int(base + large + small)
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
 
 
@@ -125,7 +137,7 @@ class Sparsity:
     def bytes(self) -> int:
         """Bytes of one block in the kernel."""
         pairs, rows = self.pairs, self.rows
-        return SparseKernel.ENTRY_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
+        return SparseKernel.entry_bytes() * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
     def scaled(self, rows: int) -> Sparsity:
         """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""

@@ -233,9 +233,7 @@ class SchurComplement:
         return free - theta * self._bordered, theta
 
 
-def refined_direction(
-    blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction
-) -> Direction:
+def refined_direction(blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction) -> Direction:
     """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
     if found.rest <= _LINK_ACCURACY or not blocks.ratios.kernel.rough:
         return found
@@ -268,19 +266,19 @@ def newton_direction(
     else:
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
-    wait = found is None and blocks.ratios.kernel.rough
-    for refined in range(1 if wait else 1 + _REFINEMENTS):
-        if refined:
-            more, more_theta = schur.solve(rest, 0.0)
-            change = change + more
-            theta += more_theta
-            u = u + blocks.solve(layout.adjoint(more))
+    refinements = 0 if found is None and blocks.ratios.kernel.rough else _REFINEMENTS
+    while True:
         rest = residual - layout.sums(iterate.points * u)
         rest[n:] -= z / y * change[n:]
         rest[layout.width :] -= theta
         missed = float(np.abs(rest).max())
-        if missed <= _LINK_ACCURACY:
+        if missed <= _LINK_ACCURACY or refinements == 0:
             break
+        refinements -= 1
+        more, more_theta = schur.solve(rest, 0.0)
+        change = change + more
+        theta += more_theta
+        u = u + blocks.solve(layout.adjoint(more))
     # A large slack takes up what its row still lacks: z/y would enlarge the rounding of its small multiplier.
     taken = np.where(np.abs(rest[n:]) <= _TAKEN * z, rest[n:], 0.0)
     dy = np.empty(auxiliary.size)

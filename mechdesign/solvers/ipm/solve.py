@@ -127,7 +127,7 @@ def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
-    with _running(program, settings, time.perf_counter(), None, start, spread=False) as run:
+    with _running(program, settings, time.perf_counter(), None, start, proves=False) as run:
         return run.reached()
 
 
@@ -139,16 +139,20 @@ def _running(
     symmetry: Symmetry | None,
     start: State | None = None,
     *,
-    spread: bool = True,
+    proves: bool = True,
 ) -> Iterator[_Run]:
-    """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
+    """Set a solve up, with its threads and the memory that it takes, and clear away after it.
+
+    With few columns, of which nothing is proved yet, the uniform x is the better start.
+    """
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     # Who goes on has had room for more; much of what the process holds then is free for it to use again.
-    memory = check_memory(layout, threads, kernel, settings.memory if start is None else math.inf)
+    limit = settings.memory if start is None else math.inf
+    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -156,7 +160,7 @@ def _running(
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         interrupts.defer()
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, spread)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, proves)
         finally:
             workers.close()
 
@@ -223,6 +227,7 @@ class _Run:
         gap = self.settings.gap
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
+        self.ratios.kernel.release()
         iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
         allowance = _DROPPED * gap * max(upper, self.unit)
         multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import torch
 
@@ -24,16 +23,20 @@ class AcceleratorKernel(TorchKernel):
     """In the memory of an accelerator, which is good at products of many matrices and poor at substitution.
 
     So it goes by parts of the factors, each a product with the inverse of a corner on the diagonal, refined once:
-    without that, convergence suffers near the end. ENTRY_BYTES counts the host's memory, where y arrives at the end.
+    without that, convergence suffers near the end. `entry_bytes` counts the host's memory, where y arrives at the end.
     Raises SolverError before anything is done when the device has too little memory.
     """
 
-    ENTRY_BYTES: ClassVar[int] = 8
+    @classmethod
+    def entry_bytes(cls, gap: float) -> int:
+        return 8
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
         free = _free_memory(place)
-        needed = blocks * width * (TorchKernel.ENTRY_BYTES * width + 8 * _PART) + _WORK_BYTES * largest_area(layout)
+        needed = blocks * width * (TorchKernel.entry_bytes(0.0) * width + 8 * _PART) + _WORK_BYTES * largest_area(
+            layout
+        )
         if needed > free:
             raise SolverError(
                 f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "

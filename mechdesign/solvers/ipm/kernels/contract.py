@@ -53,8 +53,6 @@ class Kernel(Protocol):
     or added to, the rows `blocks` of the arrays given. `slot`, 0 or 1, says which of the two sets of targets is meant.
     """
 
-    ENTRY_BYTES: ClassVar[int]
-    """Bytes of the host's memory for each of the B n² ratio rows."""
     LIBRARY_BYTES: ClassVar[int]
     """Bytes that the library takes once it is used, and has compiled, beyond importing it."""
     SPARSE: ClassVar[bool]
@@ -68,6 +66,10 @@ class Kernel(Protocol):
 
     def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
 
+    @classmethod
+    def entry_bytes(cls, gap: float) -> int:
+        """Return the bytes of the host's memory for each of the B n² ratio rows, down to this relative gap."""
+
     def tune(self, gap: float) -> bool:
         """Choose how precisely to compute at this relative gap, from the next iterate on; return whether that changes.
 
@@ -78,10 +80,13 @@ class Kernel(Protocol):
         """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 
     def saved(self) -> Array:
-        """Return all multipliers, those of x >= 0 too, as `load` takes them: (B, n, n), or (B, n + K) with `pairs`."""
+        """Return all multipliers, those of x >= 0 too, as `load` takes them: (B, n, n), or (B, n + K) with `pairs`.
+
+        They are not copied: the kernel is done with.
+        """
 
     def load(self, y: Array, mu: float) -> None:
-        """Set y, as `saved` has returned it; μ is the unit in which centres are kept."""
+        """Set y, as `saved` has returned it, and take it over; μ is the unit in which centres are kept."""
 
     def diagonals(self) -> Array:
         """Return the multipliers y_ss of x >= 0 (B, n), to read."""
@@ -151,6 +156,9 @@ class Kernel(Protocol):
 
     def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Any) -> None:
         """Move y by `dual` times dy, for the targets in `slot`; a sparse kernel also takes one for each block (b,)."""
+
+    def release(self) -> None:
+        """Free what only further steps would need; y and what `keep` has kept stay."""
 
     def keep(self) -> Callable[[], Array]:
         """Keep a copy of y and return a function that reads it, until `keep` is called again.

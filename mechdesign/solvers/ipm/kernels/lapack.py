@@ -4,8 +4,9 @@ In double precision, or in single precision, which takes half of the time.
 
 SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
 ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
-another would take longer than the call. Matrices are symmetric arrays in C order, named by their address; the factor lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are
-kept packed, row after row of that triangle: half of the memory, which substitution reads from end to end.
+another would take longer than the call. Matrices are symmetric arrays in C order, named by their address; the factor
+lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are kept packed, row
+after row of that triangle: half of the memory, which substitution reads from end to end.
 """
 
 from __future__ import annotations

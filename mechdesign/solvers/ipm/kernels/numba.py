@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST, NEVER
 from mechdesign.solvers.ipm.kernels.lapack import address
-from mechdesign.solvers.ipm.kernels.numpy import Dense
+from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS, Dense
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["KERNEL", "NumbaKernel"]
@@ -306,13 +306,18 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
 class NumbaKernel(Dense):
     """Kept besides y and the factors: two arrays of targets in single precision, and y once more when asked to."""
 
-    ENTRY_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
+
+    @classmethod
+    def entry_bytes(cls, gap: float) -> int:
+        if gap > SINGLE_FACTORS:
+            return 14
+        return 16 if gap > _SINGLE_MULTIPLIERS else 28
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
-        self._kept: Array | Singles | None = None
+        self._kept: Any = None
         self._parts = [np.empty(layout.rows) for _ in range(threads)]
 
     def tune(self, gap: float) -> bool:
@@ -323,10 +328,14 @@ class NumbaKernel(Dense):
             self.y = self.y.astype(kind)
         return super().tune(gap) or before != kind
 
+    def release(self) -> None:
+        super().release()
+        self._targets = []
+
     def keep(self) -> Callable[[], Array]:
         if self._kept is None or self._kept.dtype != self.y.dtype:
             self._kept = np.empty_like(self.y)
-        kept = self._kept
+        kept: Array = self._kept
         np.copyto(kept, self.y)
         return lambda: kept
 

@@ -13,7 +13,7 @@ from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEARE
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["KERNEL", "NumpyKernel", "centred"]
+__all__ = ["KERNEL", "SINGLE_FACTORS", "NumpyKernel", "centred"]
 
 Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -27,7 +27,7 @@ _STRIP = 64
 # Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
 # only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
 # little.
-_SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
+SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
 
 
 class Tile:
@@ -49,6 +49,9 @@ class Dense:
 
     SPARSE: ClassVar[bool] = False
     pairs = None
+
+    y: Any
+    factors: Any
 
     def __init__(self, layout: Layout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
@@ -72,23 +75,27 @@ class Dense:
     def tune(self, gap: float) -> bool:
         worth = self.layout.width >= _WORTH_SINGLE
         before = self.factors.dtype, self.rough
-        kind = np.float32 if worth and gap > _SINGLE_FACTORS else np.float64
+        kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:
             self.factors = np.empty(self.factors.shape, dtype=kind)
         self.rough = worth and gap > _SINGLE_INVERSES
         return before != (self.factors.dtype, self.rough)
 
     def multipliers(self) -> Array:
-        return self.y
+        y: Array = self.y
+        return y
 
     def saved(self) -> Array:
-        return self.y.copy()
+        return self.multipliers()
 
     def load(self, y: Array, mu: float) -> None:
-        np.copyto(self.y, y)
+        self.y = np.ascontiguousarray(y)
+
+    def release(self) -> None:
+        self.factors = self.factors[:0].copy()
 
     def diagonals(self) -> Array:
-        return self.y.diagonal(axis1=1, axis2=2)
+        return self.multipliers().diagonal(axis1=1, axis2=2)
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
@@ -107,8 +114,8 @@ class Dense:
             _mirror(matrix[:n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
-        matrices, mine = self._matrices(worker, blocks), roots[blocks]
-        index = np.arange(len(matrices))
+        matrices: Any = self._matrices(worker, blocks)
+        mine, index = roots[blocks], np.arange(len(matrices))
         matrices[index, mine, :] = edges[blocks]
         matrices[index, :, mine] = edges[blocks]
         matrices[index, mine, mine] = corners[blocks]
@@ -196,8 +203,11 @@ class NumpyKernel(Dense):
     moves q has to be what the direction was computed with.
     """
 
-    ENTRY_BYTES: ClassVar[int] = 32
     LIBRARY_BYTES: ClassVar[int] = 0
+
+    @classmethod
+    def entry_bytes(cls, gap: float) -> int:
+        return 30 if gap > SINGLE_FACTORS else 32
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)

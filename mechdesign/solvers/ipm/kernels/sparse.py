@@ -11,7 +11,7 @@ With e = M_·r and f = H_r⁻¹ e the solution of M b' = b is b'_r = (b_r − f�
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,6 @@ class _Tile:
 class SparseKernel:
     """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets."""
 
-    ENTRY_BYTES: ClassVar[int] = 28
     SPARSE: ClassVar[bool] = True
     LIBRARY_BYTES: ClassVar[int] = 0
 
@@ -105,11 +104,19 @@ class SparseKernel:
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
         self._together = min(self.batch, max(1, _PANEL // (widest * n)))
         panel = (self._together, widest, n)
-        self._panels = [np.empty((2, *panel)) for _ in range(threads)]
+        self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
         self.rough = False
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
         self._unit = 1.0
+
+    @classmethod
+    def entry_bytes(cls, gap: float = 0.0) -> int:
+        return 28
+
+    def release(self) -> None:
+        for tile in self._tiles:
+            tile.factors, tile.targets = Factors(self.levels, 0), []
 
     def tune(self, gap: float) -> bool:
         before, self.rough = self.rough, gap > _SINGLE_INVERSES
@@ -258,7 +265,7 @@ class SparseKernel:
         """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
         n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
         some = np.ones((1, n))
-        panels = self._panels[worker][0][:1], self._panels[worker][1][:1]
+        panels = self._panels[worker][:, :1]
         for index, block in enumerate(range(tile.blocks.start, tile.blocks.stop)):
             root = tile.roots[index]
             some[:] = 1.0

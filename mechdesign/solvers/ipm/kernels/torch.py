@@ -28,7 +28,6 @@ _BATCH = 100_000
 class TorchKernel:
     """Batches of blocks as tensors on the CPU: a few callers, each with one thread of PyTorch's."""
 
-    ENTRY_BYTES: ClassVar[int] = 36
     LIBRARY_BYTES: ClassVar[int] = 200_000_000
 
     SPARSE: ClassVar[bool] = False
@@ -83,6 +82,13 @@ class TorchKernel:
 
     def _targets(self, slot: int) -> torch.Tensor:
         return self._singles[2 * slot]
+
+    @classmethod
+    def entry_bytes(cls, gap: float) -> int:
+        return 36
+
+    def release(self) -> None:
+        self._factors = self._factors[:0].clone()
 
     def tune(self, gap: float) -> bool:
         return False

@@ -24,6 +24,7 @@ __all__ = ["Factors", "Levels", "Shape", "find_levels"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Panels = Array | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,11 +169,11 @@ class Factors:
         for i in range(len(self.carries) - 1, -1, -1):
             parts[i] += self.carries[i] @ parts[i + 1]
 
-    def add_inverse(self, scale: Array, total: Array, panels: tuple[Array, Array], some: slice = slice(None)) -> None:
+    def add_inverse(self, scale: Array, total: Array, panels: Panels, some: slice = slice(None)) -> None:
         """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
         Rows and columns are multiplied by `scale` (b, n) of these blocks, positive but where a row has no entries off
-        the diagonal; `panels` are two buffers (b, widest level, n).
+        the diagonal; `panels` are two buffers (2, b, widest level, n), whose precision is that of the inverses.
         """
         slices, blocks = self.levels.slices, len(scale)
         unscale = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
