@@ -66,10 +66,11 @@ _SHARE = 0.6
 _FELT = 1e-2
 # Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
 _SHORT_PATH, _LONG_PATH = 16, 40
-# Gaps to solve small programs to, the program itself, and one with sparse blocks, one after the other. Columns with
-# less than the part of an even share that goes with a gap are merged into others there.
+# Gaps to solve small programs to, the program itself, one with sparse blocks, and a large one without floors, one after
+# the other. Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
+_LARGE_STAGES = (0.3, 0.45), (0.03, 0.3), (3e-3, 0.1), (3e-4, 0.05)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 
@@ -137,7 +138,7 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        self.stages = _SPARSE_STAGES if self.sparse or not program.floors else _STAGES
+        self.stages = _SPARSE_STAGES if self.sparse else _STAGES if program.floors else _LARGE_STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -276,7 +277,9 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        reached = iterate_blocks(restricted(program, self.columns), self._options(words), gap=gap, start=start)
+        spread = not program.floors
+        chosen, options = restricted(program, self.columns), self._options(words)
+        reached = iterate_blocks(chosen, options, gap=gap, start=start, spread=spread)
         self._note(reached.history)
         if start is None:
             self.memory = max(self.memory, reached.memory)

@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 # Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
 _BELOW = 0.05
 _SPREAD = 0.45
-_FARTHEST = 20.0
+_FARTHEST = 40.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,13 +121,15 @@ class Reached:
     memory: int
 
 
-def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | None = None) -> Reached:
-    """Iterate until the relative gap is `gap`, from the uniform x or a state, and prove nothing.
+def iterate_blocks(
+    program: BlockProgram, options: Options, *, gap: float, start: State | None = None, spread: bool = False
+) -> Reached:
+    """Iterate until the relative gap is `gap`, from a state, from x that is spread out or uniform, and prove nothing.
 
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
-    with _running(program, settings, time.perf_counter(), None, start, proves=False) as run:
+    with _running(program, settings, time.perf_counter(), None, start, spread=spread, proves=False) as run:
         return run.reached()
 
 
@@ -139,12 +141,10 @@ def _running(
     symmetry: Symmetry | None,
     start: State | None = None,
     *,
+    spread: bool = True,
     proves: bool = True,
 ) -> Iterator[_Run]:
-    """Set a solve up, with its threads and the memory that it takes, and clear away after it.
-
-    With few columns, of which nothing is proved yet, the uniform x is the better start.
-    """
+    """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry)
     entries = layout.blocks * layout.rows**2
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
@@ -160,7 +160,7 @@ def _running(
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         interrupts.defer()
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, proves)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, spread)
         finally:
             workers.close()
 
