@@ -401,7 +401,7 @@ def test_devices_that_are_not_there_are_refused(device):
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
     accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
     layout = lay_out(grid(5, 4))
-    needed = accelerator.TorchKernel.entry_bytes(0.0) * 20**3 + 8 * accelerator._PART * 20**2
+    needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PART * 20**2
     needed += accelerator._WORK_BYTES * 20**2
     monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed - 1)
     with pytest.raises(SolverError, match=r"needs about .* GB on cpu for 20 blocks of 20, but .* are free there"):

@@ -71,7 +71,7 @@ def check_memory(
     if kernel.SPARSE:
         estimate = _sparse(*shape, layout.links, threads, measure(layout.rows, *np.nonzero(layout.weights)))
     else:
-        sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(gap)
+        sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
         estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves)
     most = allowed_memory(limit)
     if most is not None and estimate > most:
@@ -137,7 +137,7 @@ class Sparsity:
     def bytes(self) -> int:
         """Bytes of one block in the kernel."""
         pairs, rows = self.pairs, self.rows
-        return SparseKernel.entry_bytes() * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
+        return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
     def scaled(self, rows: int) -> Sparsity:
         """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""

@@ -28,15 +28,15 @@ class AcceleratorKernel(TorchKernel):
     """
 
     @classmethod
-    def entry_bytes(cls, gap: float) -> int:
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
         return 8
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
         free = _free_memory(place)
-        needed = blocks * width * (TorchKernel.entry_bytes(0.0) * width + 8 * _PART) + _WORK_BYTES * largest_area(
-            layout
-        )
+        needed = blocks * width * (
+            TorchKernel.entry_bytes(layout, gap=0.0) * width + 8 * _PART
+        ) + _WORK_BYTES * largest_area(layout)
         if needed > free:
             raise SolverError(
                 f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "

@@ -67,7 +67,7 @@ class Kernel(Protocol):
     def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
 
     @classmethod
-    def entry_bytes(cls, gap: float) -> int:
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
         """Return the bytes of the host's memory for each of the B n² ratio rows, down to this relative gap."""
 
     def tune(self, gap: float) -> bool:

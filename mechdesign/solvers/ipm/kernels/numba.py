@@ -303,16 +303,22 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
                 y[b, s, t] *= 1.0 - dual + dual * (targets[b, s, t] - q)
 
 
+def _keeps_singles(layout: Layout, gap: float) -> bool:
+    """Tell whether the multipliers are kept in single precision at this relative gap."""
+    largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
+    return gap > _SINGLE_MULTIPLIERS and bool(largest <= _LARGEST_RATIO)
+
+
 class NumbaKernel(Dense):
     """Kept besides y and the factors: two arrays of targets in single precision, and y once more when asked to."""
 
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
     @classmethod
-    def entry_bytes(cls, gap: float) -> int:
-        if gap > SINGLE_FACTORS:
-            return 14
-        return 16 if gap > _SINGLE_MULTIPLIERS else 28
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+        if not _keeps_singles(layout, gap):
+            return 28
+        return 14 if gap > SINGLE_FACTORS else 16
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
@@ -322,11 +328,13 @@ class NumbaKernel(Dense):
 
     def tune(self, gap: float) -> bool:
         before = self.y.dtype
-        single = gap > _SINGLE_MULTIPLIERS and self.layout.ratios.max() <= _LARGEST_RATIO
-        kind = np.float32 if single else np.float64
+        kind = np.float32 if _keeps_singles(self.layout, gap) else np.float64
         if before != kind:
             self.y = self.y.astype(kind)
         return super().tune(gap) or before != kind
+
+    def load(self, y: Array, mu: float) -> None:
+        self.y = np.ascontiguousarray(y)
 
     def release(self) -> None:
         super().release()

@@ -59,7 +59,7 @@ class Dense:
         # Several batches for each thread, so that all end at about the same time, but none too small to be worth it.
         share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
         self.batch = max(1, min(share, _BATCH // (n * n), blocks))
-        self.y = np.empty((blocks, n, n))
+        self.y = np.zeros((blocks, n, n))
         self.factors = np.empty((blocks, width * (width + 1) // 2))
         self.slope = layout.weights / layout.ratios
         self._lapack = [Lapack(width) for _ in range(threads)]
@@ -89,7 +89,7 @@ class Dense:
         return self.multipliers()
 
     def load(self, y: Array, mu: float) -> None:
-        self.y = np.ascontiguousarray(y)
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
 
     def release(self) -> None:
         self.factors = self.factors[:0].copy()
@@ -206,7 +206,7 @@ class NumpyKernel(Dense):
     LIBRARY_BYTES: ClassVar[int] = 0
 
     @classmethod
-    def entry_bytes(cls, gap: float) -> int:
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
         return 30 if gap > SINGLE_FACTORS else 32
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:

@@ -64,6 +64,7 @@ class SparseKernel:
     """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets."""
 
     SPARSE: ClassVar[bool] = True
+    PAIR_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 0
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
@@ -111,8 +112,8 @@ class SparseKernel:
         self._unit = 1.0
 
     @classmethod
-    def entry_bytes(cls, gap: float = 0.0) -> int:
-        return 28
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+        return cls.PAIR_BYTES
 
     def release(self) -> None:
         for tile in self._tiles:

@@ -84,7 +84,7 @@ class TorchKernel:
         return self._singles[2 * slot]
 
     @classmethod
-    def entry_bytes(cls, gap: float) -> int:
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
         return 36
 
     def release(self) -> None:

@@ -1,0 +1,245 @@
+"""Single precision while the gap is wide: the same path and the same values, and double precision where it fails."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from block_cases import grid, iterates, violation
+from test_sparse_blocks import program_on, roads, squares
+
+from mechdesign.programs.block_angular import BlockProgram, lower_bound
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import generation, memory, solve_block, solve_columns
+from mechdesign.solvers.ipm import solve as solve_module
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction, refined_direction
+from mechdesign.solvers.ipm.step import take_step
+
+needs_numba = pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="numba is an extra and not installed"
+)
+DENSE = ["numpy", pytest.param("numba", marks=needs_numba)]
+# All reference values are those of `test_block.py`.
+VALUE_AT_100 = 2.09408236
+
+
+def _affine(blocks):
+    return Targets(None, np.zeros_like(blocks.x), np.zeros(blocks.layout.auxiliary.size))
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 7, 48, 49, 100, 131, 200])
+def test_factor_inverse_and_solution(size, single):
+    rng = np.random.default_rng(size)
+    root = rng.standard_normal((size, size + 3))
+    matrix = root @ root.T + size * np.eye(size)
+    lapack, kind, accuracy = (
+        Lapack(size, single=single),
+        np.float32 if single else np.float64,
+        1e-4 if single else 1e-12,
+    )
+    factor = matrix.astype(kind)
+    assert lapack.factor(factor) == 0.0
+    assert np.triu(factor).T @ np.triu(factor) == pytest.approx(matrix, rel=accuracy, abs=accuracy * size)
+    packed = np.empty(size * (size + 1) // 2, dtype=kind)
+    lapack.pack(address(factor), address(packed))
+    assert (packed == factor[np.triu_indices(size)]).all()
+    right = rng.standard_normal(size)
+    found = right.astype(kind)
+    lapack.solve(address(packed), address(found))
+    assert found == pytest.approx(np.linalg.solve(matrix, right), rel=accuracy, abs=accuracy)
+    lapack.invert(address(factor))
+    assert np.triu(factor) == pytest.approx(np.triu(np.linalg.inv(matrix)), rel=accuracy, abs=accuracy)
+
+
+def test_single_precision_raises_the_diagonal_by_more_than_it_rounds():
+    matrix = np.ones((3, 3), dtype=np.float32)
+    delta = Lapack(3, single=True).factor(matrix)
+    assert 6e-8 < delta < 1e-3
+    assert Lapack(3, single=True).factor(-np.eye(3, dtype=np.float32)) == np.inf
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_what_is_single_follows_the_gap(arrays):
+    kernel = choose(arrays, None, 0)(lay_out(grid(10, 10)), 1, None)
+    found = []
+    for gap in (1.0, 1e-3, 3e-5, 1e-7, 0.0):
+        kernel.tune(gap)
+        found.append((kernel.factors.dtype == np.float32, kernel.rough, kernel.y.dtype == np.float32))
+    numba = arrays == "numba"
+    assert found == [(True, True, numba), (False, True, numba), (False, False, numba), (False,) * 3, (False,) * 3]
+    assert not kernel.tune(0.0)
+    assert kernel.tune(1.0)
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_small_blocks_are_left_alone(arrays):
+    kernel = choose(arrays, None, 0)(lay_out(grid(9, 9)), 1, None)
+    kernel.tune(1.0)
+    assert kernel.factors.dtype == np.float64
+    assert not kernel.rough
+
+
+@needs_numba
+@pytest.mark.parametrize(("eps", "kept"), [(0.6, True), (3.0, False)])
+def test_multipliers_of_large_factors_stay_double(eps, kept):
+    layout = lay_out(grid(10, 10, eps=eps))
+    kind = choose("numba", None, 0)
+    kernel = kind(layout, 1, None)
+    kernel.tune(1.0)
+    assert (kernel.y.dtype == np.float32) == kept
+    assert (kind.entry_bytes(layout, 1.0) < kind.entry_bytes(layout, 1e-7)) == kept
+
+
+@needs_numba
+def test_bounds_that_are_not_there_do_not_count():
+    layout = lay_out(grid(10, 10, masked=lambda distance: distance > 3))
+    assert layout.ratios.max() > 1e15
+    kernel = choose("numba", None, 0)(layout, 1, None)
+    kernel.tune(1.0)
+    assert kernel.y.dtype == np.float32
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("floor", [None, 0.8])
+def test_the_direction_that_is_taken_meets_the_linking_rows(arrays, floor):
+    layout = lay_out(grid(10, 10, floor=floor))
+    kernel = choose(arrays, None, 0)(layout, 1, None)
+    kernel.tune(1.0)
+    blocks = iterates(layout, kernel, 4)
+    assert kernel.rough
+    targets, schur = _affine(blocks), SchurComplement(blocks)
+    rough = newton_direction(blocks, schur, targets)
+    refined = refined_direction(blocks, schur, targets, rough)
+    assert 1e-11 < rough.rest < 1e-3
+    assert refined.rest <= 1e-11
+    kernel.tune(0.0)
+    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate)
+    double = newton_direction(exact, SchurComplement(exact), targets)
+    assert double.rest <= 1e-11
+    assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
+    assert refined.u == pytest.approx(double.u, abs=1e-2 * np.abs(double.u).max())
+    assert refined_direction(exact, SchurComplement(exact), targets, double) is double
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("floor", [None, 0.8])
+def test_slacks_and_multipliers_stay_positive(arrays, floor, monkeypatch):
+    """Refining moves the direction: lengths of the rough one lead beyond the boundary near the end."""
+    rough = []
+
+    def checked(blocks, **options):
+        step, kernel = take_step(blocks, **options), blocks.ratios.kernel
+        rough.append(kernel.rough)
+        assert kernel.multipliers().min() > 0
+        assert step.iterate.points.min() > 0
+        assert step.iterate.z.min(initial=1.0) > 0
+        return step
+
+    monkeypatch.setattr(solve_module, "take_step", checked)
+    assert solve_block(grid(10, 10, floor=floor), Options(extra={"arrays": arrays})).status is Status.OPTIMAL
+    assert rough[0]
+    assert not rough[-1]
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-5, 1e-7])
+def test_values_are_those_of_double_precision(arrays, gap):
+    program, options = grid(10, 10), Options(extra={"arrays": arrays})
+    found = solve_block(program, options, gap=gap)
+    assert found.status is Status.OPTIMAL
+    assert found.lower <= VALUE_AT_100 * (1 + 1e-8)
+    assert found.upper >= VALUE_AT_100 * (1 - 1e-8)
+    assert found.upper - found.lower <= gap * found.upper
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    assert violation(program, found.x) <= 1e-7
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_a_stall_in_single_precision_is_none_in_double(arrays, monkeypatch):
+    factor, failed = Lapack.factor, []
+
+    def poor(self, matrix):
+        if matrix.dtype == np.float32:
+            failed.append(matrix.shape)
+            return np.inf
+        return factor(self, matrix)
+
+    monkeypatch.setattr(Lapack, "factor", poor)
+    found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
+    assert found.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
+    assert len(failed) <= 100, "double precision is for good"
+
+
+@pytest.mark.parametrize("name", ["squares", "roads"])
+def test_inverses_of_sparse_blocks(name):
+    program = program_on(squares(8, 8) if name == "squares" else roads(60, 1))
+    layout = lay_out(program)
+    kernel = choose("sparse", None, 0, True)(layout, 1, None)
+    sums = []
+    for gap in (1.0, 0.0):
+        kernel.tune(gap)
+        assert kernel.rough == (gap > 0)
+        sums.append(iterates(layout, kernel, 5).schur if not sums else None)
+        if len(sums) == 1:
+            blocks = iterates(layout, kernel, 5)
+    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
+    # No sum cancels: every entry is right.
+    assert sums[0] == pytest.approx(exact, rel=1e-4)
+
+
+def test_sums_of_inverses_in_both_precisions():
+    """Entries that differ by many powers of ten are right each for itself."""
+    rng = np.random.default_rng(3)
+    levels = lay_out(program_on(squares(6, 6)))
+    kernel = choose("sparse", None, 0, True)(levels, 1, None)
+    scale = 10.0 ** rng.uniform(-6, 0, (kernel.batch, 36))
+    assert isinstance(kernel._tiles[0].factors, Factors)
+    iterates(levels, kernel, 3)
+    results = []
+    for kind in (np.float32, np.float64):
+        total, size = np.zeros((36, 36)), int(kernel.levels.widths.max())
+        some = slice(0, min(4, kernel._tiles[0].size))
+        panels = np.empty((2, some.stop, size, 36), dtype=kind)
+        kernel._tiles[0].factors.add_inverse(scale[some], total, panels, some)
+        results.append(np.triu(total))
+    assert results[0] == pytest.approx(results[1], rel=1e-4, abs=0.0)
+
+
+@pytest.mark.parametrize("cost", ["euclidean", "hamming"])
+def test_large_programs_without_floors_merge_columns(cost, monkeypatch):
+    monkeypatch.setattr(memory, "_LARGE", 100)
+    monkeypatch.setattr(memory, "_WORTH", 1)
+    program, gap = grid(10, 10, cost=cost), 1e-4
+    assert generation.may_pay(program)
+    found, every = solve_columns(program, gap=gap), solve_block(program, gap=gap)
+    assert found.status is every.status is Status.OPTIMAL
+    assert found.upper - found.lower <= gap * found.upper
+    assert found.lower <= every.upper
+    assert every.lower <= found.upper
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    assert violation(program, found.x) <= 1e-7
+
+
+def test_small_ones_and_the_worst_cost_do_not():
+    assert not generation.may_pay(grid(10, 10))
+    large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
+    assert generation.may_pay(large)
+    assert not memory.few_may_do(600, 600, 0, worst=True, sparse=False)
+    assert not memory.few_may_do(memory._LARGE - 1, 600, 0, worst=False, sparse=False)
+
+
+def test_memory_is_less_where_the_gap_is_wide():
+    sizes = 300, 300, 300
+    wide, middle, narrow = (memory.block_memory(*sizes, gap=gap) for gap in (0.1, 1e-3, 1e-6))
+    assert wide < middle < narrow
+    layout = lay_out(grid(10, 10))
+    kind = choose("numpy", None, 0)
+    proves, does_not = (memory.check_memory(layout, 1, kind, None, 1e-3, proves=proves) for proves in (True, False))
+    assert does_not < proves
