@@ -70,7 +70,7 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 # the other. Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
-_LARGE_STAGES = (0.3, 0.45), (0.03, 0.3), (3e-3, 0.1), (3e-4, 0.05)
+_LARGE_STAGES = (0.4, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 
 from mechdesign.errors import InputError, SolverError
