@@ -15,7 +15,6 @@ from mechdesign.solvers.ipm import generation, memory, solve_block, solve_column
 from mechdesign.solvers.ipm import solve as solve_module
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
-from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction, refined_direction
 from mechdesign.solvers.ipm.step import take_step
@@ -57,11 +56,10 @@ def test_factor_inverse_and_solution(size, single):
     assert np.triu(factor) == pytest.approx(np.triu(np.linalg.inv(matrix)), rel=accuracy, abs=accuracy)
 
 
-def test_single_precision_raises_the_diagonal_by_more_than_it_rounds():
-    matrix = np.ones((3, 3), dtype=np.float32)
-    delta = Lapack(3, single=True).factor(matrix)
-    assert 6e-8 < delta < 1e-3
-    assert Lapack(3, single=True).factor(-np.eye(3, dtype=np.float32)) == np.inf
+def test_what_single_precision_cannot_factor_is_left_to_double():
+    matrix = np.ones((3, 3)) + 1e-9 * np.eye(3)
+    assert Lapack(3, single=True).factor(matrix.astype(np.float32)) == np.inf
+    assert Lapack(3).factor(matrix) == 0.0
 
 
 @pytest.mark.parametrize("arrays", DENSE)
@@ -182,26 +180,24 @@ def test_inverses_of_sparse_blocks(name):
     program = program_on(squares(8, 8) if name == "squares" else roads(60, 1))
     layout = lay_out(program)
     kernel = choose("sparse", None, 0, True)(layout, 1, None)
-    sums = []
-    for gap in (1.0, 0.0):
-        kernel.tune(gap)
-        assert kernel.rough == (gap > 0)
-        sums.append(iterates(layout, kernel, 5).schur if not sums else None)
-        if len(sums) == 1:
-            blocks = iterates(layout, kernel, 5)
+    kernel.tune(1.0)
+    blocks = iterates(layout, kernel, 5)
+    assert kernel.rough
+    assert kernel.tune(0.0)
+    assert not kernel.rough
     exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
     # No sum cancels: every entry is right.
-    assert sums[0] == pytest.approx(exact, rel=1e-4)
+    assert blocks.schur == pytest.approx(exact, rel=1e-4)
+    assert (blocks.schur != exact).any()
 
 
 def test_sums_of_inverses_in_both_precisions():
     """Entries that differ by many powers of ten are right each for itself."""
     rng = np.random.default_rng(3)
-    levels = lay_out(program_on(squares(6, 6)))
-    kernel = choose("sparse", None, 0, True)(levels, 1, None)
+    layout = lay_out(program_on(squares(6, 6)))
+    kernel = choose("sparse", None, 0, True)(layout, 1, None)
     scale = 10.0 ** rng.uniform(-6, 0, (kernel.batch, 36))
-    assert isinstance(kernel._tiles[0].factors, Factors)
-    iterates(levels, kernel, 3)
+    iterates(layout, kernel, 3)
     results = []
     for kind in (np.float32, np.float64):
         total, size = np.zeros((36, 36)), int(kernel.levels.widths.max())
@@ -231,8 +227,10 @@ def test_small_ones_and_the_worst_cost_do_not():
     assert not generation.may_pay(grid(10, 10))
     large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
     assert generation.may_pay(large)
-    assert not memory.few_may_do(600, 600, 0, worst=True, sparse=False)
-    assert not memory.few_may_do(memory._LARGE - 1, 600, 0, worst=False, sparse=False)
+    for extra in ({"device": "cuda"}, {"arrays": "torch"}):
+        assert not generation.may_pay(large, Options(extra=extra))
+    assert not memory.few_may_do(600, 600, 0, worst=True, sparse=False, merges=True)
+    assert not memory.few_may_do(memory._LARGE - 1, 600, 0, worst=False, sparse=False, merges=True)
 
 
 def test_memory_is_less_where_the_gap_is_wide():
@@ -243,3 +241,53 @@ def test_memory_is_less_where_the_gap_is_wide():
     kind = choose("numpy", None, 0)
     proves, does_not = (memory.check_memory(layout, 1, kind, None, 1e-3, proves=proves) for proves in (True, False))
     assert does_not < proves
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch):
+    options = Options(extra={"arrays": arrays})
+    program = grid(10, 10)
+    reached = solve_module.iterate_blocks(program, options, gap=1e-5)
+    assert reached.state.gap <= 1e-5
+    tuned, tune = [], choose(arrays, None, 0).tune
+
+    def noted(self, gap):
+        tuned.append(gap)
+        return tune(self, gap)
+
+    monkeypatch.setattr(choose(arrays, None, 0), "tune", noted)
+    found = solve_block(program, options, start=reached.state)
+    assert found.status is Status.OPTIMAL
+    assert max(tuned) <= 1e-5
+    assert len(found.history) <= 4
+
+
+@pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
+@pytest.mark.parametrize("gap", [3e-2, 2e-5, 1e-7])
+def test_precision_is_never_more_than_was_asked_for_and_only_rises(arrays, gap, monkeypatch):
+    kind, tuned = choose(arrays, None, 0, arrays == "sparse"), []
+    tune = kind.tune
+
+    def noted(self, gap):
+        tuned.append(gap)
+        return tune(self, gap)
+
+    monkeypatch.setattr(kind, "tune", noted)
+    program = program_on(squares(10, 10)) if arrays == "sparse" else grid(10, 10)
+    found = solve_block(program, Options(extra={"arrays": arrays}), gap=gap)
+    assert found.status is Status.OPTIMAL
+    assert tuned == sorted(tuned, reverse=True)
+    assert tuned[0] == np.inf
+    assert tuned[-1] >= 0.9 * gap
+
+
+@pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
+def test_what_is_released_is_not_what_proves(arrays):
+    program = program_on(squares(8, 8)) if arrays == "sparse" else grid(8, 8)
+    layout = lay_out(program)
+    kernel = choose(arrays, None, 0, arrays == "sparse")(layout, 1, None)
+    iterates(layout, kernel, 4)
+    kept, before = kernel.keep(), kernel.multipliers().copy()
+    kernel.release()
+    assert (kernel.multipliers() == before).all()
+    assert (kept() == before).all()

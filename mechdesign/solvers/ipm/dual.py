@@ -93,7 +93,7 @@ def trimmed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Inte
     for index in range(len(y)):
         values = np.where(allowed, y[index], 0.0)
         ordered = np.sort(values, axis=1)
-        dropped = (np.cumsum(ordered, axis=1) <= budget[index, :, None]).sum(axis=1)
+        dropped = (np.cumsum(ordered, axis=1, dtype=np.float64) <= budget[index, :, None]).sum(axis=1)
         least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
         s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
         parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
@@ -155,7 +155,7 @@ def _subtract_adjoint(layout: Layout, y: Array, pairs: tuple[Integers, Integers]
     ratios = layout.ratios.copy()
     np.fill_diagonal(ratios, 1.0)
     for block in range(layout.blocks):
-        reduced[block] += y[block].sum(axis=1) - (ratios * y[block]).sum(axis=0)
+        reduced[block] += y[block].sum(axis=1, dtype=np.float64) - (ratios * y[block]).sum(axis=0)
 
 
 def _floors(layout: Layout, iterate: Iterate) -> tuple[Array, ...]:

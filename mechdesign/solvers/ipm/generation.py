@@ -66,11 +66,11 @@ _SHARE = 0.6
 _FELT = 1e-2
 # Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
 _SHORT_PATH, _LONG_PATH = 16, 40
-# Gaps to solve small programs to, the program itself, one with sparse blocks, and a large one without floors, one after
-# the other. Columns with less than the part of an even share that goes with a gap are merged into others there.
+# Gaps to solve small programs to, the program itself, without floors, and with sparse blocks, one after the other.
+# Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
-_LARGE_STAGES = (0.4, 0.45), (0.03, 0.3)
+_FLOORLESS_STAGES = (0.4, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 
@@ -78,7 +78,11 @@ _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1),
 def may_pay(program: BlockProgram, options: Options | None = None) -> bool:
     """Tell whether block generation may be faster than all blocks at once."""
     floors, worst, extra = len(program.floors), program.worst is not None, (options or Options()).extra
-    return few_may_do(program.rows, program.columns, floors, worst=worst, sparse=sparse_kernel(program, extra))
+    sparse, merges = (
+        sparse_kernel(program, extra),
+        extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch",
+    )
+    return few_may_do(program.rows, program.columns, floors, worst=worst, sparse=sparse, merges=merges)
 
 
 def solve_generated(
@@ -138,7 +142,7 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        self.stages = _SPARSE_STAGES if self.sparse else _STAGES if program.floors else _LARGE_STAGES
+        self.stages = _SPARSE_STAGES if self.sparse else _STAGES if program.floors else _FLOORLESS_STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -225,9 +229,7 @@ class _Run:
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
-        self.blocks = max(self.blocks, solution.blocks)
-        if start is None:
-            self.memory = max(self.memory, solution.memory)
+        self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
         whole = restricted(self.program, self.columns)
         best = close_estimates(whole, solution.x, 0.0)
         missing = [np.setdiff1d(few, chosen) for few, chosen in zip(best, self.estimates, strict=True)]
@@ -281,8 +283,7 @@ class _Run:
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=start, spread=spread)
         self._note(reached.history)
-        if start is None:
-            self.memory = max(self.memory, reached.memory)
+        self.memory = max(self.memory, reached.memory)
         return reached
 
     def _merged(self, program: BlockProgram, state: State, empty: float) -> State:

@@ -51,6 +51,8 @@ class Iterate:
 class State:
     """An iterate with its multipliers, by block, so that blocks may be taken out and others put in.
 
+    Going on from it may use it up: a kernel takes the multipliers of the ratio rows over, and moves them.
+
     Attributes:
         points: ξ (B, N).
         multipliers: Λ (L,).
@@ -60,6 +62,7 @@ class State:
         floor_y: for each floor those of its rows (B, k).
         part_y: those of w >= 0 (B, F).
         mu: μ.
+        gap: the relative gap.
     """
 
     points: Array
@@ -70,14 +73,15 @@ class State:
     floor_y: tuple[Array, ...]
     part_y: Array
     mu: float
+    gap: float
 
 
-def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float) -> State:
+def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float, gap: float) -> State:
     """Return an iterate as a state with the multipliers `ratio_y`."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
     slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
-    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu)
+    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
 
 
 def resumed_iterate(layout: Layout, state: State) -> Iterate:

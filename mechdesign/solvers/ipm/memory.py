@@ -52,7 +52,14 @@ _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
 
 def check_memory(
-    layout: Layout, threads: int, kernel: type[Kernel], limit: float | None, gap: float, *, proves: bool = True
+    layout: Layout,
+    threads: int,
+    kernel: type[Kernel],
+    limit: float | None,
+    gap: float,
+    *,
+    proves: bool = True,
+    resumed: bool = False,
 ) -> int:
     """Return the estimated peak of the process in bytes.
 
@@ -63,16 +70,18 @@ def check_memory(
         limit: the most bytes that the process may take; None means what is free.
         gap: the relative gap to be reached.
         proves: whether the multipliers are proved at the end, which takes memory, too.
+        resumed: whether the process holds the multipliers already.
 
     Raises:
         SolverError: with the estimate, where it exceeds that.
     """
     shape = layout.rows, layout.program.columns, layout.blocks
     if kernel.SPARSE:
-        estimate = _sparse(*shape, layout.links, threads, measure(layout.rows, *np.nonzero(layout.weights)))
+        sparsity = measure(layout.rows, *np.nonzero(layout.weights))
+        estimate = _sparse(*shape, layout.links, threads, sparsity, resumed=resumed)
     else:
         sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
-        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves)
+        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, resumed=resumed)
     most = allowed_memory(limit)
     if most is not None and estimate > most:
         raise SolverError(
@@ -83,14 +92,14 @@ def check_memory(
     return estimate
 
 
-def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: bool) -> bool:
+def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: bool, merges: bool = False) -> bool:
     """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
 
     They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
     which pays where blocks are sparse, for a column is then priced in a fraction of the time that its block takes, or
-    large.
+    large, where the kernel `merges` columns in the host's memory.
     """
-    return (sparse or floors > 0 or rows >= _LARGE) and not worst and columns * rows**2 >= _WORTH
+    return (sparse or floors > 0 or (merges and rows >= _LARGE)) and not worst and columns * rows**2 >= _WORTH
 
 
 def allowed_memory(limit: float | None = None) -> float | None:
@@ -100,14 +109,23 @@ def allowed_memory(limit: float | None = None) -> float | None:
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
-    """Estimate the peak of the process in bytes from the size of a program alone, rather less than `check_memory`."""
+    """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
     width = rows + floors
     entry_bytes = next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
     return _needed(rows, columns, blocks, width, width, 1, entry_bytes)
 
 
 def _needed(
-    rows: int, columns: int, blocks: int, width: int, links: int, threads: int, entry_bytes: int, *, proves: bool = True
+    rows: int,
+    columns: int,
+    blocks: int,
+    width: int,
+    links: int,
+    threads: int,
+    entry_bytes: int,
+    *,
+    proves: bool = True,
+    resumed: bool = False,
 ) -> int:
     """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
 
@@ -119,7 +137,7 @@ def _needed(
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * blocks / columns
-    base = max(_INTERPRETER, _resident())
+    base = _INTERPRETER if resumed else max(_INTERPRETER, _resident())
     if not proves:
         return int(base + large + small)
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
@@ -157,12 +175,15 @@ def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> i
     return _sparse(rows, columns, blocks, rows, 1, sparsity)
 
 
-def _sparse(rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity) -> int:
+def _sparse(
+    rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, resumed: bool = False
+) -> int:
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
     large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH, blocks * block)
-    return int(max(_INTERPRETER, _resident()) + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
+    base = _INTERPRETER if resumed else max(_INTERPRETER, _resident())
+    return int(base + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
 
 
 def _resident() -> int:

@@ -95,7 +95,7 @@ def solve_block(
             "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
-        start: where to start, without symmetry; else well inside all bounds.
+        start: where to start, without symmetry, used up by that; else well inside all bounds.
 
     Raises:
         InputError: for options that are not known or no numbers.
@@ -126,6 +126,7 @@ def iterate_blocks(
 ) -> Reached:
     """Iterate until the relative gap is `gap`, from a state, from x that is spread out or uniform, and prove nothing.
 
+    The state is used up.
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
@@ -150,9 +151,9 @@ def _running(
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
-    # Who goes on has had room for more; much of what the process holds then is free for it to use again.
+    # Who goes on holds much of it already, and what was found is not to be lost.
     limit = settings.memory if start is None else math.inf
-    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves)
+    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=start is not None)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -218,8 +219,8 @@ class _Run:
         self.best: tuple[float, Array] | None = None
         self.proof: tuple[Iterate, Callable[[], Array]] | None = None
         self.lower, self.gap = -np.inf, np.inf
-        # Precision follows the gap, until that brings a stall.
-        self.rough = True
+        # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
+        self.precise = np.inf if start is None else start.gap
 
     def solution(self) -> BlockSolution:
         """Iterate to the end and return the best."""
@@ -248,7 +249,7 @@ class _Run:
         if interrupts.take():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
-        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu)
+        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, self.gap)
         return Reached(status, message, state, tuple(self.history), self.memory)
 
     def _ended(self) -> tuple[Status, str]:
@@ -295,7 +296,8 @@ class _Run:
 
     def _factored(self, left: float) -> FactoredBlocks:
         """Factor the blocks as precisely as the gap requires of which this part is left, or as can be after a stall."""
-        self.ratios.kernel.tune(left * self.gap if self.rough else 0.0)
+        self.precise = min(self.precise, max(left * self.gap, self._stop))
+        self.ratios.kernel.tune(self.precise)
         try:
             return factor_blocks(self.layout, self.ratios, self.iterate)
         except StallError:
@@ -314,7 +316,7 @@ class _Run:
 
     def _sharpened(self) -> bool:
         """Compute in double precision from now on; return whether that is something new."""
-        self.rough = False
+        self.precise = 0.0
         return self.ratios.kernel.tune(0.0)
 
     def _measure(self, number: int, lower: float, upper: float, residual: float, seconds: float) -> tuple[float, float]:

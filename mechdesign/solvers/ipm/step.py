@@ -34,8 +34,6 @@ _CORRECTIONS = 6
 _LONG_ENOUGH = 0.95
 _WORTHWHILE = 0.01
 _KEPT = 0.9
-# What a direction misses the linking rows by, up to which refining it does not move where it ends.
-_SLIGHT = 1e-9
 # The part of the way to the boundary that is gone: more where the step is long.
 _STEP = 0.9
 _LAST_STEP = 0.99
@@ -75,7 +73,7 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
         targets, found, lengths = trial, other, longer
         kept += 1
     refined = refined_direction(blocks, schur, targets, found)
-    if refined is not found and found.rest > _SLIGHT:
+    if refined is not found:
         lengths = _step_lengths(blocks, targets, refined, corrected=False)
     found = refined
     if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):

@@ -33,8 +33,6 @@ _LEAF = 48
 # Up to these sizes a call holds the interpreter's lock.
 _QUICK_SOLVE = 160
 _QUICK_FACTOR = 80
-# What single precision rounds a number by, relative to it.
-_EPSILON = 6e-8
 
 
 def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
@@ -80,7 +78,7 @@ class Lapack:
     def __init__(self, size: int, *, single: bool = False) -> None:
         library = _SINGLE if single else _DOUBLE
         self._bytes = ctypes.sizeof(library.number)
-        self._regularisations = tuple(delta for delta in REGULARISATIONS if delta > (_EPSILON if single else 0.0))
+        self._regularisations = () if single else REGULARISATIONS
         self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
         self._cells |= {1.0: library.number(1.0), -1.0: library.number(-1.0)}
         self._info = ctypes.c_int(0)
@@ -104,7 +102,8 @@ class Lapack:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
         The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
-        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did.
+        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did. In single
+        precision none is tried.
         """
         at = address(matrix)
         diagonal = matrix.diagonal().copy()

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS, Dense
 from mechdesign.solvers.ipm.layout import Layout
@@ -236,7 +236,7 @@ def _mehrotra(
                 grown = ratios[s, t] * x[b, t]
                 rho = grown / (grown - x[b, s])
                 q = u[b, s] + rho * (u[b, t] - u[b, s])
-                value = y[b, s, t]
+                value = np.float64(y[b, s, t])
                 kappa = centre * slope[s, t] * rho / (x[b, t] * value)
                 target = np.float32(kappa + q * (1.0 + q) if value > 0.0 else NEVER)
                 targets[b, s, t] = target
@@ -277,7 +277,7 @@ def _centrality(
                 grown = ratios[s, t] * x[b, t]
                 rho = grown / (grown - x[b, s])
                 q = u[b, s] + rho * (u[b, t] - u[b, s])
-                value = y[b, s, t]
+                value = np.float64(y[b, s, t])
                 kappa = centre * slope[s, t] * rho / (x[b, t] * value)
                 target = np.float64(targets[b, s, t])
                 product = (1.0 + primal * q) * (1.0 + dual * (target - 1.0 - q))
@@ -300,7 +300,7 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
             for t in range(n):
                 grown = ratios[s, t] * x[b, t]
                 q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
-                y[b, s, t] *= 1.0 - dual + dual * (targets[b, s, t] - q)
+                y[b, s, t] *= max(1.0 - dual + dual * (targets[b, s, t] - q), LEAST_SHARE)
 
 
 def _keeps_singles(layout: Layout, gap: float) -> bool:

@@ -223,6 +223,10 @@ class NumpyKernel(Dense):
         self._deep = max(1, _TILE // (n * n))
         self._buffers = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
 
+    def release(self) -> None:
+        super().release()
+        self._rho = self._kappa = np.empty(0, dtype=np.float32)
+
     def _targets(self, slot: int) -> Singles:
         targets: Singles = self._singles[2 * slot]
         return targets

@@ -118,6 +118,7 @@ class SparseKernel:
     def release(self) -> None:
         for tile in self._tiles:
             tile.factors, tile.targets = Factors(self.levels, 0), []
+            tile.rho, tile.kappa, tile.q = np.empty((3, 0), dtype=np.float32)
 
     def tune(self, gap: float) -> bool:
         before, self.rough = self.rough, gap > _SINGLE_INVERSES

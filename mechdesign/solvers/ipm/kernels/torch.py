@@ -140,7 +140,7 @@ class TorchKernel:
         y.mul_((mu / points)[:, None, :])
 
     def saved(self) -> Array:
-        return self.multipliers().copy()
+        return self.multipliers()
 
     def load(self, y: Array, mu: float) -> None:
         self._unit = mu
