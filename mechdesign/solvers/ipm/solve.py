@@ -276,12 +276,12 @@ class _Run:
                 Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
             )
             relative, absolute = self._measure(number, lower, upper, residual, seconds)
+            self.gap = min(self.gap, relative)
             if residual <= _LINKED and relative <= self._stop:
                 return Status.OPTIMAL, f"relative gap {relative:.1e}"
             if relative < _PROGRESS * marked[0] or absolute < _PROGRESS * marked[1]:
                 marked, since = (relative, absolute), -1
             since += 1
-            self.gap = min(self.gap, relative)
             patience = next(count for level, count in _PATIENCE if self.gap > level)
             if since >= patience or max(lengths[:2]) < _SHORT:
                 if not self._sharpened():
