@@ -76,11 +76,15 @@ def test_what_is_single_follows_the_gap(arrays):
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-def test_small_blocks_are_left_alone(arrays):
-    kernel = choose(arrays, None, 0)(lay_out(grid(9, 9)), 1, None)
-    kernel.tune(1.0)
-    assert kernel.factors.dtype == np.float64
-    assert not kernel.rough
+def test_small_blocks_and_those_with_floors_are_left_alone(arrays):
+    for program in (grid(9, 9), grid(10, 10, floor=0.8)):
+        kind, layout = choose(arrays, None, 0), lay_out(program)
+        kernel = kind(layout, 1, None)
+        kernel.tune(1.0)
+        assert kernel.factors.dtype == np.float64
+        assert not kernel.rough
+        if program.floors:
+            assert kernel.y.dtype == np.float64
 
 
 @needs_numba
@@ -104,9 +108,8 @@ def test_bounds_that_are_not_there_do_not_count():
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-@pytest.mark.parametrize("floor", [None, 0.8])
-def test_the_direction_that_is_taken_meets_the_linking_rows(arrays, floor):
-    layout = lay_out(grid(10, 10, floor=floor))
+def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
+    layout = lay_out(grid(10, 10))
     kernel = choose(arrays, None, 0)(layout, 1, None)
     kernel.tune(1.0)
     blocks = iterates(layout, kernel, 4)
@@ -126,8 +129,7 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays, floor):
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-@pytest.mark.parametrize("floor", [None, 0.8])
-def test_slacks_and_multipliers_stay_positive(arrays, floor, monkeypatch):
+def test_slacks_and_multipliers_stay_positive(arrays, monkeypatch):
     """Refining moves the direction: lengths of the rough one lead beyond the boundary near the end."""
     rough = []
 
@@ -140,7 +142,7 @@ def test_slacks_and_multipliers_stay_positive(arrays, floor, monkeypatch):
         return step
 
     monkeypatch.setattr(solve_module, "take_step", checked)
-    assert solve_block(grid(10, 10, floor=floor), Options(extra={"arrays": arrays})).status is Status.OPTIMAL
+    assert solve_block(grid(10, 10), Options(extra={"arrays": arrays})).status is Status.OPTIMAL
     assert rough[0]
     assert not rough[-1]
 

@@ -111,7 +111,7 @@ def allowed_memory(limit: float | None = None) -> float | None:
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
     """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
     width = rows + floors
-    entry_bytes = next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
+    entry_bytes = next(count for level, count in _LEAST_ENTRY_BYTES if (0.0 if floors else gap) > level)
     return _needed(rows, columns, blocks, width, width, 1, entry_bytes)
 
 

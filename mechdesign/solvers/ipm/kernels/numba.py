@@ -306,7 +306,7 @@ def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y
 def _keeps_singles(layout: Layout, gap: float) -> bool:
     """Tell whether the multipliers are kept in single precision at this relative gap."""
     largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
-    return gap > _SINGLE_MULTIPLIERS and bool(largest <= _LARGEST_RATIO)
+    return gap > _SINGLE_MULTIPLIERS and not layout.floors and bool(largest <= _LARGEST_RATIO)
 
 
 class NumbaKernel(Dense):

@@ -26,7 +26,7 @@ _BATCH = 100_000
 _STRIP = 64
 # Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
 # only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
-# little.
+# little, and with floors entries off the diagonal are of both signs: a real user's check-ins took twice the iterations.
 SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
 
 
@@ -73,7 +73,7 @@ class Dense:
         self._schur = np.zeros((threads, layout.links, layout.links))
 
     def tune(self, gap: float) -> bool:
-        worth = self.layout.width >= _WORTH_SINGLE
+        worth = self.layout.width >= _WORTH_SINGLE and not self.layout.floors
         before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:
