@@ -26,6 +26,7 @@ from mechdesign.solvers.ipm.memory import (
     block_memory,
     few_may_do,
     measure,
+    merging_memory,
     sparse_memory,
 )
 from mechdesign.synthesis.parts import Part
@@ -198,6 +199,9 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
+        merges = few and not size.floors and arrays in (None, "numpy", "numba") and device in (None, "cpu")
+        if merges and few_may_do(n, m, 0, worst=size.worst, sparse=False, merges=True):
+            return Estimate(solver, every, merging_memory(n, m, settings.tolerance), seconds, allowed)
         return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
     reduced = math.ceil(_IRREDUCIBLE * every)
     near = min(reduced, _NEAR_PAIRS * n * m)

@@ -9,6 +9,7 @@ import pytest
 from block_cases import grid, iterates, violation
 from test_sparse_blocks import program_on, roads, squares
 
+from mechdesign.errors import SolverError
 from mechdesign.programs.block_angular import BlockProgram, lower_bound
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import generation, memory, solve_block, solve_columns
@@ -293,3 +294,17 @@ def test_what_is_released_is_not_what_proves(arrays):
     kernel.release()
     assert (kernel.multipliers() == before).all()
     assert (kept() == before).all()
+
+
+def test_memory_for_the_end_is_looked_for_before_the_start():
+    """All 1,024 columns of 1,024 rows at 10⁻⁴ took 15.6 GB; at 10⁻⁶ those that stay would take 24 GB."""
+    assert 15e9 < memory.merging_memory(1024, 1024, 1e-4) < 17e9
+    memory.check_merging(1024, 1024, 1e-4, 17e9)
+    with pytest.raises(SolverError, match=r"needs about 2\d\.\d GB for 1024 blocks of 1024, but 17\.0 GB are allowed"):
+        memory.check_merging(1024, 1024, 1e-6, 17e9)
+
+
+def test_generation_without_floors_is_refused_before_anything_is_done(monkeypatch):
+    monkeypatch.setattr(generation, "iterate_blocks", None)
+    with pytest.raises(SolverError, match=r"for 100 blocks of 100, but 0\.0 GB are allowed"):
+        solve_columns(grid(10, 10), Options(extra={"generation": True, "memory": 1e6}))

@@ -32,7 +32,7 @@ from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
-from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, few_may_do
+from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
@@ -183,6 +183,8 @@ class _Run:
         with, and those that matter least go as the gap falls.
         """
         if self.sparse or not self.program.floors:
+            if not self.sparse:
+                check_merging(self.program.rows, self.program.columns, self.gap, self._allowed())
             return True
         always = always or not self._fits_at_once()
         care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
@@ -202,10 +204,14 @@ class _Run:
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
+    def _allowed(self) -> float | None:
+        """Return the most bytes that the process may take, where the options say so."""
+        limit = self.options.extra.get("memory")
+        return limit if isinstance(limit, int | float) else None
+
     def _fits_at_once(self) -> bool:
         """Tell whether there is memory for all blocks, where they are dense."""
-        limit = self.options.extra.get("memory")
-        allowed = allowed_memory(limit if isinstance(limit, int | float) else None)
+        allowed = allowed_memory(self._allowed())
         rows, columns = self.program.rows, self.program.columns
         return allowed is None or block_memory(rows, columns, columns, len(self.program.floors), self.gap) <= allowed
 

@@ -22,8 +22,10 @@ __all__ = [
     "allowed_memory",
     "block_memory",
     "check_memory",
+    "check_merging",
     "few_may_do",
     "measure",
+    "merging_memory",
     "sparse_memory",
 ]
 
@@ -38,6 +40,8 @@ FEW = 0.4
 
 # Below so many entries (columns × rows²) everything at once takes a moment.
 _WORTH = 8_000_000
+# Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
+_STAY = 0.8
 # Blocks of so many rows are large: at 300 all at once takes half of the time where all columns are used.
 _LARGE = 500
 _INTERPRETER = 120_000_000
@@ -82,14 +86,37 @@ def check_memory(
     else:
         sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
         estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, resumed=resumed)
+    _require(estimate, limit, layout.blocks, layout.rows)
+    return estimate
+
+
+def _require(estimate: int, limit: float | None, blocks: int, rows: int) -> None:
     most = allowed_memory(limit)
     if most is not None and estimate > most:
         raise SolverError(
-            f"the block solver needs about {estimate / 1e9:.1f} GB for {layout.blocks} blocks of {layout.rows}, but "
-            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry or fewer cells, "
-            "or another solver with lazy rows"
+            f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
+            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry, fewer cells or a "
+            "wider tolerance, or another solver with lazy rows"
         )
-    return estimate
+
+
+def check_merging(rows: int, columns: int, gap: float, limit: float | None) -> None:
+    """Check that there is memory for a large program without floors, its later stages included.
+
+    Raises:
+        SolverError: as `check_memory`.
+    """
+    _require(merging_memory(rows, columns, gap), limit, columns, rows)
+
+
+def merging_memory(rows: int, columns: int, gap: float) -> int:
+    """Estimate the peak of the process in bytes where a large program without floors begins with all its columns.
+
+    In the end `_STAY` of them are left, and the numbers are as precise as the gap requires.
+    """
+    entries = columns * rows**2
+    large = max(_entry_bytes(1.0) * entries, _STAY * _entry_bytes(gap) * entries)
+    return int(max(_INTERPRETER, _resident()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
 
 
 def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: bool, merges: bool = False) -> bool:
@@ -111,8 +138,11 @@ def allowed_memory(limit: float | None = None) -> float | None:
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
     """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
     width = rows + floors
-    entry_bytes = next(count for level, count in _LEAST_ENTRY_BYTES if (0.0 if floors else gap) > level)
-    return _needed(rows, columns, blocks, width, width, 1, entry_bytes)
+    return _needed(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
+
+
+def _entry_bytes(gap: float) -> int:
+    return next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
 
 
 def _needed(
