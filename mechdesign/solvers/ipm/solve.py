@@ -277,8 +277,11 @@ class _Run:
             )
             relative, absolute = self._measure(number, lower, upper, residual, seconds)
             self.gap = min(self.gap, relative)
-            if residual <= _LINKED and relative <= self._stop:
-                return Status.OPTIMAL, f"relative gap {relative:.1e}"
+            if relative <= self._stop:
+                if residual <= _LINKED:
+                    return Status.OPTIMAL, f"relative gap {relative:.1e}"
+                # Rough inverses may be what keeps the linking rows from being met.
+                self.precise = 0.0
             if relative < _PROGRESS * marked[0] or absolute < _PROGRESS * marked[1]:
                 marked, since = (relative, absolute), -1
             since += 1
