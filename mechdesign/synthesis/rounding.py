@@ -248,15 +248,22 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
             continue
         exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
-        violation = rows[source] * (1 + _NOISE) - ratio * rows[targets] * (1 - _NOISE) + (1 + ratio) * _UNIT
-        # The second term is 0 where both rows are mixed with the same.
-        slack = common[source] * np.expm1(exponent) + ratio * (common[targets] - common[source])
         # Rows that are equal stay equal, however tight the bound.
-        differ = (rows[source] != rows[targets]).any(axis=1)[:, None]
-        used = (common[source] > 0) & (violation > 0) & differ
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = np.where(used, violation / (violation + np.maximum(slack, 0.0)), 0.0)
-        needed[source] = weight.max(initial=0.0)
+        others = rows[targets]
+        differ = (rows[source] != others).any(axis=1)
+        others *= ratio * -(1 - _NOISE)
+        others += rows[source] * (1 + _NOISE)
+        others += (1 + ratio) * _UNIT
+        used = others > 0
+        used &= differ[:, None]
+        used &= common[source] > 0
+        which, columns = np.nonzero(used)
+        if not which.size:
+            continue
+        violation, own, beyond = others[which, columns], common[source, columns], common[targets[which], columns]
+        # The second term is 0 where both rows are mixed with the same.
+        slack = own * np.expm1(exponent[which, 0]) + ratio[which, 0] * (beyond - own)
+        needed[source] = (violation / (violation + np.maximum(slack, 0.0))).max()
     return np.array([needed[labels == label].max() for label in labels])
 
 

@@ -246,7 +246,7 @@ def test_interruption_and_time_limit_return_valid_brackets():
 
 def test_it_is_chosen_by_size_and_by_floors():
     assert not generation.may_pay(grid(5, 4, floor=0.8))
-    assert not generation.may_pay(grid(20, 15))
+    assert generation.may_pay(grid(20, 15))
     assert generation.may_pay(grid(20, 15, floor=0.8))
 
 

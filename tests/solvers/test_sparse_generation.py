@@ -14,7 +14,7 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
 from mechdesign.programs.block_angular import BlockProgram, lower_bound, reduced_costs
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm import generation, memory, solve_block, solve_columns
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.layout import is_sparse, lay_out
@@ -201,7 +201,8 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
 
 
 @pytest.mark.parametrize("extra", [{"arrays": "numpy"}, {"device": "cuda"}])
-def test_dense_kernels_do_not_count_on_sparse_blocks(extra):
+def test_dense_kernels_do_not_count_on_sparse_blocks(extra, monkeypatch):
+    monkeypatch.setattr(memory, "_LARGE", 500)
     program, options = program_on(squares(20, 20)), Options(extra=extra)
     assert not generation.may_pay(program, options)
     assert Outside(program, options, lambda words: None, lambda: False)._columns_at_once() == 8_000_000 // 400**2

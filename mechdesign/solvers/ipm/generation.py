@@ -30,7 +30,7 @@ from mechdesign.programs.block_angular import (
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
-from mechdesign.solvers.ipm.iterate import State
+from mechdesign.solvers.ipm.iterate import EAGER, UNIFORM, State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
 from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
 from mechdesign.solvers.ipm.merging import merged
@@ -62,6 +62,8 @@ _TAKEN = 16
 _SOLVED, _PRICED = 0.6, 0.3
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
 _SHARE = 0.6
+# Seconds for that after Ctrl-C, where another Ctrl-C ends it.
+_GRACE = 60.0
 # Floors whose part of the bound is below this part of the gap do not bind.
 _FELT = 1e-2
 # Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
@@ -70,7 +72,7 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 # Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
-_FLOORLESS_STAGES = (0.4, 0.45), (0.03, 0.3)
+_FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 
@@ -139,6 +141,10 @@ class _Run:
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
+        # A bound of all columns together, whose multipliers are not kept.
+        self.seen = -np.inf
+        # When pricing ends after Ctrl-C.
+        self.until = np.inf
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
@@ -156,7 +162,8 @@ class _Run:
         for number in range(_ROUNDS):
             solution, complete = self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
-                self._keep(self.outside.without(self.columns, solution.multipliers))
+                self._hurry()
+                self._price(solution, (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300))
                 return solution.status, solution.message
             priced = self._price(solution, level)
             reached = self._relative()
@@ -271,23 +278,27 @@ class _Run:
 
         The state is also that at which time is up; none where the iteration stalls.
         """
-        start = None
+        start, dense = None, not (program.floors or self.sparse)
         for gap, empty in stages:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
                 return reached.state, reached.status is Status.INTERRUPTED
             if reached.status is not Status.OPTIMAL:
                 return None, False
+            columns = self.columns.size
             start = self._merged(program, reached.state, empty)
             # Its multipliers may be large.
             del reached
+            if dense and self.columns.size == columns:
+                # All are used, as with Hamming cost: each further stage would take a factorisation, and find nothing.
+                break
         return start, False
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        spread = not program.floors
+        first = UNIFORM if program.floors else EAGER
         chosen, options = restricted(program, self.columns), self._options(words)
-        reached = iterate_blocks(chosen, options, gap=gap, start=start, spread=spread)
+        reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
         self.memory = max(self.memory, reached.memory)
         return reached
@@ -318,10 +329,13 @@ class _Run:
                 text = f"{self.columns.size} of {self.program.columns} columns" + (f", {words}" if words else "")
                 known = mine if np.isfinite(mine) else None
                 count = len(self.history) + moment.iteration
-                told(Progress(text, started + moment.seconds, count, max(0.0, self.lower), known))
+                if complete and moment.lower is not None:
+                    self.seen = max(self.seen, moment.lower)
+                told(Progress(text, started + moment.seconds, count, max(0.0, self.lower, self.seen), known))
 
-        # With all columns in use there are no others to price.
-        share = _SHARE if words or self.columns.size < self.program.columns else 1.0
+        # With all columns in use there are no others to price, and the bound is that of the whole.
+        complete = not words and self.columns.size == self.program.columns
+        share = 1.0 if complete else _SHARE
         return replace(self.options, time_limit=None if left is None else share * left, progress=progress)
 
     def solution(self, status: Status, message: str) -> BlockSolution:
@@ -352,8 +366,15 @@ class _Run:
         return None if limit is None else max(0.0, limit - (time.perf_counter() - self.clock))
 
     def _late(self) -> bool:
+        """Tell whether pricing has to end."""
+        if interrupts.noted():
+            self._hurry()
         left = self._left()
-        return interrupts.noted() or (left is not None and left <= 0)
+        return (left is not None and left <= 0) or time.perf_counter() > self.until
+
+    def _hurry(self) -> None:
+        """Give the pricing that follows a Ctrl-C its time: without it the bound would be far off."""
+        self.until = min(self.until, time.perf_counter() + _GRACE)
 
     def _price(self, solution: BlockSolution, level: float) -> dict[int, Priced]:
         """Price all other columns, and keep the bound over all columns if it is the best."""
@@ -376,4 +397,5 @@ class _Run:
         """Report what is done now, with the bracket over all columns."""
         if self.options.progress is not None:
             seconds = time.perf_counter() - self.clock
-            self.options.progress(Progress(words, seconds, len(self.history), max(0.0, self.lower), self.upper))
+            lower = max(0.0, self.lower, self.seen)
+            self.options.progress(Progress(words, seconds, len(self.history), lower, self.upper))

@@ -42,8 +42,8 @@ FEW = 0.4
 _WORTH = 8_000_000
 # Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
 _STAY = 0.8
-# Blocks of so many rows are large: at 300 all at once takes half of the time where all columns are used.
-_LARGE = 500
+# Blocks of so many rows are large.
+_LARGE = 200
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062

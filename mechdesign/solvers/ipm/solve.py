@@ -18,7 +18,10 @@ from mechdesign.programs.block_angular import BlockProgram, lower_bound, objecti
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
 from mechdesign.solvers.ipm.iterate import (
+    SPREAD,
+    UNIFORM,
     Iterate,
+    Start,
     State,
     first_iterate,
     primal_residual,
@@ -106,7 +109,7 @@ def solve_block(
     constant = free_constant(program, clock)
     if constant is not None:
         return constant
-    with _running(program, settings, clock, symmetry, start) as run:
+    with _running(program, settings, clock, symmetry, SPREAD if start is None else start) as run:
         return run.solution()
 
 
@@ -121,16 +124,13 @@ class Reached:
     memory: int
 
 
-def iterate_blocks(
-    program: BlockProgram, options: Options, *, gap: float, start: State | None = None, spread: bool = False
-) -> Reached:
-    """Iterate until the relative gap is `gap`, from a state, from x that is spread out or uniform, and prove nothing.
+def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | Start = UNIFORM) -> Reached:
+    """Iterate until the relative gap is `gap`, from a state, which is used up, or a start, and prove nothing.
 
-    The state is used up.
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
-    with _running(program, settings, time.perf_counter(), None, start, spread=spread, proves=False) as run:
+    with _running(program, settings, time.perf_counter(), None, start, proves=False) as run:
         return run.reached()
 
 
@@ -140,9 +140,8 @@ def _running(
     settings: _Settings,
     clock: float,
     symmetry: Symmetry | None,
-    start: State | None = None,
+    start: State | Start,
     *,
-    spread: bool = True,
     proves: bool = True,
 ) -> Iterator[_Run]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
@@ -152,8 +151,9 @@ def _running(
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     # Who goes on holds much of it already, and what was found is not to be lost.
-    limit = settings.memory if start is None else math.inf
-    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=start is not None)
+    resumed = isinstance(start, State)
+    limit = math.inf if resumed else settings.memory
+    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=resumed)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -161,7 +161,7 @@ def _running(
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         interrupts.defer()
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, spread)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start)
         finally:
             workers.close()
 
@@ -201,16 +201,15 @@ class _Run:
         settings: _Settings,
         clock: float,
         memory: int,
-        start: State | None,
-        spread: bool,
+        start: State | Start,
     ) -> None:
         self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
-        if start is None:
-            self.iterate, self.mu = first_iterate(layout, spread=spread)
+        if isinstance(start, Start):
+            self.iterate, self.mu = first_iterate(layout, start)
             ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), self.mu)
         else:
             self.iterate, self.mu = resumed_iterate(layout, start), start.mu
@@ -220,7 +219,7 @@ class _Run:
         self.proof: tuple[Iterate, Callable[[], Array]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
-        self.precise = np.inf if start is None else start.gap
+        self.precise = start.gap if isinstance(start, State) else np.inf
 
     def solution(self) -> BlockSolution:
         """Iterate to the end and return the best."""

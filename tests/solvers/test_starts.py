@@ -1,0 +1,108 @@
+"""Where an iteration begins: the starts lead to the same optimum, and the eager one to wide gaps in fewer steps."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+from block_cases import grid
+
+from mechdesign.programs.block_angular import lower_bound, objective
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import generation, memory, solve_columns
+from mechdesign.solvers.ipm.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.solve import iterate_blocks
+
+STARTS = {"spread": SPREAD, "uniform": UNIFORM, "eager": EAGER}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_starts_are_channels_well_inside_all_bounds(name):
+    program = grid(6, 5)
+    layout = lay_out(program)
+    iterate, mu = first_iterate(layout, STARTS[name])
+    channel = iterate.points[:, : layout.rows].T
+    assert channel.sum(axis=1) == pytest.approx(1.0)
+    assert primal_residual(layout, iterate) <= 1e-12
+    ratios = np.log(channel[:, None, :]) - np.log(channel[None, :, :])
+    assert (ratios <= 0.91 * program.exponents[:, :, None])[~np.eye(30, dtype=bool)].all()
+    whole = objective(program, channel) / (program.columns * layout.weights.sum())
+    assert mu == pytest.approx(STARTS[name].part * whole)
+
+
+def test_the_slope_is_that_of_the_start():
+    program = grid(6, 5)
+    for start in (SPREAD, EAGER):
+        channel = first_iterate(lay_out(program), start)[0].points.T
+        fall = np.log(channel[3, 3]) - np.log(channel[0, 3]) - (np.log(channel[3, 0]) - np.log(channel[0, 0]))
+        # Normalisation cancels in a ratio of ratios, which is that of twice the distance.
+        assert fall == pytest.approx(2 * start.slope * program.exponents[0, 3])
+    uniform = first_iterate(lay_out(program), UNIFORM)[0].points
+    assert (uniform == uniform[0, 0]).all()
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_all_starts_lead_to_the_same_optimum(name):
+    program = grid(6, 5)
+    reached = iterate_blocks(program, Options(), gap=1e-6, start=STARTS[name])
+    assert reached.status is Status.OPTIMAL
+    last = reached.history[-1]
+    other = iterate_blocks(program, Options(), gap=1e-6, start=SPREAD).history[-1]
+    assert last.upper == pytest.approx(other.upper, rel=2e-6)
+
+
+def test_the_eager_start_reaches_wide_gaps_sooner():
+    program = grid(16, 12)
+    steps = {
+        name: len(iterate_blocks(program, Options(), gap=0.4, start=start).history) for name, start in STARTS.items()
+    }
+    assert steps["eager"] < steps["spread"]
+
+
+@pytest.mark.parametrize(("cost", "stages"), [("euclidean", 3), ("hamming", 1)])
+def test_stages_end_where_nothing_is_merged(cost, stages, monkeypatch):
+    """With Hamming cost every column is used: after the first stage the program is solved to its end."""
+    monkeypatch.setattr(memory, "_LARGE", 100)
+    monkeypatch.setattr(memory, "_WORTH", 1)
+    called = []
+
+    def noted(program, options, *, gap, start):
+        called.append((gap, program.columns))
+        return iterate_blocks(program, options, gap=gap, start=start)
+
+    monkeypatch.setattr(generation, "iterate_blocks", noted)
+    found = solve_columns(grid(12, 12, cost=cost), gap=1e-4)
+    assert found.status is Status.OPTIMAL
+    assert len(called) == stages
+    assert called[0] == (0.4, 144)
+
+
+@pytest.mark.parametrize(("presses", "grace"), [(1, 60.0), (2, 60.0), (1, 0.0)])
+def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace, monkeypatch):
+    monkeypatch.setattr(memory, "_LARGE", 100)
+    monkeypatch.setattr(memory, "_WORTH", 1)
+    monkeypatch.setattr(generation, "_GRACE", grace)
+    program, moments, pressed = grid(12, 12), [], []
+    expected = iterate_blocks(program, Options(), gap=1e-6).history[-1]
+
+    def stop(progress):
+        moments.append(progress)
+        few = "of 144 columns" in progress.stage and not progress.stage.startswith("144")
+        if few and progress.iteration > 16 and len(pressed) < presses:
+            pressed.append(progress.stage)
+            signal.raise_signal(signal.SIGINT)
+
+    found = solve_columns(program, Options(progress=stop), gap=1e-6)
+    assert len(pressed) == presses
+    assert presses == 1 or pressed[1].startswith("pricing")
+    assert found.status is Status.INTERRUPTED
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    assert found.lower <= expected.upper
+    assert expected.lower <= found.upper * (1 + 1e-9)
+    assert (found.upper - found.lower <= 0.1 * found.upper) is (presses == 1 and grace > 0)
+    # What is told is the bracket of all columns, from the first iterations on.
+    lower = [moment.lower for moment in moments if moment.lower is not None]
+    assert lower == sorted(lower)
+    assert 0 < lower[len(lower) // 2] <= expected.upper
