@@ -296,7 +296,7 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        first = UNIFORM if program.floors else EAGER
+        first = UNIFORM if program.floors or self.sparse else EAGER
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
