@@ -14,17 +14,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["check", "defer", "noted", "promise", "promised", "scope", "take"]
+__all__ = ["check", "defer", "insisted", "noted", "promise", "promised", "scope", "take"]
 
 
 @dataclass
 class _State:
-    """Of the outermost scope: whether Ctrl-C is deferred, whether it came, and whether somebody has dealt with it."""
+    """Of the outermost scope: whether Ctrl-C is deferred, came, was dealt with, and came once more."""
 
     promise: str | None
     deferring: bool = False
     came: bool = False
     taken: bool = False
+    insisted: bool = False
 
 
 # Signals are the process's, and so is what they mean.
@@ -59,6 +60,8 @@ def scope(promise: str | None = None) -> Iterator[None]:
 
 def _note(number: int, frame: object) -> None:
     if _open is None or not _open.deferring or _open.came:
+        if _open is not None:
+            _open.insisted = _open.came
         raise KeyboardInterrupt
     _open.came = True
 
@@ -90,6 +93,11 @@ def promise() -> str | None:
 def noted() -> bool:
     """Tell whether a Ctrl-C was noted that nobody has taken yet."""
     return _open is not None and _open.came and not _open.taken
+
+
+def insisted() -> bool:
+    """Tell whether Ctrl-C came again after one that was noted: other threads learn of it in no other way."""
+    return _open is not None and _open.insisted
 
 
 def check() -> None:

@@ -47,10 +47,14 @@ def test_a_deferred_one_is_raised_by_check_and_only_once():
 def test_the_second_one_is_raised_at_once():
     with interrupts.scope():
         interrupts.defer()
+        assert not interrupts.insisted()
         press()
+        assert not interrupts.insisted()
         with pytest.raises(KeyboardInterrupt):
             press()
+        assert interrupts.insisted()
         interrupts.take()
+    assert not interrupts.insisted()
 
 
 def test_one_that_nobody_takes_is_raised_at_the_end():

@@ -299,6 +299,8 @@ def test_what_is_released_is_not_what_proves(arrays):
 def test_memory_for_the_end_is_looked_for_before_the_start():
     """All 1,024 columns of 1,024 rows at 10⁻⁴ took 15.6 GB; at 10⁻⁶ those that stay would take 24 GB."""
     assert 15e9 < memory.merging_memory(1024, 1024, 1e-4) < 17e9
+    # Smaller ones may keep all their columns.
+    assert memory.merging_memory(300, 300, 1e-6) == memory.block_memory(300, 300, 300, gap=1e-6) > 1e9
     memory.check_merging(1024, 1024, 1e-4, 17e9)
     with pytest.raises(SolverError, match=r"needs about 2\d\.\d GB for 1024 blocks of 1024, but 17\.0 GB are allowed"):
         memory.check_merging(1024, 1024, 1e-6, 17e9)

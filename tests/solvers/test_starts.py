@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from block_cases import grid
 
 from mechdesign.programs.block_angular import lower_bound, objective
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, memory, solve_columns
+from mechdesign.solvers.ipm import generation, memory, outside, solve_columns
 from mechdesign.solvers.ipm.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
 from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
 STARTS = {"spread": SPREAD, "uniform": UNIFORM, "eager": EAGER}
@@ -106,3 +108,25 @@ def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace, 
     lower = [moment.lower for moment in moments if moment.lower is not None]
     assert lower == sorted(lower)
     assert 0 < lower[len(lower) // 2] <= expected.upper
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_while_columns_are_priced_keeps_the_prices(presses, monkeypatch):
+    monkeypatch.setattr(memory, "_LARGE", 100)
+    monkeypatch.setattr(memory, "_WORTH", 1)
+    # One column at a time: there are many groups left when it comes.
+    monkeypatch.setattr(outside, "_CHUNK", 1)
+    called = []
+
+    def pressing(*arguments):
+        called.append(threading.current_thread())
+        if called[-1] is threading.main_thread() and called.count(called[-1]) == 2:
+            for _ in range(presses):
+                signal.raise_signal(signal.SIGINT)
+        return price(*arguments)
+
+    monkeypatch.setattr(outside, "price", pressing)
+    found = solve_columns(grid(12, 12), Options(threads=2), gap=1e-4)
+    assert found.status is Status.INTERRUPTED
+    assert (found.upper - found.lower <= 1e-4 * found.upper) is (presses == 1)
+    assert presses == 1 or len(called) < 10

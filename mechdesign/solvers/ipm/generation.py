@@ -62,7 +62,7 @@ _TAKEN = 16
 _SOLVED, _PRICED = 0.6, 0.3
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
 _SHARE = 0.6
-# Seconds for that after Ctrl-C, where another Ctrl-C ends it.
+# Seconds for pricing after Ctrl-C; another Ctrl-C ends it.
 _GRACE = 60.0
 # Floors whose part of the bound is below this part of the gap do not bind.
 _FELT = 1e-2
@@ -141,7 +141,8 @@ class _Run:
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
-        # A bound of all columns together, whose multipliers are not kept.
+        # A bound over all columns, to be told: its multipliers are not kept, so that what is proved after Ctrl-C may be
+        # less.
         self.seen = -np.inf
         # When pricing ends after Ctrl-C.
         self.until = np.inf
@@ -163,7 +164,9 @@ class _Run:
             solution, complete = self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
                 self._hurry()
-                self._price(solution, (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300))
+                # The bound over all columns is not above that over those in use.
+                if solution.lower > self.lower:
+                    self._price(solution, (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300))
                 return solution.status, solution.message
             priced = self._price(solution, level)
             reached = self._relative()
@@ -290,7 +293,7 @@ class _Run:
             # Its multipliers may be large.
             del reached
             if dense and self.columns.size == columns:
-                # All are used, as with Hamming cost: each further stage would take a factorisation, and find nothing.
+                # All may be used, as with Hamming cost: each further stage would take a factorisation for nothing.
                 break
         return start, False
 
@@ -370,7 +373,7 @@ class _Run:
         if interrupts.noted():
             self._hurry()
         left = self._left()
-        return (left is not None and left <= 0) or time.perf_counter() > self.until
+        return interrupts.insisted() or (left is not None and left <= 0) or time.perf_counter() > self.until
 
     def _hurry(self) -> None:
         """Give the pricing that follows a Ctrl-C its time: without it the bound would be far off."""

@@ -55,10 +55,11 @@ SPREAD = Start(0.45, 1.0)
 uniform channel is."""
 
 UNIFORM = Start(None, 1.0)
+"""The better one where columns are few, or where there is no metric."""
 
 EAGER = Start(0.38, 0.1)
-"""Reaches a gap of 0.4 in half of the iterations (300 cells: 7 for 17, 576: 12 for 29), from where on some more are
-needed (20 × 20 cells, all at once: 74 for 69): it pays where columns are merged at that gap."""
+"""Reaches a gap of 0.4 in half of the iterations (300 cells: 7 instead of 17, 576: 12 instead of 29), from where on
+some more are needed (20 × 20 cells, all at once: 74 instead of 69 in all): it pays where columns are merged then."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ FEW = 0.4
 # Below so many entries (columns × rows²) everything at once takes a moment.
 _WORTH = 8_000_000
 # Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
-_STAY = 0.8
+_STAY, _MEASURED = 0.8, 500
 # Blocks of so many rows are large.
 _LARGE = 200
 _INTERPRETER = 120_000_000
@@ -112,8 +112,11 @@ def check_merging(rows: int, columns: int, gap: float, limit: float | None) -> N
 def merging_memory(rows: int, columns: int, gap: float) -> int:
     """Estimate the peak of the process in bytes where a large program without floors begins with all its columns.
 
-    In the end `_STAY` of them are left, and the numbers are as precise as the gap requires.
+    In the end `_STAY` of them are left, and the numbers are as precise as the gap requires. Below `_MEASURED` rows room
+    for all of them is asked for: with Hamming cost all stay.
     """
+    if rows < _MEASURED:
+        return block_memory(rows, columns, columns, gap=gap)
     entries = columns * rows**2
     large = max(_entry_bytes(1.0) * entries, _STAY * _entry_bytes(gap) * entries)
     return int(max(_INTERPRETER, _resident()) + large + 8 * (6 * rows**2 + 24 * rows * columns))

@@ -121,13 +121,16 @@ class Outside:
         workers = Workers(threads, len(groups), 1)
         try:
             with single_threaded():
-                parts = workers.run(lambda _, batch: self._group(program, groups[batch.start], prices))
+                # How long Ctrl-C is to wait for prices is for `late` to say.
+                parts = workers.run(lambda _, batch: self._group(program, groups[batch.start], prices), whole=True)
         finally:
             workers.close()
         return {column: one for part in parts for column, one in part.items()}
 
     def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
-        """Price the columns of a group with its estimates, on one thread."""
+        """Price the columns of a group with its estimates, on one thread; none where it is late."""
+        if self.late():
+            return {}
         layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
         extra, entries = self.options.extra, self.program.columns * program.rows**2
         kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse)
