@@ -262,7 +262,7 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
             continue
         violation, own, beyond = others[which, columns], common[source, columns], common[targets[which], columns]
         # The second term is 0 where both rows are mixed with the same.
-        slack = own * np.expm1(exponent[which, 0]) + ratio[which, 0] * (beyond - own)
+        slack = own * np.expm1(exponent)[which, 0] + ratio[which, 0] * (beyond - own)
         needed[source] = (violation / (violation + np.maximum(slack, 0.0))).max()
     return np.array([needed[labels == label].max() for label in labels])
 

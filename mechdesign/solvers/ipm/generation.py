@@ -149,7 +149,9 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        self.stages = _SPARSE_STAGES if self.sparse else _STAGES if program.floors else _FLOORLESS_STAGES
+        # Dense blocks without floors: an eager start, and all columns are begun with.
+        self.eager = not (program.floors or self.sparse)
+        self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -192,8 +194,8 @@ class _Run:
         early. With sparse blocks, and without floors, a small program would save too little: all columns are begun
         with, and those that matter least go as the gap falls.
         """
-        if self.sparse or not self.program.floors:
-            if not self.sparse:
+        if self.sparse or self.eager:
+            if self.eager:
                 check_merging(self.program.rows, self.program.columns, self.gap, self._allowed())
             return True
         always = always or not self._fits_at_once()
@@ -281,7 +283,7 @@ class _Run:
 
         The state is also that at which time is up; none where the iteration stalls.
         """
-        start, dense = None, not (program.floors or self.sparse)
+        start = None
         for gap, empty in stages:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
@@ -292,14 +294,14 @@ class _Run:
             start = self._merged(program, reached.state, empty)
             # Its multipliers may be large.
             del reached
-            if dense and self.columns.size == columns:
+            if self.eager and self.columns.size == columns:
                 # All may be used, as with Hamming cost: each further stage would take a factorisation for nothing.
                 break
         return start, False
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        first = UNIFORM if program.floors or self.sparse else EAGER
+        first = EAGER if self.eager else UNIFORM
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
