@@ -75,8 +75,8 @@ def random_program(seed):
     return BlockProgram(prior[:, None] * cost, exponents, tuple(floors))
 
 
-def optimum(program):
-    """Return the optimal value by HiGHS' simplex method, with every row."""
+def optimum(program, near=None):
+    """Return the optimal value by HiGHS' simplex method, with every row, or for floors those of `near` (m, k) alone."""
     n, m = program.cost.shape
     size = n * m
     width = size + len(program.floors) * m + 1
@@ -100,7 +100,8 @@ def optimum(program):
             rows[h * m : (h + 1) * m, mine] = eye
         last = sparse.lil_array((1, width))
         last[0, mine] = -1.0
-        parts += [rows.tocsr(), last.tocsr()]
+        rows = rows.tocsr() if near is None else rows.tocsr()[near[index].T.ravel()]
+        parts += [rows, last.tocsr()]
         limits += [np.zeros(rows.shape[0]), np.array([-floor.minimum])]
     cost = np.zeros(width)
     cost[:size] = program.cost.ravel()

@@ -287,6 +287,9 @@ def _trace(kernel, layout):
     yield "start", kernel.multipliers().copy(), 1e-12
     assert np.array_equal(kernel.diagonals(), kernel.multipliers().diagonal(axis1=1, axis2=2))
     floors = [(rng.uniform(0.1, 1.0, (blocks, len(error))), rng.uniform(1.0, 2.0, blocks)) for error in layout.errors]
+    for ratio, _ in floors:
+        # Estimates that do not take part, others in each block.
+        ratio[rng.random(ratio.shape) < 0.3] = 0.0
     sides, edges = 0.1 * rng.random((blocks, width - n)), np.empty((blocks, width))
     # A kernel need not keep the Hessians of one batch when it assembles the next.
     for start in range(0, blocks, kernel.batch):

@@ -14,15 +14,24 @@ import numpy.typing as npt
 __all__ = ["AuxiliaryRows"]
 
 Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 class AuxiliaryRows:
     """Shapes, weights and the linear maps of these rows; slacks and multipliers are vectors of `size` numbers.
 
     `weights` (size,) are those of the central path, `counts` (size,) how many rows of the program each stands for.
+    Rows of estimates that are not `near` (B, k) are `absent`: their weight and multiplier are 0, their slack stays 1.
     """
 
-    def __init__(self, counts: Array, errors: tuple[Array, ...], members: int, link_weight: float) -> None:
+    def __init__(
+        self,
+        counts: Array,
+        errors: tuple[Array, ...],
+        members: int,
+        link_weight: float,
+        near: tuple[Flags, ...] | None = None,
+    ) -> None:
         self.blocks, self.errors = counts.size, errors
         floors = len(errors)
         sizes = [self.blocks * error.shape[0] for error in errors]
@@ -33,6 +42,9 @@ class AuxiliaryRows:
         self.size = self.linking.stop
         self.weights = np.ones(self.size)
         self.weights[self.linking] = link_weight
+        for index, flags in enumerate(near or ()):
+            self.floor(self.weights, index)[~flags] = 0.0
+        self.absent = np.flatnonzero(self.weights == 0)
         repeated = [np.repeat(counts, error.shape[0]) for error in errors]
         self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(floors + members)])
 
@@ -52,6 +64,7 @@ class AuxiliaryRows:
             self.floor(z, index)[:] = points[:, :n] @ error.T - points[:, n + index, None]
         self.part(z)[:] = points[:, n:]
         z[self.linking] = link_slacks
+        z[self.absent] = 1.0
         return z
 
     def relative(self, points: Array, u: Array, z: Array, link_steps: Array) -> Array:
@@ -67,7 +80,12 @@ class AuxiliaryRows:
             self.floor(q, index)[:] = moved / self.floor(z, index) + shift
         self.part(q)[:] = u[:, n:]
         q[self.linking] = link_steps / z[self.linking]
+        q[self.absent] = 0.0
         return q
+
+    def greatest_fall(self, y: Array, dy: Array) -> float:
+        """Return the largest −dy/y, or 0, over the rows that take part."""
+        return -float(np.divide(dy, y, out=np.zeros(self.size), where=y > 0).min(initial=0.0))
 
     def add_adjoint(self, values: Array, out: Array) -> None:
         """Add the transpose of the blocks' rows, applied to `values`, to `out` (B, N)."""

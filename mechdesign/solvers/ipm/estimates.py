@@ -13,17 +13,37 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
+from mechdesign.solvers.ipm.iterate import State
 
-__all__ = ["close_estimates", "with_all_estimates", "with_estimates"]
+__all__ = ["close_estimates", "with_all_estimates", "with_close_estimates", "with_estimates"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+# By what part of w an estimate must allow more to take part from then on.
+_INSIDE = 1e-4
 
 
-def close_estimates(program: BlockProgram, x: Array, worse: float) -> list[Integers]:
-    """Return for each floor the estimates that are within a part `worse` of the best one for any of the columns x."""
+def close_estimates(program: BlockProgram, x: Array, worse: float) -> list[Flags]:
+    """Tell for each floor which estimates are within a part `worse` of the best for which of the columns x (k, B)."""
     errors = [floor.error @ x for floor in program.floors]
-    return [np.flatnonzero((error <= (1 + worse) * error.min(axis=0)).any(axis=1)) for error in errors]
+    return [error <= (1 + worse) * error.min(axis=0) for error in errors]
+
+
+def with_close_estimates(state: State, program: BlockProgram, worse: float) -> State:
+    """Return a state in which the estimates that are close at its point take part, besides those that do.
+
+    Those that its point does not allow stay out: they can come in later.
+    """
+    n, floors = program.rows, []
+    x, close = state.points[:, :n], close_estimates(program, state.points[:, :n].T, worse)
+    for index, (floor, flags, y) in enumerate(zip(program.floors, close, state.floor_y, strict=True)):
+        parts = state.points[:, n + index, None]
+        slacks = x @ floor.error.T - parts
+        new = flags.T & (y == 0) & (slacks > _INSIDE * parts)
+        floors.append(np.divide(state.mu, slacks, out=y.copy(), where=new))
+    return replace(state, floor_y=tuple(floors))
 
 
 def with_estimates(program: BlockProgram, estimates: Sequence[Integers]) -> BlockProgram:

@@ -29,7 +29,12 @@ from mechdesign.programs.block_angular import (
 )
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
-from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solvers.ipm.estimates import (
+    close_estimates,
+    with_all_estimates,
+    with_close_estimates,
+    with_estimates,
+)
 from mechdesign.solvers.ipm.iterate import EAGER, UNIFORM, State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
 from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
@@ -43,6 +48,7 @@ __all__ = ["may_pay", "solve_generated"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _ROUNDS = 20
 # Small programs have a third of the rows of the next one, and so many at least: a sixth misses columns that matter. The
@@ -71,6 +77,9 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 # Gaps to solve small programs to, the program itself, without floors, and with sparse blocks, one after the other.
 # Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
+# Of many rows small programs say more: with 341 for 1,024 these leave 191 columns instead of 343, and none was missing
+# in the end. With 133 for 400 nine were.
+_MANY, _SMALL_OF_MANY = 200, (*_SMALL[:-1], (3e-3, 0.05), (1e-3, 0.05))
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
 _FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
@@ -138,6 +147,8 @@ class _Run:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
         self.columns = np.arange(program.columns)
         self.estimates = [np.arange(len(floor.error)) for floor in program.floors]
+        # Which of all estimates take part in which column.
+        self.near = [np.ones((len(floor.error), program.columns), dtype=bool) for floor in program.floors]
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
@@ -204,15 +215,15 @@ class _Run:
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            stages = [(gap, care * empty) for gap, empty in _SMALL if gap >= least]
+            usual = _SMALL_OF_MANY if rows >= _MANY else _SMALL
+            stages = [(gap, care * empty) for gap, empty in usual if gap >= least]
             begun = len(self.history)
-            reached = self._narrow(small, stages[:1], words)
+            reached = self._narrow(small, stages[:1], words, worse)
             if not always and len(self.history) < _SHORT_PATH:
                 return False
-            reached = self._narrow(small, stages[1:], words, reached)
+            reached = self._narrow(small, stages[1:], words, worse, reached)
             if reached is not None:
-                close = close_estimates(small, reached.points[:, : small.rows].T, worse)
-                self.estimates = [chosen[few] for chosen, few in zip(self.estimates, close, strict=True)]
+                self._choose_estimates(close_estimates(small, reached.points[:, : small.rows].T, worse))
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
@@ -240,6 +251,7 @@ class _Run:
         program = with_estimates(self.program, self.estimates)
         stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
         start, stopped = self._narrowed(program, stages)
+        near = None if start is None else start.near
         options = self._options("")
         # A stopped run is measured where it is: one factorisation, no step.
         options = replace(options, time_limit=0.0) if stopped else options
@@ -249,21 +261,47 @@ class _Run:
         self._note(solution.history)
         self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
         whole = restricted(self.program, self.columns)
-        best = close_estimates(whole, solution.x, 0.0)
-        missing = [np.setdiff1d(few, chosen) for few, chosen in zip(best, self.estimates, strict=True)]
-        point = repaired(whole, solution.x) if any(few.size for few in missing) else solution.x
+        multipliers = with_all_estimates(self.program, self.estimates, solution.multipliers)
+        complete = self._add_estimates(whole, solution.x, near)
+        point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
         if upper < self.upper:
             x = np.zeros((self.program.rows, self.program.columns))
             x[:, self.columns] = point
             self.point, self.upper = x, upper
-        multipliers = with_all_estimates(self.program, self.estimates, solution.multipliers)
-        self.estimates = [np.union1d(chosen, few) for chosen, few in zip(self.estimates, missing, strict=True)]
-        complete = not any(few.size for few in missing)
         return replace(solution, multipliers=multipliers), complete
 
+    def _choose_estimates(self, close: list[Flags]) -> None:
+        """Choose of the estimates those that are close for a column in use, each for the columns it is close for."""
+        for index, (some, flags) in enumerate(zip(self.estimates, close, strict=True)):
+            self.near[index][np.ix_(some, self.columns)] = flags
+            self.estimates[index] = some[flags.any(axis=1)]
+
+    def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
+        """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
+        complete = True
+        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, _WORSE)
+        for index, some in enumerate(self.estimates):
+            used = np.zeros_like(best[index])
+            used[some] = True if near is None else near[index].T
+            if not (best[index] <= used).all():
+                complete = False
+                self.near[index][:, self.columns] = used | close[index]
+                self.estimates[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))
+        return complete
+
+    def _near(self) -> tuple[Flags, ...]:
+        """Tell which of the chosen estimates take part in which of the chosen columns (B, k)."""
+        chosen = zip(self.near, self.estimates, strict=True)
+        return tuple(near[np.ix_(some, self.columns)].T for near, some in chosen)
+
     def _narrow(
-        self, small: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
+        self,
+        small: BlockProgram,
+        stages: Iterable[tuple[float, float]],
+        words: str,
+        worse: float,
+        start: State | None = None,
     ) -> State | None:
         """Iterate on a small program to each gap in turn, and merge columns that are all but empty then into others.
 
@@ -275,7 +313,7 @@ class _Run:
                 raise KeyboardInterrupt
             if reached.status is not Status.OPTIMAL:
                 return None
-            start = self._merged(small, reached.state, empty)
+            start = self._merged(small, reached.state, empty, worse)
         return start
 
     def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
@@ -291,7 +329,7 @@ class _Run:
             if reached.status is not Status.OPTIMAL:
                 return None, False
             columns = self.columns.size
-            start = self._merged(program, reached.state, empty)
+            start = self._merged(program, reached.state, empty, _WORSE)
             # Its multipliers may be large.
             del reached
             if self.eager and self.columns.size == columns:
@@ -301,19 +339,23 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        first = EAGER if self.eager else UNIFORM
+        first = EAGER if self.eager else replace(UNIFORM, near=self._near())
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
         self.memory = max(self.memory, reached.memory)
         return reached
 
-    def _merged(self, program: BlockProgram, state: State, empty: float) -> State:
+    def _merged(self, program: BlockProgram, state: State, empty: float, worse: float) -> State:
         """Merge the columns with less than this part of an even share into others."""
         weights = state.multipliers[program.rows + len(program.floors) :]
-        after, stay = merged(state, priced_cost(program, weights)[:, self.columns], empty)
+        # A part of a floor that other estimates do not allow would not stay one of the sum.
+        parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
+        sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
+        movable = np.logical_and.reduce(sound) if sound else None
+        after, stay = merged(state, priced_cost(program, weights)[:, self.columns], empty, movable)
         self.columns = self.columns[stay]
-        return after
+        return with_close_estimates(after, program, worse)
 
     def _note(self, history: tuple[Iteration, ...]) -> None:
         """Append the lines of a part to the history of the whole."""

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 # Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
 _BELOW = 0.05
@@ -44,10 +45,12 @@ class Start:
     Attributes:
         slope: p(o|s) ∝ exp(−slope · E[s, r(o)]), r(o) the row that column o suits best; None for the uniform channel.
         part: μ as a part of cost / (m Σ w).
+        near: for each floor which estimates take part in which block (B, k); all of them without it.
     """
 
     slope: float | None
     part: float
+    near: tuple[Flags, ...] | None = None
 
 
 SPREAD = Start(0.45, 1.0)
@@ -110,6 +113,11 @@ class State:
     part_y: Array
     mu: float
     gap: float
+
+    @property
+    def near(self) -> tuple[Flags, ...]:
+        """For each floor which estimates take part in which block (B, k): those with multipliers."""
+        return tuple(values > 0 for values in self.floor_y)
 
 
 def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float, gap: float) -> State:

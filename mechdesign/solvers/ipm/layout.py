@@ -25,6 +25,7 @@ __all__ = ["LARGEST_EXPONENT", "Layout", "bounded", "has_sparse_blocks", "is_spa
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 LARGEST_EXPONENT = 43.0
 """Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
@@ -69,7 +70,7 @@ class Layout:
     symmetry: Symmetry
     ratios: Array
     weights: Array
-    free: npt.NDArray[np.bool_] | None
+    free: Flags | None
     cost: Array
     kept: Integers
     counts: Array
@@ -182,9 +183,9 @@ class Layout:
         return full
 
 
-def bounded(exponents: Array) -> npt.NDArray[np.bool_]:
+def bounded(exponents: Array) -> Flags:
     """Tell which pairs (n, n) have ratio rows: larger exponents bind nothing that floating point can tell."""
-    rows: npt.NDArray[np.bool_] = exponents <= LARGEST_EXPONENT
+    rows: Flags = exponents <= LARGEST_EXPONENT
     return rows
 
 
@@ -198,8 +199,11 @@ def is_sparse(rows: int, pairs: int, floors: int) -> bool:
     return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
 
 
-def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
-    """Lay a program out, with one block for each orbit of columns under `symmetry`."""
+def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple[Flags, ...] | None = None) -> Layout:
+    """Lay a program out, with one block for each orbit of columns under `symmetry`.
+
+    Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block.
+    """
     n, m = program.rows, program.columns
     symmetry = symmetry if symmetry is not None else trivial(program)
     exponents = program.exponents
@@ -253,6 +257,6 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None) -> Layout:
             for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
         ),
         origins=symmetry.origins(m),
-        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight),
+        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
         sparse=sparse,
     )

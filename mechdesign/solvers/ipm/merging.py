@@ -19,15 +19,17 @@ __all__ = ["merged"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
-def merged(state: State, cost: Array, empty: float) -> tuple[State, Integers]:
+def merged(state: State, cost: Array, empty: float, movable: Flags | None = None) -> tuple[State, Integers]:
     """Add columns of a state with less mass than the part `empty` of an even share to those that serve best instead.
 
     Args:
         state: a state of B blocks.
         cost: the costs (n, B) of their columns.
         empty: the part of an even share n/B.
+        movable: which columns may go (B,); all of them without it.
 
     Returns:
         The state of the blocks that stay, and which these are.
@@ -35,7 +37,8 @@ def merged(state: State, cost: Array, empty: float) -> tuple[State, Integers]:
     blocks, n = state.points.shape[0], cost.shape[0]
     x = state.points[:, :n]
     mass = x.sum(axis=1) * blocks / n
-    stay, leave = np.flatnonzero(mass >= empty), np.flatnonzero(mass < empty)
+    leaves = (mass < empty) & (True if movable is None else movable)
+    stay, leave = np.flatnonzero(~leaves), np.flatnonzero(leaves)
     if not leave.size or not stay.size:
         return state, np.arange(blocks)
     points = state.points[stay].copy()

@@ -145,7 +145,7 @@ def _running(
     proves: bool = True,
 ) -> Iterator[_Run]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
-    layout = lay_out(program, symmetry)
+    layout = lay_out(program, symmetry, start.near)
     entries = layout.blocks * layout.rows**2
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1

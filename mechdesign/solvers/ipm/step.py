@@ -94,7 +94,7 @@ def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
     linking = layout.auxiliary.linking
     low, high = blocks.ratios.affine_ratio_test(blocks.x, predictor.u_x)
     primal = 1.0 / max(1.0, low, -float(predictor.q.min(initial=0.0)))
-    dual = 1.0 / max(1.0, high, -float((predictor.dy / iterate.y).min(initial=0.0)))
+    dual = 1.0 / max(1.0, high, layout.auxiliary.greatest_fall(iterate.y, predictor.dy))
     # Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass is needed.
     steps = iterate.points * predictor.u
     right = layout.adjoint(iterate.multipliers + predictor.multipliers)
@@ -140,7 +140,7 @@ def _step_lengths(
     assert targets.slot is not None
     primal, dual = blocks.ratios.ratio_test(blocks.x, found.u_x, targets.slot, corrected=corrected)
     primal = max(1.0, primal, -float(found.q.min(initial=0.0)))
-    dual = max(1.0, dual, -float((found.dy / blocks.iterate.y).min(initial=0.0)))
+    dual = max(1.0, dual, blocks.layout.auxiliary.greatest_fall(blocks.iterate.y, found.dy))
     return 1.0 / primal, 1.0 / dual
 
 

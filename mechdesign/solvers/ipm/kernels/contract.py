@@ -102,7 +102,10 @@ class Kernel(Protocol):
         """
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
-        """Add floor `index` to H: its rows have y/z = `ratio` (B, k), its part w has y/z = `own` (B,)."""
+        """Add floor `index` to H: its rows have y/z = `ratio` (B, k), its part w has y/z = `own` (B,).
+
+        Where an estimate does not take part, `ratio` is 0.
+        """
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         """Replace row and column r = root of H by `edges` (B, N), H_rr by `corners` (B,), and factor the result M.

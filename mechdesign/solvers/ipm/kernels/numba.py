@@ -115,15 +115,14 @@ def _symmetrise(matrix: Array, n: int) -> None:
 
 
 @_compiled
-def _weigh(error: Array, x: Array, ratio: Array, weighted: Array, part: Array) -> None:
-    """Write √ratio · error ∘ x to `weighted` (k, n), and its sum over estimates, times √ratio, to `part` (n,)."""
-    estimates, n = error.shape
+def _weigh(error: Array, some: Integers, x: Array, ratio: Array, weighted: Array, part: Array) -> None:
+    """Write √ratio · error ∘ x of some estimates to `weighted` (j, n), and its sum, times √ratio, to `part` (n,)."""
     part[:] = 0.0
-    for h in range(estimates):
-        root = math.sqrt(ratio[h])
-        for s in range(n):
-            value = root * error[h, s] * x[s]
-            weighted[h, s] = value
+    for j in range(some.size):
+        root = math.sqrt(ratio[some[j]])
+        for s in range(x.size):
+            value = root * error[some[j], s] * x[s]
+            weighted[j, s] = value
             part[s] += root * value
 
 
@@ -357,14 +356,16 @@ class NumbaKernel(Dense):
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, place, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
-        weighted, total = self._weighted[worker][: len(error)], self._parts[worker]
+        total = self._parts[worker]
         add_product = self._lapack[worker].add_product
         for block, matrix in enumerate(self._matrices(worker, blocks), blocks.start):
             w = points[block, place]
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
-            _weigh(error, points[block, :n], ratio[block], weighted, total)
+            some = np.flatnonzero(ratio[block])
+            weighted = self._weighted[worker][: some.size]
+            _weigh(error, some, points[block, :n], ratio[block], weighted, total)
             matrix[place, :n] = matrix[:n, place] = -w * total
             matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
             add_product(weighted, address(matrix))

@@ -99,16 +99,18 @@ class Dense:
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
         error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
-        lapack, weighted = self._lapack[worker], self._weighted[worker][: len(error)]
+        lapack = self._lapack[worker]
         for block, matrix in enumerate(self._matrices(worker, blocks), blocks.start):
             point = points[block]
             if index == 0:
                 matrix[n:, :] = 0.0
                 matrix[:, n:] = 0.0
-            np.multiply(error, point[:n], out=weighted)
-            matrix[part, :n] = matrix[:n, part] = -point[part] * (ratio[block] @ weighted)
+            some = np.flatnonzero(ratio[block])
+            weighted, ratios = self._weighted[worker][: some.size], ratio[block, some]
+            np.multiply(error if some.size == len(error) else error[some], point[:n], out=weighted)
+            matrix[part, :n] = matrix[:n, part] = -point[part] * (ratios @ weighted)
             matrix[part, part] = point[part] ** 2 * (ratio[block].sum() + own[block])
-            weighted *= np.sqrt(ratio[block])[:, None]
+            weighted *= np.sqrt(ratios)[:, None]
             # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
             lapack.add_product(weighted, address(matrix))
             _mirror(matrix[:n, :n])

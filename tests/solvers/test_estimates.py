@@ -1,0 +1,145 @@
+"""Floors with some of the adversary's estimates: for all columns, or for each column its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from block_cases import grid, optimum
+
+from mechdesign.programs.block_angular import lower_bound, objective
+from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm.estimates import close_estimates, with_close_estimates, with_estimates
+from mechdesign.solvers.ipm.iterate import UNIFORM
+from mechdesign.solvers.ipm.merging import merged
+from mechdesign.solvers.ipm.solve import iterate_blocks
+
+ARRAYS = "numpy", "numba"
+
+
+def begun(program, near, arrays="numpy", gap=1e-6):
+    """Iterate with the estimates `near` of each column."""
+    start = replace(UNIFORM, near=tuple(near))
+    return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
+
+
+def few(program, seed):
+    """Return flags (m, k) for each floor: estimates drawn for each column, one at least."""
+    rng = np.random.default_rng(seed)
+    flags = []
+    for floor in program.floors:
+        mine = rng.random((program.columns, len(floor.error))) < 0.4
+        mine[np.arange(program.columns), rng.integers(0, len(floor.error), program.columns)] = True
+        flags.append(mine)
+    return flags
+
+
+@pytest.mark.parametrize("arrays", ARRAYS)
+def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
+    program, some = grid(5, 4, floor=0.9), np.array([1, 5, 6, 7, 11, 12, 13, 18])
+    flags = np.zeros((20, 20), dtype=bool)
+    flags[:, some] = True
+    mine = begun(program, [flags], arrays)
+    theirs = iterate_blocks(with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM)
+    assert theirs.status is Status.OPTIMAL
+    # Whether the gap is reached is measured with all estimates: here it never is.
+    assert mine.status is Status.STALLED
+    assert mine.history[-1].upper == pytest.approx(theirs.history[-1].upper, rel=2e-6)
+    assert mine.history[-1].lower == pytest.approx(theirs.history[-1].lower, rel=2e-6)
+    assert (mine.state.floor_y[0][:, some] > 0).all()
+    assert not np.delete(mine.state.floor_y[0], some, axis=1).any()
+
+
+@pytest.mark.parametrize("arrays", ARRAYS)
+@pytest.mark.parametrize("seed", range(4))
+def test_each_column_may_have_its_own(arrays, seed):
+    program = grid(4, 3, floor=0.9, worst=seed == 3)
+    near = few(program, seed)
+    reached = begun(program, near, arrays)
+    expected = optimum(program, near)
+    assert expected < (1 - 1e-3) * optimum(program)
+    assert reached.history[-1].lower == pytest.approx(expected, rel=1e-5)
+    assert objective(program, reached.state.points[:, : program.rows].T) == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_is_proved_holds_for_all():
+    program = grid(4, 3, floor=0.9)
+    state = begun(program, few(program, 1), gap=1e-3).state
+    found = solve_block(program, start=state)
+    whole = optimum(program)
+    assert found.lower <= whole * (1 + 1e-9)
+    assert lower_bound(program, found.multipliers) == pytest.approx(found.lower)
+    # Columns are what all estimates leave of them: missing ones cost more, and never pass for a proof.
+    assert found.upper >= whole * (1 - 1e-9)
+
+
+def test_close_ones_come_in_and_the_point_stays():
+    program = grid(6, 5, floor=0.9)
+    every = [np.ones((30, 30), dtype=bool)]
+    best = begun(program, every, gap=0.03).state
+    close = close_estimates(program, best.points[:, :30].T, 0.02)[0].T
+    narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
+    wider = with_close_estimates(narrow, program, 0.1)
+    new = wider.near[0] & ~narrow.near[0]
+    assert new.any()
+    assert (wider.near[0] >= narrow.near[0]).all()
+    assert (wider.near[0] <= close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
+    slacks = best.points[:, :30] @ program.floors[0].error.T - best.points[:, 30:]
+    # On the central path, as all others.
+    assert (wider.floor_y[0] * slacks)[new] == pytest.approx(best.mu)
+    assert np.array_equal(wider.floor_y[0][~new], narrow.floor_y[0][~new])
+    assert wider.points is narrow.points
+    on = iterate_blocks(program, Options(), gap=1e-4, start=wider)
+    assert on.status is Status.OPTIMAL
+
+
+def test_those_that_the_point_does_not_allow_stay_out():
+    program = grid(6, 5, floor=0.9)
+    state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
+    errors = state.points[:, :30] @ program.floors[0].error.T
+    points, worst = state.points.copy(), errors.argmax(axis=1)
+    points[:, 30] = 0.5 * (np.sort(errors, axis=1)[:, 0] + errors.max(axis=1))
+    only = np.zeros((30, 30))
+    only[np.arange(30), worst] = 1.0
+    high = replace(state, points=points, floor_y=(only,))
+    assert (errors.min(axis=1) < points[:, 30]).all()
+    wider = with_close_estimates(high, program, 10.0)
+    assert (wider.near[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
+
+
+def test_columns_that_other_estimates_do_not_allow_are_not_merged():
+    program = grid(6, 5, floor=0.9)
+    state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
+    _, stay = merged(state, program.cost, 0.5)
+    assert stay.size < 30
+    movable = np.ones(30, dtype=bool)
+    movable[np.setdiff1d(np.arange(30), stay)[0]] = False
+    _, kept = merged(state, program.cost, 0.5, movable)
+    assert kept.tolist() == sorted([*stay.tolist(), int(np.flatnonzero(~movable)[0])])
+    _, none = merged(state, program.cost, 0.5, np.zeros(30, dtype=bool))
+    assert none.tolist() == list(range(30))
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_ones_cost_rounds_and_no_truth(seed, monkeypatch):
+    program, rng = grid(6, 5, floor=0.97), np.random.default_rng(seed)
+    expected = solve_block(program)
+
+    def wrong(small, x, worse):
+        found = close_estimates(small, x, worse)
+        if small.rows == program.rows:
+            return found
+        flags = [rng.random(each.shape) < 0.1 for each in found]
+        for each in flags:
+            each[rng.integers(0, len(each), each.shape[1]), np.arange(each.shape[1])] = True
+        return flags
+
+    monkeypatch.setattr(generation, "close_estimates", wrong)
+    found = solve_columns(program, Options(extra={"generation": True}))
+    assert found.status is Status.OPTIMAL
+    assert found.lower <= expected.upper
+    assert found.upper >= expected.lower
+    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
