@@ -77,8 +77,8 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 # Gaps to solve small programs to, the program itself, without floors, and with sparse blocks, one after the other.
 # Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
-# Of many rows small programs say more: with 341 for 1,024 these leave 191 columns instead of 343, and none was missing
-# in the end. With 133 for 400 nine were.
+# Of many rows small programs say more: with 341 for 1,024 these leave 191 columns instead of 343, and at a gap of 3e-3
+# none of the others improved anything. With 133 for 400 nine did.
 _MANY, _SMALL_OF_MANY = 200, (*_SMALL[:-1], (3e-3, 0.05), (1e-3, 0.05))
 _STAGES = (0.03, 0.15), (0.01, 0.15), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
 _FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
@@ -218,10 +218,10 @@ class _Run:
             usual = _SMALL_OF_MANY if rows >= _MANY else _SMALL
             stages = [(gap, care * empty) for gap, empty in usual if gap >= least]
             begun = len(self.history)
-            reached = self._narrow(small, stages[:1], words, worse)
+            reached = self._narrow(small, stages[:1], words)
             if not always and len(self.history) < _SHORT_PATH:
                 return False
-            reached = self._narrow(small, stages[1:], words, worse, reached)
+            reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
                 self._choose_estimates(close_estimates(small, reached.points[:, : small.rows].T, worse))
         few = self.columns.size <= FEW * self.program.columns
@@ -296,12 +296,7 @@ class _Run:
         return tuple(near[np.ix_(some, self.columns)].T for near, some in chosen)
 
     def _narrow(
-        self,
-        small: BlockProgram,
-        stages: Iterable[tuple[float, float]],
-        words: str,
-        worse: float,
-        start: State | None = None,
+        self, small: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
     ) -> State | None:
         """Iterate on a small program to each gap in turn, and merge columns that are all but empty then into others.
 
@@ -313,7 +308,7 @@ class _Run:
                 raise KeyboardInterrupt
             if reached.status is not Status.OPTIMAL:
                 return None
-            start = self._merged(small, reached.state, empty, worse)
+            start = self._merged(small, reached.state, empty)
         return start
 
     def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
@@ -329,7 +324,7 @@ class _Run:
             if reached.status is not Status.OPTIMAL:
                 return None, False
             columns = self.columns.size
-            start = self._merged(program, reached.state, empty, _WORSE)
+            start = with_close_estimates(self._merged(program, reached.state, empty), program, _WORSE)
             # Its multipliers may be large.
             del reached
             if self.eager and self.columns.size == columns:
@@ -339,14 +334,15 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        first = EAGER if self.eager else replace(UNIFORM, near=self._near())
+        # In small programs estimates cost little, and those that are left out change which columns are used.
+        first = EAGER if self.eager else UNIFORM if words else replace(UNIFORM, near=self._near())
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
         self.memory = max(self.memory, reached.memory)
         return reached
 
-    def _merged(self, program: BlockProgram, state: State, empty: float, worse: float) -> State:
+    def _merged(self, program: BlockProgram, state: State, empty: float) -> State:
         """Merge the columns with less than this part of an even share into others."""
         weights = state.multipliers[program.rows + len(program.floors) :]
         # A part of a floor that other estimates do not allow would not stay one of the sum.
@@ -355,7 +351,7 @@ class _Run:
         movable = np.logical_and.reduce(sound) if sound else None
         after, stay = merged(state, priced_cost(program, weights)[:, self.columns], empty, movable)
         self.columns = self.columns[stay]
-        return with_close_estimates(after, program, worse)
+        return after
 
     def _note(self, history: tuple[Iteration, ...]) -> None:
         """Append the lines of a part to the history of the whole."""
