@@ -1,12 +1,13 @@
 """Few columns at a time beside all blocks at once: the city of the examples and real check-ins, 300 cells, joint.
 
     python benchmarks/block_generation.py [--arrays numpy] [--repeat 3] [--old CHECKOUT] [--data FOLDER]
-    python benchmarks/block_generation.py --large
+    python benchmarks/block_generation.py --large joint
     python benchmarks/block_generation.py --random 1000
 
 Each run is a process of its own and the ways take turns; wall times of the solve, rounding and certificate included,
-are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs the
-same city in 32 × 32 cells, all 1.07 billion inequalities and no symmetry, to a gap of 10⁻⁴, and verifies the export.
+are medians. `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs
+32 × 32 cells, all 1.07 billion inequalities and no symmetry, to a gap of 10⁻⁴, and verifies the export: "joint" the
+same city, "differential" the scene of `block_sizes.py`.
 `--random` solves that many small programs of all kinds by both ways and by HiGHS on all rows, and compares brackets.
 """
 
@@ -29,6 +30,7 @@ from rich.table import Table
 
 import mechdesign as md
 from block_scenes import checkins
+from block_sizes import problem as sized
 
 HERE = Path(__file__).resolve().parent
 CITY = HERE.parent / "mechdesign" / "spec" / "examples" / "city-300.toml"
@@ -112,13 +114,20 @@ def compare(arguments: argparse.Namespace) -> None:
     Console(width=110).print(table)
 
 
-def large() -> None:
-    """Design the city in 1,024 cells, export and verify it; print what that takes."""
+def large_problem(kind: str, folder: Path) -> md.Problem:
+    """Return a problem with 1,024 cells."""
+    if kind == "differential":
+        return sized(32, 32, "euclidean", kind)
     text = CITY.read_text(encoding="utf-8").replace("columns = 20, rows = 15", "columns = 32, rows = 32")
+    path = folder / "city.toml"
+    path.write_text(text, encoding="utf-8")
+    return md.read_spec(path).problem()
+
+
+def large(kind: str) -> None:
+    """Design 1,024 cells, export and verify them; print what that takes."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "city.toml"
-        path.write_text(text, encoding="utf-8")
-        problem = md.read_spec(path).problem()
+        problem = large_problem(kind, Path(folder))
         clock, spent = time.perf_counter(), time.process_time()
         design = md.design(problem, solver="block", tolerance=1e-4, options={"symmetry": False})
         clock, spent = time.perf_counter() - clock, time.process_time() - spent
@@ -129,7 +138,7 @@ def large() -> None:
         begun = time.perf_counter() - begun
     found = design.certificate
     print(
-        f"1,024 cells, joint, no symmetry: {clock:.0f} s, {spent:.0f} s of the processor, {peak / 1e9:.1f} GB; cost "
+        f"1,024 cells, {kind}, no symmetry: {clock:.0f} s, {spent:.0f} s of the processor, {peak / 1e9:.1f} GB; cost "
         f"{found.expected_cost:.7g}, gap {found.relative_gap:.1e}, {design.summary.message}; "
         f"{'verified' if holds else 'REFUSED'} in {begun:.0f} s"
     )
@@ -170,10 +179,10 @@ def main() -> None:
     parser.add_argument("--few", action="store_true", help="without all answers at once")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--random", type=int)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--large", choices=("joint", "differential"))
     arguments = parser.parse_args()
     if arguments.large:
-        large()
+        large(arguments.large)
     elif arguments.random:
         random_programs(arguments.random)
     else:

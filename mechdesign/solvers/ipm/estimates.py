@@ -1,7 +1,8 @@
-"""Few of the adversary's estimates: those that are best, or nearly so, for the columns that there are.
+"""Few of the adversary's estimates: for each column those that are best, or nearly so, for it.
 
-A floor needs the estimates that the adversary would make on seeing one of the columns in use. What is proved with some
-estimates is proved, as multipliers of the others may be 0; whether a channel keeps a floor is decided with all.
+A floor needs the estimates that the adversary would make on seeing one of the columns in use, and each column those of
+its own. What is proved with some estimates is proved, as multipliers of the others may be 0; whether a channel keeps a
+floor is decided with all.
 """
 
 from __future__ import annotations
