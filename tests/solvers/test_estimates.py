@@ -143,3 +143,47 @@ def test_wrong_ones_cost_rounds_and_no_truth(seed, monkeypatch):
     assert found.lower <= expected.upper
     assert found.upper >= expected.lower
     assert found.upper == pytest.approx(expected.upper, rel=1e-6)
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("eps", [0.6, 1.5])
+def test_what_is_told_is_a_bracket_of_the_optimum(eps):
+    program = grid(7, 6, eps=eps, floor=0.9)
+    expected, told = solve_block(program), []
+    found = solve_columns(program, Options(extra={"generation": True}, progress=told.append))
+    assert found.status is Status.OPTIMAL
+    uppers = [moment.upper for moment in told if moment.upper is not None]
+    # After the first stage of the program itself there is a channel to tell of.
+    assert len(uppers) > 10
+    assert min(uppers) >= expected.lower * (1 - 1e-9)
+    assert max(moment.lower for moment in told if moment.lower is not None) <= expected.upper * (1 + 1e-9)
+
+
+def run_of(program):
+    """Return a run that has chosen nothing yet."""
+    return generation._Run(program, Options(), 1e-6, 0.0)
+
+
+def test_a_column_without_any_has_all_that_are_chosen():
+    run = run_of(grid(4, 3, floor=0.9))
+    run.near[0][:] = False
+    run.near[0][3, 2:] = True
+    run.estimates[0] = np.array([3, 7, 8])
+    (near,) = run._near()
+    assert near[:2].all()
+    assert near[2:].tolist() == [[True, False, False]] * 10
+
+
+def test_after_a_stall_all_take_part():
+    program = grid(4, 3, floor=0.9)
+    run, x = run_of(program), solve_block(program).x
+    run.near[0][:] = False
+    run.near[0][5] = True
+    assert run._add_estimates(program, x, None)
+    assert run.near[0].all()
+    # Nothing had been left out then; but here the best ones had.
+    run.near[0][:] = False
+    run.near[0][5] = True
+    assert not run._add_estimates(program, x, run._near())
+    best = close_estimates(program, x, 0.0)[0]
+    assert (run.near[0] >= best).all()

@@ -98,6 +98,19 @@ def test_prices_enclose_those_of_highs(share):
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
 
 
+@pytest.mark.parametrize("floor", [0.9, 0.95, 0.97, 0.98])
+def test_a_tolerance_below_rounding_costs_no_proof(floor):
+    program = grid(6, 5, floor=floor)
+    solved = solve_block(program)
+    prices = reduced_costs(program, solved.multipliers).min(axis=1)
+    weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
+    layout = lay_out(program)
+    kernel = choose("numpy", None, 0)(layout, 1, None)
+    for found in price(layout, kernel, prices, weight, 1e-18, lambda: False):
+        # Going on for what is not to be had, it was 97 below.
+        assert found.lower >= -1e-6
+
+
 def test_sums_of_columns_keep_rows_bounds_and_floors():
     program = grid(5, 4, floor=0.8)
     reached = iterate_blocks(program, Options(), gap=0.03)

@@ -56,6 +56,8 @@ _ROUNDS = 20
 _THIRD, _FEWEST, _ROUGH = 3, 50, 0.03
 # By what part estimates may be worse than the best one for a column of the largest small program.
 _WORSE = 0.1
+# By what part worse estimates still take part in a column.
+_NEAR = 0.3
 # Each round is more careful than the one before, which may have merged too much.
 _CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
@@ -155,6 +157,8 @@ class _Run:
         # A bound over all columns, to be told: its multipliers are not kept, so that what is proved after Ctrl-C may be
         # less.
         self.seen = -np.inf
+        # What a channel costs that is there to be told of, likewise.
+        self.costs = np.inf
         # When pricing ends after Ctrl-C.
         self.until = np.inf
         self.history: list[Iteration] = []
@@ -223,7 +227,7 @@ class _Run:
                 return False
             reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
-                self._choose_estimates(close_estimates(small, reached.points[:, : small.rows].T, worse))
+                self._choose_estimates(small, reached.points[:, : small.rows].T, worse)
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
@@ -271,29 +275,37 @@ class _Run:
             self.point, self.upper = x, upper
         return replace(solution, multipliers=multipliers), complete
 
-    def _choose_estimates(self, close: list[Flags]) -> None:
-        """Choose of the estimates those that are close for a column in use, each for the columns it is close for."""
-        for index, (some, flags) in enumerate(zip(self.estimates, close, strict=True)):
-            self.near[index][np.ix_(some, self.columns)] = flags
-            self.estimates[index] = some[flags.any(axis=1)]
+    def _choose_estimates(self, small: BlockProgram, x: Array, worse: float) -> None:
+        """Choose of the estimates those that are close for a column in use, and of these for each column the near ones.
+
+        A column has too many rather than too few: one that is missing is noticed late.
+        """
+        close, near = close_estimates(small, x, worse), close_estimates(small, x, _NEAR)
+        for index, some in enumerate(self.estimates):
+            self.near[index][np.ix_(some, self.columns)] = near[index]
+            self.estimates[index] = some[close[index].any(axis=1)]
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
         """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
         complete = True
         best, close = close_estimates(program, x, 0.0), close_estimates(program, x, _WORSE)
         for index, some in enumerate(self.estimates):
+            # Where the stages have stalled, what was near may have been too little.
+            self.near[index][:, self.columns] = (
+                True if near is None else self.near[index][:, self.columns] | close[index]
+            )
             used = np.zeros_like(best[index])
             used[some] = True if near is None else near[index].T
             if not (best[index] <= used).all():
                 complete = False
-                self.near[index][:, self.columns] = used | close[index]
                 self.estimates[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))
         return complete
 
     def _near(self) -> tuple[Flags, ...]:
         """Tell which of the chosen estimates take part in which of the chosen columns (B, k)."""
-        chosen = zip(self.near, self.estimates, strict=True)
-        return tuple(near[np.ix_(some, self.columns)].T for near, some in chosen)
+        flags = [near[np.ix_(some, self.columns)].T for near, some in zip(self.near, self.estimates, strict=True)]
+        # A column that was left out for a while may have none of those chosen since.
+        return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def _narrow(
         self, small: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
@@ -323,8 +335,9 @@ class _Run:
                 return reached.state, reached.status is Status.INTERRUPTED
             if reached.status is not Status.OPTIMAL:
                 return None, False
+            self._see(reached.state)
             columns = self.columns.size
-            start = with_close_estimates(self._merged(program, reached.state, empty), program, _WORSE)
+            start = with_close_estimates(self._merged(program, reached.state, empty), program, _NEAR)
             # Its multipliers may be large.
             del reached
             if self.eager and self.columns.size == columns:
@@ -353,6 +366,11 @@ class _Run:
         self.columns = self.columns[stay]
         return after
 
+    def _see(self, state: State) -> None:
+        """Note what the channel of a state of the program itself costs once it keeps the floors with all estimates."""
+        whole = restricted(self.program, self.columns)
+        self.costs = min(self.costs, objective(whole, repaired(whole, state.points[:, : whole.rows].T)))
+
     def _note(self, history: tuple[Iteration, ...]) -> None:
         """Append the lines of a part to the history of the whole."""
         first, ended = len(self.history), time.perf_counter() - self.clock
@@ -363,12 +381,13 @@ class _Run:
 
     def _options(self, words: str) -> Options:
         """Return options for a part of the work, whose progress is told as that of the whole."""
-        started, told, upper = time.perf_counter() - self.clock, self.options.progress, self.upper
+        started, told = time.perf_counter() - self.clock, self.options.progress
+        upper = min(self.upper, self.costs)
         left = self._left()
 
         def progress(moment: Progress) -> None:
             if told is not None:
-                mine = moment.upper if moment.upper is not None and moment.upper < upper and not words else upper
+                mine = moment.upper if moment.upper is not None and moment.upper < upper and exact else upper
                 text = f"{self.columns.size} of {self.program.columns} columns" + (f", {words}" if words else "")
                 known = mine if np.isfinite(mine) else None
                 count = len(self.history) + moment.iteration
@@ -376,6 +395,8 @@ class _Run:
                     self.seen = max(self.seen, moment.lower)
                 told(Progress(text, started + moment.seconds, count, max(0.0, self.lower, self.seen), known))
 
+        # With some estimates left out, what a point costs is not what a channel would.
+        exact = not words and not self.program.floors
         # With all columns in use there are no others to price, and the bound is that of the whole.
         complete = not words and self.columns.size == self.program.columns
         share = 1.0 if complete else _SHARE

@@ -39,6 +39,8 @@ _SHORT = 1e-6
 _BELOW = 0.05
 # An improving column is priced well enough once the bracket of its value is this part of the value.
 _RESOLVED = 0.5
+# A bracket of this part of the largest cost is near what rounding allows.
+_FINE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +164,18 @@ class _Columns:
         """Iterate until of each column the sign of its value is proved, or nothing moves any more."""
         blocks = self.layout.blocks
         found: dict[int, Priced] = {}
-        best, moved = np.full(blocks, np.inf), np.ones(blocks, dtype=bool)
+        best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
+        fine = _FINE * np.abs(self.cost).max(axis=1)
         for number in range(_ITERATIONS + 1):
             adjoint, sound = self._factor()
             reduced, floors = self._reduced(adjoint)
             lower = reduced.min(axis=1)
             best = np.minimum(best, self._values())
             resolved = (best < -self.tolerance) & (best - lower <= _RESOLVED * np.abs(lower))
-            ends = (lower >= -self.tolerance) | resolved | ~sound | ~moved
+            # Where only rounding is left, what is proved may fall again without an end.
+            spent = (best - lower <= fine) & (lower <= before)
+            before = lower
+            ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
             if stopped() or number == _ITERATIONS:
                 ends[:] = True
             kept = self._kept(self.active[ends[self.active]], reduced - np.minimum(lower, -self.tolerance)[:, None])
