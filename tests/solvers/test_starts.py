@@ -45,6 +45,15 @@ def test_the_slope_is_that_of_the_start():
     assert (uniform == uniform[0, 0]).all()
 
 
+@pytest.mark.parametrize(("bound", "uniform"), [(0.01, True), (100.0, True), (3.9, False)])
+def test_a_channel_that_is_not_inside_all_bounds_gives_way_to_the_uniform_one(bound, uniform):
+    """The first bound is tighter than the triangle inequality allows; the second too wide for a spread-out channel."""
+    program = grid(6, 5)
+    program.exponents[0, 29] = program.exponents[29, 0] = bound
+    x = first_iterate(lay_out(program), SPREAD)[0].points
+    assert bool(x.min() == x.max()) is uniform
+
+
 @pytest.mark.parametrize("name", STARTS)
 def test_all_starts_lead_to_the_same_optimum(name):
     program = grid(6, 5)
