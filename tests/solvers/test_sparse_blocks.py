@@ -16,7 +16,7 @@ from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlo
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm import find_symmetry, solve_block
 from mechdesign.solvers.ipm.iterate import first_iterate
-from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels import choose, tridiagonal
 from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
@@ -179,6 +179,27 @@ def test_the_kernel_agrees_with_the_dense_one(name, worst):
         weights = y[s, t] / rows.sum(axis=1)
         product = rows.T @ (weights * (rows @ u[block]))
         assert np.allclose(product, x * right[block], rtol=1e-5, atol=1e-7 * np.abs(x * right[block]).max())
+
+
+@pytest.mark.parametrize("width", [1, 2, 16, 17, 40, 67])
+def test_inverses_by_halves_are_inverses_without_a_negative_entry(width):
+    rng = np.random.default_rng(width)
+    matrices = -(10.0 ** rng.uniform(-6, 3, (3, width, width)))
+    matrices = matrices + matrices.swapaxes(1, 2)
+    index = np.arange(width)
+    matrices[:, index, index] = 0.0
+    matrices[:, index, index] = 1e-3 - matrices.sum(axis=2)
+    found = np.empty_like(matrices)
+    tridiagonal._invert(matrices, found)
+    assert (found >= 0).all()
+    expected = np.linalg.inv(matrices)
+    assert np.abs(found - expected).max() <= 1e-7 * np.abs(expected).max()
+    assert np.allclose(found @ matrices, np.eye(width), atol=1e-6)
+
+
+def test_a_singular_matrix_has_no_inverse_by_halves():
+    with pytest.raises(np.linalg.LinAlgError):
+        tridiagonal._invert(np.zeros((1, 40, 40)), np.empty((1, 40, 40)))
 
 
 def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):

@@ -50,7 +50,7 @@ _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 # Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
 _LEAST_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
 # What a thread takes at most for its batch of sparse blocks.
-_SPARSE_BATCH = 60_000_000
+_SPARSE_BATCH = 150_000_000
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
