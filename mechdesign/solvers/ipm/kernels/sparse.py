@@ -30,10 +30,10 @@ Singles = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
 # Entries of a tile: fewer make calls of NumPy so short that threads wait for the interpreter's lock (2,500 places take
-# 1.3 to 1.6 times as long with a fourth of these).
+# 1.3 to 1.6 times as long with an eighth of these).
 _TILE = 400_000
-# Entries of a level's rows of the inverses that are added up together: with few, most of the time goes into adding to
-# a matrix that does not fit the cache (2,500 places: a fifth of it with 750,000).
+# Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
+# fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000
 # Down to this relative gap inverses are computed in single precision: sums of terms of one sign keep all of it.
 _SINGLE_INVERSES = 1e-4

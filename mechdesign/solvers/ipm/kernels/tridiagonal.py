@@ -26,7 +26,6 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Panels = Array | npt.NDArray[np.float32]
 
-
 # Matrices of so many rows are inverted by LAPACK, larger ones by halves.
 _LEAF = 16
 
