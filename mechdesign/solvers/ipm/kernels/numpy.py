@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -19,10 +20,12 @@ Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-# Entries of a tile: its buffers and its part of the large arrays are to fit a core's own cache.
-_TILE = 49_152
+# Entries of a tile: fewer make calls of NumPy so short that threads wait for the interpreter's lock, more do not fit a
+# core's own cache. With half of these, and a fourth for a batch, an iteration takes 5 to 25 % longer on two threads
+# (100 to 1,024 rows).
+_TILE = 98_304
 # Entries of a batch: what a thread does before it asks for more.
-_BATCH = 100_000
+_BATCH = 400_000
 _STRIP = 64
 # Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
 # only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
@@ -30,15 +33,21 @@ _STRIP = 64
 SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
 
 
+class Room:
+    """A worker's memory for three arrays of one shape, or as many in single precision."""
+
+    def __init__(self, shape: tuple[int, int, int], memory: Array) -> None:
+        size = math.prod(shape)
+        self.buffers = [buffer[:size].reshape(shape) for buffer in memory]
+        self.singles = [buffer.view(np.float32)[:size].reshape(shape) for buffer in memory]
+
+
 class Tile:
     """Some blocks, or some rows of one block, with room for three arrays (b, r, n), or as many in single precision."""
 
-    def __init__(self, blocks: slice, rows: slice, n: int, buffers: Array) -> None:
+    def __init__(self, blocks: slice, rows: slice, room: Room) -> None:
         self.blocks, self.rows, self.whole = blocks, rows, (blocks, rows)
-        shape = (blocks.stop - blocks.start, rows.stop - rows.start, n)
-        size = shape[0] * shape[1] * n
-        self.buffers = [buffer[:size].reshape(shape) for buffer in buffers]
-        self.singles = [buffer.view(np.float32)[:size].reshape(shape) for buffer in buffers]
+        self.buffers, self.singles = room.buffers, room.singles
 
 
 class Dense:
@@ -98,22 +107,22 @@ class Dense:
         return self.multipliers().diagonal(axis1=1, axis2=2)
 
     def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
-        error, part, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
-        lapack = self._lapack[worker]
-        for block, matrix in enumerate(self._matrices(worker, blocks), blocks.start):
-            point = points[block]
-            if index == 0:
-                matrix[n:, :] = 0.0
-                matrix[:, n:] = 0.0
-            some = np.flatnonzero(ratio[block])
-            weighted, ratios = self._weighted[worker][: some.size], ratio[block, some]
-            np.multiply(error if some.size == len(error) else error[some], point[:n], out=weighted)
-            matrix[part, :n] = matrix[:n, part] = -point[part] * (ratios @ weighted)
-            matrix[part, part] = point[part] ** 2 * (ratio[block].sum() + own[block])
-            weighted *= np.sqrt(ratios)[:, None]
+        error, n = self.layout.errors[index], self.layout.rows
+        part, matrices, lapack = n + index, self._matrices(worker, blocks), self._lapack[worker]
+        x, w, ratios = points[blocks, :n], points[blocks, part], ratio[blocks]
+        if index == 0:
+            matrices[:, n:, :] = 0.0
+            matrices[:, :, n:] = 0.0
+        matrices[:, part, :n] = matrices[:, :n, part] = -w[:, None] * (x * (ratios @ error))
+        matrices[:, part, part] = w**2 * (ratios.sum(axis=1) + own[blocks])
+        for matrix, point, mine, roots in zip(matrices, x, ratios > 0, np.sqrt(ratios), strict=True):
+            some = np.flatnonzero(mine)
+            weighted = self._weighted[worker][: some.size]
+            np.multiply(error if some.size == len(error) else error[some], point, out=weighted)
+            weighted *= roots[some, None]
             # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
             lapack.add_product(weighted, address(matrix))
-            _mirror(matrix[:n, :n])
+        _mirror(matrices[:, :n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         matrices: Any = self._matrices(worker, blocks)
@@ -189,13 +198,14 @@ class Dense:
             right[blocks] = vectors
 
 
-def _mirror(matrix: Array) -> None:
-    """Copy the upper triangle of a matrix to the lower one."""
-    for start in range(0, len(matrix), _STRIP):
+def _mirror(matrices: Array) -> None:
+    """Copy the upper triangles of matrices (b, n, n) to the lower ones."""
+    n = matrices.shape[1]
+    for start in range(0, n, _STRIP):
         rows, rest = slice(start, start + _STRIP), slice(start + _STRIP, None)
-        square = matrix[rows, rows]
-        np.copyto(square, np.triu(square) + np.triu(square, 1).T)
-        matrix[rest, rows] = matrix[rows, rest].T
+        square = matrices[:, rows, rows]
+        np.copyto(square, np.triu(square) + np.triu(square, 1).swapaxes(1, 2))
+        matrices[:, rest, rows] = matrices[:, rows, rest].swapaxes(1, 2)
 
 
 class NumpyKernel(Dense):
@@ -223,7 +233,8 @@ class NumpyKernel(Dense):
         self._ones = np.ones(n)
         self._height = n if n * n <= 2 * _TILE else max(1, _TILE // n)
         self._deep = max(1, _TILE // (n * n))
-        self._buffers = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
+        self._memory = [np.empty((3, self._deep * self._height * n)) for _ in range(threads)]
+        self._rooms: list[dict[tuple[int, int], Room]] = [{} for _ in range(threads)]
 
     def release(self) -> None:
         super().release()
@@ -247,7 +258,15 @@ class NumpyKernel(Dense):
         for first in range(blocks.start, blocks.stop, self._deep):
             deep = slice(first, min(first + self._deep, blocks.stop))
             for start in range(0, n, self._height):
-                yield Tile(deep, slice(start, min(start + self._height, n)), n, self._buffers[worker])
+                rows = slice(start, min(start + self._height, n))
+                yield Tile(deep, rows, self._room(worker, deep.stop - first, rows.stop - start))
+
+    def _room(self, worker: int, deep: int, height: int) -> Room:
+        """Return the worker's memory in this shape; making it takes as long as a call of NumPy, and holds the lock."""
+        rooms = self._rooms[worker]
+        if (deep, height) not in rooms:
+            rooms[deep, height] = Room((deep, height, self.layout.rows), self._memory[worker])
+        return rooms[deep, height]
 
     def _growth(self, tile: Tile, x: Array) -> tuple[Array, Array] | None:
         """Return ρ and z, in the first buffers, or None when some z is not positive."""
