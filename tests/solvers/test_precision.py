@@ -16,6 +16,7 @@ from mechdesign.solvers.ipm import generation, memory, solve_block, solve_column
 from mechdesign.solvers.ipm import solve as solve_module
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction, refined_direction
 from mechdesign.solvers.ipm.step import take_step
@@ -76,6 +77,18 @@ def test_what_is_single_follows_the_gap(arrays):
     assert kernel.tune(1.0)
 
 
+def test_what_is_single_in_sparse_blocks_follows_the_gap():
+    for side, single in ((10, True), (9, False)):
+        kernel = choose("sparse", None, 0, True)(lay_out(program_on(squares(side, side))), 1, None)
+        found = []
+        for gap in (1.0, 0.02, 3e-5):
+            kernel.tune(gap)
+            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.rough))
+        assert found == [(single, True), (False, True), (False, False)]
+        assert not kernel.tune(0.0)
+        assert kernel.tune(1.0)
+
+
 @pytest.mark.parametrize("arrays", DENSE)
 def test_small_blocks_and_those_with_floors_are_left_alone(arrays):
     for program in (grid(9, 9), grid(10, 10, floor=0.8)):
@@ -108,10 +121,11 @@ def test_bounds_that_are_not_there_do_not_count():
     assert kernel.y.dtype == np.float32
 
 
-@pytest.mark.parametrize("arrays", DENSE)
+@pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
 def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
-    layout = lay_out(grid(10, 10))
-    kernel = choose(arrays, None, 0)(layout, 1, None)
+    sparse = arrays == "sparse"
+    layout = lay_out(program_on(roads(120, 1)) if sparse else grid(10, 10))
+    kernel = choose(arrays, None, 0, sparse)(layout, 1, None)
     kernel.tune(1.0)
     blocks = iterates(layout, kernel, 4)
     assert kernel.rough
@@ -176,6 +190,24 @@ def test_a_stall_in_single_precision_is_none_in_double(arrays, monkeypatch):
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
     assert len(failed) <= 100, "double precision is for good"
+
+
+def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypatch):
+    factor, failed = Factors.factor, []
+
+    def poor(self, own, beside):
+        if self.kind is np.float32:
+            failed.append(own[0].shape)
+            return False
+        return factor(self, own, beside)
+
+    program, options = program_on(roads(120, 1)), Options(threads=1)
+    best = solve_block(program, options, gap=1e-6)
+    monkeypatch.setattr(Factors, "factor", poor)
+    found = solve_block(program, options, gap=1e-6)
+    assert found.status is best.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(best.upper, rel=2e-6)
+    assert len(failed) == 1, "double precision is for good, and no diagonal is raised before"
 
 
 @pytest.mark.parametrize("name", ["squares", "roads"])

@@ -14,7 +14,7 @@ from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEARE
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["KERNEL", "SINGLE_FACTORS", "NumpyKernel", "centred"]
+__all__ = ["KERNEL", "SINGLE_FACTORS", "WORTH_SINGLE", "NumpyKernel", "centred"]
 
 Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -30,7 +30,7 @@ _STRIP = 64
 # Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
 # only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
 # little, and with floors entries off the diagonal are of both signs: a real user's check-ins took twice the iterations.
-SINGLE_FACTORS, _SINGLE_INVERSES, _WORTH_SINGLE = 1e-2, 1e-4, 100
+SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
 
 
 class Room:
@@ -82,7 +82,7 @@ class Dense:
         self._schur = np.zeros((threads, layout.links, layout.links))
 
     def tune(self, gap: float) -> bool:
-        worth = self.layout.width >= _WORTH_SINGLE and not self.layout.floors
+        worth = self.layout.width >= WORTH_SINGLE and not self.layout.floors
         before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:

@@ -19,7 +19,7 @@ import scipy.sparse as sparse
 
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE, REGULARISATIONS
-from mechdesign.solvers.ipm.kernels.numpy import centred
+from mechdesign.solvers.ipm.kernels.numpy import WORTH_SINGLE, centred
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solvers.ipm.layout import Layout
 
@@ -35,8 +35,10 @@ _TILE = 400_000
 # Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000
-# Down to this relative gap inverses are computed in single precision: sums of terms of one sign keep all of it.
-_SINGLE_INVERSES = 1e-4
+# Down to these relative gaps factors, and with them directions, are computed in single precision; inverses are, whose
+# sums of terms of one sign keep all of it. The iteration takes the same path; with factors in single precision down to
+# 1e-3 it stalls (900 road places).
+_SINGLE_FACTORS, _SINGLE_INVERSES = 3e-2, 1e-4
 # Right sides that are missed by more than this part of the largest terms are worth a second solve.
 _UNMET = 1e-12
 
@@ -56,9 +58,14 @@ class _Tile:
         # ρ, κ for the centre μ₀, q of the last direction, and two sets of targets.
         self.rho, self.kappa, self.q, *self.targets = np.empty((5, pairs, size), dtype=np.float32)
         self.diagonal, self.entries = np.empty((n, size)), np.empty((edges, size))
-        self.factors = Factors(shape.levels, size)
+        self.levels = shape.levels
+        self.refactor(np.float64)
         self.roots = np.zeros(size, dtype=np.int64)
         self.along, self.corners = np.empty((size, n)), np.empty(size)
+
+    def refactor(self, kind: type[np.floating[Any]]) -> None:
+        """Make room for factors of this precision."""
+        self.factors = Factors(self.levels, self.size, kind)
 
 
 class SparseKernel:
@@ -108,6 +115,7 @@ class SparseKernel:
         panel = (self._together, widest, n)
         self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
         self.rough = False
+        self._kind: type[np.floating[Any]] = np.float64
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
         self._unit = 1.0
@@ -122,11 +130,16 @@ class SparseKernel:
             tile.rho, tile.kappa, tile.q = np.empty((3, 0), dtype=np.float32)
 
     def tune(self, gap: float) -> bool:
-        before, self.rough = self.rough, gap > _SINGLE_INVERSES
-        if before != self.rough:
+        before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES
+        single = gap > _SINGLE_FACTORS and self.layout.rows >= WORTH_SINGLE
+        self._kind = np.float32 if single else np.float64
+        if before[0] != self.rough:
             kind = np.float32 if self.rough else np.float64
             self._panels = [np.empty(panel.shape, dtype=kind) for panel in self._panels]
-        return before != self.rough
+        if before[1] != self._kind:
+            for tile in self._tiles:
+                tile.refactor(self._kind)
+        return before != (self.rough, self._kind)
 
     def multipliers(self) -> Array:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
@@ -228,11 +241,13 @@ class SparseKernel:
         sides = edges[blocks][:, self.levels.order]
         sides[each, mine] = 0.0
         diagonal = tile.diagonal.copy()
-        for delta in (0.0, *REGULARISATIONS):
+        buffers = self._matrices[worker].view(self._kind)
+        # What single precision cannot factor is left to double.
+        for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
             np.multiply(diagonal, 1 + delta, out=tile.diagonal)
-            if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *self._matrices[worker])):
+            if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
                 continue
-            tile.along[:] = self._solved(tile, sides)
+            tile.along[:] = self._solved(tile, sides, refined=True)
             np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
             if (tile.corners > 0).all():
                 return delta
@@ -300,27 +315,33 @@ class SparseKernel:
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
         shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
-        found = self._solved(tile, found)
+        # In single precision only the direction that is taken is refined, with the linking rows.
+        found = self._solved(tile, found, refined=self._kind is np.float64)
         found -= tile.along * shift[:, None]
         found[each, tile.roots] = shift
         right[blocks] = found[:, self.levels.position]
 
-    def _solved(self, tile: _Tile, right: Array) -> Array:
+    def _solved(self, tile: _Tile, right: Array, *, refined: bool) -> Array:
         """Solve for right sides (b, n) in the order of the levels, with refinement where they are not met.
 
         Products with explicit inverses lose more digits than substitution would where entries differ widely.
         """
-        found = right.copy()
-        tile.factors.solve(found[:, :, None])
+        found = self._product(tile, right)
+        if not refined:
+            return found
         steps = found.T
         rest = right.T - tile.diagonal * steps
         rest += self._to_low @ (tile.entries * steps[self._high])
         rest += self._to_high @ (tile.entries * steps[self._low])
         if (np.abs(rest) > _UNMET * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
-            more = np.ascontiguousarray(rest.T)
-            tile.factors.solve(more[:, :, None])
-            found += more
+            found += self._product(tile, rest.T)
         return found
+
+    def _product(self, tile: _Tile, right: Array) -> Array:
+        """Return the inverses of the factored matrices times vectors (b, n)."""
+        found = right.astype(tile.factors.kind, order="C")
+        tile.factors.solve(found[:, :, None])
+        return found.astype(np.float64, copy=False)
 
     def _relative(self, worker: int, tile: _Tile, u: Array, q: Singles) -> Singles:
         """Write q in single precision, from differences of u in double precision."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -138,13 +139,13 @@ class Shape:
 
 
 class Factors:
-    """The factors D_i⁻¹ (b, w_i, w_i) and K_i (b, w_i, w_i+1) of b matrices with the same levels."""
+    """The factors D_i⁻¹ (b, w_i, w_i) and K_i (b, w_i, w_i+1) of b matrices with the same levels, in one precision."""
 
-    def __init__(self, levels: Levels, blocks: int) -> None:
-        self.levels = levels
+    def __init__(self, levels: Levels, blocks: int, kind: type[np.floating[Any]] = np.float64) -> None:
+        self.levels, self.kind = levels, kind
         widths = levels.widths.tolist()
-        self.inverses = [np.empty((blocks, width, width)) for width in widths]
-        self.carries = [np.empty((blocks, width, after)) for width, after in itertools.pairwise(widths)]
+        self.inverses = [np.empty((blocks, width, width), dtype=kind) for width in widths]
+        self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
     def factor(self, own: list[Array], beside: list[Array]) -> bool:
         """Factor matrices given as A_i, which are lost, and −C_iᵀ; return whether rounding allowed it."""
