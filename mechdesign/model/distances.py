@@ -58,6 +58,9 @@ _SOURCES = 64
 # Relative excess over an equation or inequality that rounding alone may cause.
 _METRIC_TOLERANCE = 1e-12
 
+# How many sums of two distances are formed at a time.
+_TRIPLES = 100_000
+
 # Unit roundoff of float64: the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
@@ -274,15 +277,24 @@ def _relative_excess(value: Floats, limit: Floats) -> Floats:
 def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
     """Return (excess, i, k, j) for the largest relative excess of d(i, j) over d(i, k) + d(k, j)."""
     worst = (0.0, 0, 0, 0)
-    through = np.empty_like(distances)
+    size = len(distances)
+    # Sums are formed for so many k at a time that they stay in a core's cache.
+    height = max(1, _TRIPLES // size)
+    buffer = np.empty((height, size))
     for i, row in enumerate(distances):
-        # through[k, j] = d(i, k) + d(k, j), one matrix at a time so that memory stays at n².
+        # Where d(i, k) is infinite, k is no way.
+        ways = np.flatnonzero(np.isfinite(row))
+        onward = distances if ways.size == size else distances[ways]
+        least = np.full(size, np.inf)
         with np.errstate(over="ignore"):
-            np.add(row[:, None], distances, out=through)
-        excess = _relative_excess(row, through.min(axis=0))
-        j = int(np.argmax(excess))
-        if excess[j] > worst[0]:
-            worst = (float(excess[j]), i, int(np.argmin(through[:, j])), j)
+            for first in range(0, ways.size, height):
+                some = slice(first, min(first + height, ways.size))
+                sums = np.add(row[ways[some], None], onward[some], out=buffer[: some.stop - first])
+                np.minimum(least, sums.min(axis=0), out=least)
+            excess = _relative_excess(row, least)
+            j = int(np.argmax(excess))
+            if excess[j] > worst[0]:
+                worst = (float(excess[j]), i, int(ways[np.argmin(row[ways] + onward[:, j])]), j)
     return worst
 
 

@@ -5,6 +5,7 @@ import math
 import warnings
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from unittest import mock
 
 import networkx as nx
 import numpy as np
@@ -509,11 +510,16 @@ def brute_force_worst(d):
     return worst
 
 
-@given(st.integers(2, 6).flatmap(lambda n: st.lists(st.integers(0, 9), min_size=n * n, max_size=n * n)))
-def test_check_metric_against_brute_force(entries):
+LENGTHS = st.one_of(st.integers(0, 9), st.just(math.inf))
+
+
+@given(
+    st.integers(2, 6).flatmap(lambda n: st.lists(LENGTHS, min_size=n * n, max_size=n * n)), st.sampled_from([1, 8, 99])
+)
+def test_check_metric_against_brute_force(entries, triples):
     n = math.isqrt(len(entries))
     d = np.array(entries, dtype=float).reshape(n, n)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, mock.patch.object(md, "_TRIPLES", triples):
         warnings.simplefilter("always")
         md.check_metric(d, "d")
     messages = [str(item.message) for item in caught]
