@@ -279,22 +279,23 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
     worst = (0.0, 0, 0, 0)
     size = len(distances)
     # Sums are formed for so many k at a time that they stay in a core's cache.
-    height = max(1, _TRIPLES // size)
+    height = min(size, max(1, _TRIPLES // size))
     buffer = np.empty((height, size))
     for i, row in enumerate(distances):
-        # Where d(i, k) is infinite, k is no way.
+        # An infinite d(i, k) makes the way through k infinite; skipping it pays where most are.
         ways = np.flatnonzero(np.isfinite(row))
-        onward = distances if ways.size == size else distances[ways]
+        every = 2 * ways.size > size
         least = np.full(size, np.inf)
         with np.errstate(over="ignore"):
-            for first in range(0, ways.size, height):
-                some = slice(first, min(first + height, ways.size))
-                sums = np.add(row[ways[some], None], onward[some], out=buffer[: some.stop - first])
+            for first in range(0, size if every else ways.size, height):
+                some: slice | Integers = slice(first, first + height) if every else ways[first : first + height]
+                onward = distances[some]
+                sums = np.add(row[some, None], onward, out=buffer[: len(onward)])
                 np.minimum(least, sums.min(axis=0), out=least)
             excess = _relative_excess(row, least)
             j = int(np.argmax(excess))
             if excess[j] > worst[0]:
-                worst = (float(excess[j]), i, int(ways[np.argmin(row[ways] + onward[:, j])]), j)
+                worst = (float(excess[j]), i, int(np.argmin(row + distances[:, j])), j)
     return worst
 
 

@@ -14,8 +14,16 @@ import pytest
 from block_cases import grid, iterates, optimum, random_program, violation
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers, lower_bound, objective
+from mechdesign.programs.block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    lower_bound,
+    objective,
+    repaired,
+)
 from mechdesign.solvers.contract import Options, Status
+from mechdesign.solvers.ipm import solve as solve_module
 from mechdesign.solvers.ipm import solve_block
 from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
 from mechdesign.solvers.ipm.layout import lay_out
@@ -236,6 +244,14 @@ def test_threads_agree():
     two = solve_block(program, Options(threads=2))
     assert one.iterations == two.iterations
     assert one.upper == pytest.approx(two.upper, rel=1e-7)
+
+
+def test_less_than_the_bound_is_no_optimum(monkeypatch):
+    """After a stall the point may miss row sums so far that it is not feasible once they are met."""
+    monkeypatch.setattr(solve_module, "repaired", lambda program, x: 0.9 * repaired(program, x))
+    found = solve_block(grid(5, 5))
+    assert found.upper < found.lower
+    assert found.status is Status.STALLED
 
 
 def test_time_limit_returns_a_valid_bracket():

@@ -51,6 +51,25 @@ def test_brackets_are_those_of_all_blocks_at_once(program):
 
 
 @pytest.mark.usefixtures("_tiny")
+def test_a_point_below_the_bound_is_not_kept(monkeypatch):
+    program = grid(6, 5, floor=0.3)
+
+    def cheapest(restricted, *given, **options):
+        """Give each secret the answer that costs least, whatever the ratios."""
+        x = np.zeros_like(restricted.cost)
+        x[np.arange(len(x)), restricted.cost.argmin(axis=1)] = 1.0
+        return replace(solve_block(restricted, *given, **options), x=x)
+
+    monkeypatch.setattr(generation, "solve_block", cheapest)
+    found = generation.solve_generated(program, always=True)
+    assert found.status is Status.STALLED
+    assert found.lower < found.upper
+    assert violation(program, found.x) <= 1e-9
+    # All blocks at once follow.
+    assert solve_columns(program, GENERATED).status is Status.OPTIMAL
+
+
+@pytest.mark.usefixtures("_tiny")
 def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
     program = grid(6, 5, floor=0.8)
     found = solve_columns(program, GENERATED)

@@ -68,6 +68,8 @@ _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
+# By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
+_ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
 _SHARE = 0.6
 # Seconds for pricing after Ctrl-C; another Ctrl-C ends it.
@@ -269,6 +271,10 @@ class _Run:
         complete = self._add_estimates(whole, solution.x, near)
         point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
+        if upper < solution.lower - _ROUNDING * max(abs(upper), _UNIT * float(np.abs(whole.cost).max())):
+            # After a stall a point may miss row sums so far that it is not feasible once they are met.
+            point = repaired(whole, np.full(point.shape, 1 / self.columns.size))
+            upper = objective(whole, point)
         if upper < self.upper:
             x = np.zeros((self.program.rows, self.program.columns))
             x[:, self.columns] = point

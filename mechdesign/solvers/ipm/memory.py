@@ -49,6 +49,8 @@ _INTERPRETER = 120_000_000
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
 # Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
 _LEAST_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
+# What a thread takes at most for its tile and its batch of small dense blocks.
+_DENSE_BATCH = 10_000_000
 # What a thread takes at most for its batch of sparse blocks.
 _SPARSE_BATCH = 150_000_000
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
@@ -167,6 +169,7 @@ def _needed(
     """
     entries = blocks * width**2
     large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= COPIED else 0)
+    large += threads * min(_DENSE_BATCH, 16 * entries)
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * blocks / columns

@@ -234,7 +234,9 @@ class _Run:
         lower = lower_bound(self.program, multipliers)
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)
-            status = Status.OPTIMAL if reached <= max(_ACCEPTABLE, gap) else Status.STALLED
+            # An x of less than the bound is not feasible.
+            sound = -_ACCEPTABLE <= reached <= max(_ACCEPTABLE, gap)
+            status = Status.OPTIMAL if sound else Status.STALLED
         if interrupts.take():
             status, message = Status.INTERRUPTED, "stopped by the user"
         seconds, history = time.perf_counter() - self.clock, tuple(self.history)

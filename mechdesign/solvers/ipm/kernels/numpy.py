@@ -20,9 +20,9 @@ Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-# Entries of a tile: fewer make calls of NumPy so short that threads wait for the interpreter's lock, more do not fit a
-# core's own cache. With half of these, and a fourth for a batch, an iteration takes 5 to 25 % longer on two threads
-# (100 to 1,024 rows).
+# Entries of a tile: fewer make NumPy calls so short that threads wait for the interpreter's lock. With half of these,
+# and a quarter of the batch, an iteration takes 5 to 25 % longer on two threads (100 to 1,024 rows); with twice as many
+# it takes no less.
 _TILE = 98_304
 # Entries of a batch: what a thread does before it asks for more.
 _BATCH = 400_000
@@ -65,8 +65,9 @@ class Dense:
     def __init__(self, layout: Layout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
-        # Several batches for each thread, so that all end at about the same time, but none too small to be worth it.
-        share = max(-(-blocks // (4 * threads)), _TILE // (n * n))
+        # Several batches for each thread, so that all end at about the same time; where that makes them smaller than a
+        # tile, two.
+        share = max(-(-blocks // (4 * threads)), min(_TILE // (n * n), -(-blocks // (2 * threads))))
         self.batch = max(1, min(share, _BATCH // (n * n), blocks))
         self.y = np.zeros((blocks, n, n))
         self.factors = np.empty((blocks, width * (width + 1) // 2))
@@ -262,7 +263,7 @@ class NumpyKernel(Dense):
                 yield Tile(deep, rows, self._room(worker, deep.stop - first, rows.stop - start))
 
     def _room(self, worker: int, deep: int, height: int) -> Room:
-        """Return the worker's memory in this shape; making it takes as long as a call of NumPy, and holds the lock."""
+        """Return the worker's memory in this shape; making it takes as long as a NumPy call, and holds the lock."""
         rooms = self._rooms[worker]
         if (deep, height) not in rooms:
             rooms[deep, height] = Room((deep, height, self.layout.rows), self._memory[worker])

@@ -35,9 +35,8 @@ _TILE = 400_000
 # Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000
-# Down to these relative gaps factors, and with them directions, are computed in single precision; inverses are, whose
-# sums of terms of one sign keep all of it. The iteration takes the same path; with factors in single precision down to
-# 1e-3 it stalls (900 road places).
+# Above the first of these relative gaps factors, and so directions, are in single precision; above the second inverses
+# are, sums of terms of one sign that lose nothing. With 1e-3 for the first the iteration stalls (900 road places).
 _SINGLE_FACTORS, _SINGLE_INVERSES = 3e-2, 1e-4
 # Right sides that are missed by more than this part of the largest terms are worth a second solve.
 _UNMET = 1e-12
