@@ -23,16 +23,21 @@ from mechdesign.synthesis import restriction
 from mechdesign.synthesis.parts import split, undominated
 
 INF = math.inf
+EXACT = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
-def assert_least(problem, value=None, accuracy=1e-8):
+def assert_least(problem, value=None):
     """Design, and check the result against the whole program solved by SciPy; return the design."""
     made = md.design(problem)
+    assert made.certificate.relative_gap <= 1e-6
+    if made.certificate.relative_gap > 1e-8:
+        # HiGHS is asked to be feasible to 1e-7, and one program of some hundreds makes use of that.
+        made = md.design(problem, solver=made.summary.solver, options=EXACT)
     expected = least_cost(problem) if value is None else value
     assert made.certificate.holds
-    assert made.certificate.cost == pytest.approx(expected, rel=max(1e-7, accuracy), abs=1e-10)
+    assert made.certificate.cost == pytest.approx(expected, rel=1e-7, abs=1e-10)
     assert made.certificate.lower_bound <= made.certificate.cost
-    assert made.certificate.relative_gap <= accuracy
+    assert made.certificate.relative_gap <= 1e-8
     assert (made.channel.numerators[np.isinf(problem.cost)] == 0).all()
     return made
 
@@ -89,8 +94,7 @@ def problems(draw):
 @settings(max_examples=60)
 @given(problems())
 def test_parts_together_are_as_good_as_the_whole_program(problem):
-    # What is asked for without a tolerance: one program of some hundreds has a gap above 1e-7.
-    assert_least(problem, accuracy=1e-6)
+    assert_least(problem)
 
 
 def test_equal_parts_are_solved_once_and_never_change_the_result(monkeypatch):
