@@ -33,10 +33,14 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FloorBlock:
-    """The requirement Σ_o min_h Σ_s error[h, s] x[s, o] >= minimum, with error >= 0 of shape (k, n)."""
+    """The requirement Σ_o w_o >= minimum on the parts w_o = min_h Σ_s error[h, s] x[s, o], error >= 0 of shape (k, n).
+
+    With `rewards` (m,) >= 0 the objective falls by Σ_o rewards[o] w_o besides.
+    """
 
     minimum: float
     error: Array
+    rewards: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,8 @@ class BlockProgram:
                 raise InputError(
                     f"floors[{index}].error", "has the wrong shape", value=floor.error.shape, bound=f"(k, {n})"
                 )
+            if floor.rewards is not None and not (floor.rewards.shape == (m,) and (floor.rewards >= 0).all()):
+                raise InputError(f"floors[{index}].rewards", "must be non-negative numbers", bound=f"({m},)")
         if self.worst is not None and self.worst.cost.shape != (self.worst.row.size, m):
             raise InputError("worst.cost", "has the wrong shape", value=self.worst.cost.shape)
 
@@ -114,9 +120,12 @@ class BlockMultipliers:
 
 def objective(program: BlockProgram, x: Array) -> float:
     """Return the value of x (n, m)."""
+    rewarded = sum(
+        float(floor.rewards @ (floor.error @ x).min(axis=0)) for floor in program.floors if floor.rewards is not None
+    )
     if program.worst is None:
-        return float(np.vdot(program.cost, x))
-    return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
+        return float(np.vdot(program.cost, x)) - rewarded
+    return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max()) - rewarded
 
 
 def repaired(program: BlockProgram, x: Array) -> Array:
@@ -144,10 +153,11 @@ def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
 
     With y on the ratio bounds, q on the floors and weights ω of the worst cost (scaled to sum 1), reduced costs are
     r = c − Bᵀy − Σ_h q[h] error[h], where (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] column by column, and the
-    bound is Σ_s min_o r[s, o] + Σ minimum · min_o Σ_h q[h, o].
+    bound is Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]), no difference of which is negative: what
+    q lacks of the rewards is added to that of the first estimate.
     """
     total = sum(
-        floor.minimum * float(values.sum(axis=0).min())
+        floor.minimum * float(_beyond_rewards(floor, _rewarded(floor, values)).min())
         for floor, values in zip(program.floors, multipliers.floors, strict=True)
     )
     return total + float(reduced_costs(program, multipliers).min(axis=1).sum())
@@ -157,13 +167,31 @@ def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Array
     """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m), of which min_o r[s, o] is the multiplier of row sum s."""
     reduced = priced_cost(program, multipliers.weights).copy()
     for floor, values in zip(program.floors, multipliers.floors, strict=True):
-        reduced -= floor.error.T @ values
+        reduced -= floor.error.T @ _rewarded(floor, values)
     s, t, o, y = (getattr(multipliers.ratios, name) for name in ("sources", "targets", "columns", "values"))
     m = program.columns
     growth = np.exp(program.exponents[s, t])
     reduced += np.bincount(s * m + o, y, reduced.size).reshape(reduced.shape)
     reduced -= np.bincount(t * m + o, growth * y, reduced.size).reshape(reduced.shape)
     return reduced
+
+
+def _rewarded(floor: FloorBlock, values: Array) -> Array:
+    """Return multipliers (k, m) of a floor whose sums are at least its rewards."""
+    if floor.rewards is None:
+        return values
+    lacking = floor.rewards - values.sum(axis=0)
+    if not (lacking > 0).any():
+        return values
+    values = values.copy()
+    values[0] += np.maximum(lacking, 0.0)
+    return values
+
+
+def _beyond_rewards(floor: FloorBlock, values: Array) -> Array:
+    """Return by how much the multipliers (k, m) of a floor are more than its rewards (m,)."""
+    total: Array = values.sum(axis=0)
+    return total if floor.rewards is None else np.maximum(total - floor.rewards, 0.0)
 
 
 def priced_cost(program: BlockProgram, weights: Array | None) -> Array:

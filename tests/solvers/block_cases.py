@@ -105,6 +105,9 @@ def optimum(program, near=None):
         limits += [np.zeros(rows.shape[0]), np.array([-floor.minimum])]
     cost = np.zeros(width)
     cost[:size] = program.cost.ravel()
+    for index, floor in enumerate(program.floors):
+        if floor.rewards is not None:
+            cost[size + index * m : size + (index + 1) * m] = -floor.rewards
     if program.worst is not None:
         cost[-1] = 1.0
         members = sparse.lil_array((program.worst.row.size, width))
@@ -138,11 +141,11 @@ def violation(program, x):
     return worst
 
 
-def check_against_highs(program, found, seed):
-    """Compare a bracket with the optimum by HiGHS, and x with all bounds."""
+def check_against_highs(program, found, seed, bounds=None):
+    """Compare a bracket with the optimum by HiGHS, and x with all bounds, or those of another program."""
     expected = optimum(program)
     coefficients = program.cost if program.worst is None else program.worst.cost
     tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))
     assert abs(found.upper - expected) <= tolerance, (seed, found.message)
     assert expected - tolerance <= found.lower <= expected + 1e-3 * tolerance, (seed, found.message)
-    assert violation(program, found.x) <= 1e-6, seed
+    assert violation(program if bounds is None else bounds, found.x) <= 1e-6, seed

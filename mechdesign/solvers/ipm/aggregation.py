@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.programs.block_angular import BlockProgram, FloorBlock
+from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.programs.chains import implied_exponents
 
 __all__ = ["aggregated"]
@@ -38,7 +38,7 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     joined = member @ np.isfinite(program.exponents) @ member.T > 0
     exponents = np.where(joined, implied[np.ix_(middles, middles)], np.inf)
     np.fill_diagonal(exponents, np.inf)
-    floors = tuple(FloorBlock(floor.minimum, floor.error @ member.T) for floor in program.floors)
+    floors = tuple(replace(floor, error=floor.error @ member.T) for floor in program.floors)
     worst = program.worst
     if worst is not None:
         worst = replace(worst, row=cluster[worst.row])

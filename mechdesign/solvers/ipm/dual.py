@@ -24,8 +24,8 @@ _SUM_ROUNDING = 1e-13
 def dual_bound(blocks: FactoredBlocks) -> float:
     """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
 
-    Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v in every block (what w_o >= 0 then costs
-    is nothing), and once all is divided by Σ ω for the worst cost. It is better without the multipliers of x >= 0,
+    Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v, and what the block earns for its part, in
+    every block (what w_o >= 0 then costs is nothing), and once all is divided by Σ ω for the worst cost. It is better without the multipliers of x >= 0,
     whose rows have the coefficient g_ss − 1 = 1.
     """
     layout, iterate = blocks.layout, blocks.iterate
@@ -41,11 +41,12 @@ def dual_bound(blocks: FactoredBlocks) -> float:
 
 
 def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Array]:
-    """Return for each floor its multipliers (B, k), scaled in every block to sum to v."""
+    """Return for each floor its multipliers (B, k), scaled in every block to sum to v and what the block earns."""
     result = []
     for index in range(layout.floors):
         mine = layout.auxiliary.floor(iterate.y, index)
-        result.append(mine * (iterate.multipliers[layout.rows + index] / mine.sum(axis=1, keepdims=True)))
+        total = iterate.multipliers[layout.rows + index] + layout.rewards[:, index, None]
+        result.append(mine * (total / mine.sum(axis=1, keepdims=True)))
     return result
 
 

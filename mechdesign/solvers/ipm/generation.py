@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import interrupts
+from mechdesign.errors import SolverError
 from mechdesign.programs.block_angular import (
     BlockMultipliers,
     BlockProgram,
@@ -29,6 +30,7 @@ from mechdesign.programs.block_angular import (
 )
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.estimates import (
     close_estimates,
     with_all_estimates,
@@ -68,6 +70,9 @@ _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
+# Correcting the bound for missing columns leaves some tenth to twentieth of what they cost it; how exactly that is
+# done, as a part of the gap.
+_CORRECTED, _EXACT = 30.0, 0.05
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -456,7 +461,41 @@ class _Run:
         self._keep(multipliers)
         self._tell("columns priced")
         interrupts.check()
+        missing = [column for column, found in priced.items() if found.lower < -tolerance]
+        if missing and self._hopeful(len(missing), solution.lower, multipliers):
+            self._correct(multipliers, np.array(sorted(missing)))
         return priced
+
+    def _hopeful(self, missing: int, lower: float, multipliers: BlockMultipliers) -> bool:
+        """Tell whether the bound may reach the gap once it is corrected for so many missing columns.
+
+        Without them it would be `lower`.
+        """
+        if self._relative() <= self.gap or missing > self.columns.size // 2 or self._late():
+            return False
+        if self.options.time_limit is not None:
+            # There may be no time for another round.
+            return True
+        lost = lower - lower_bound(self.program, multipliers)
+        return lost <= _CORRECTED * (self.gap * abs(self.upper) - (self.upper - lower))
+
+    def _correct(self, multipliers: BlockMultipliers, missing: Integers) -> None:
+        """Keep the bound that is proved once the multipliers are corrected for the missing columns."""
+        count = missing.size
+        self._tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
+        estimates = [
+            np.union1d(some, np.flatnonzero((values[:, missing] > _FELT * values.sum(axis=0).min()).any(axis=1)))
+            for some, values in zip(self.estimates, multipliers.floors, strict=True)
+        ]
+        options = replace(self.options, time_limit=self._left(), progress=None)
+        try:
+            found = corrected(self.program, multipliers, missing, estimates, options, _EXACT * self.gap)
+        except SolverError as error:
+            # Without room for it the bound stays as it is.
+            self._tell(str(error))
+            return
+        self._keep(found)
+        self._tell("bound corrected")
 
     def _keep(self, multipliers: BlockMultipliers) -> None:
         """Keep the bound over all columns that these multipliers prove if it is the best."""

@@ -54,6 +54,7 @@ class Layout:
         counts: (B,), how many columns each block stands for.
         errors: one (k_f, n) per floor.
         minima: (F,), the least values of the floors.
+        rewards: (B, F), what each block earns for its parts of the floors.
         member_cost: (q, B), the worst cost's coefficients, in the rows `member_row` (q,).
         images: (G, L), the linking rows under each element of the symmetry group, the identity first.
         stabilisers: for each g > 1 the blocks (k,) that g elements map to themselves, with what those do to each
@@ -76,6 +77,7 @@ class Layout:
     counts: Array
     errors: tuple[Array, ...]
     minima: Array
+    rewards: Array
     member_cost: Array
     member_row: Integers
     images: Integers
@@ -113,6 +115,11 @@ class Layout:
     def links(self) -> int:
         """Number L of linking rows."""
         return self.width + self.members
+
+    @property
+    def costs(self) -> Array:
+        """What the variables of a block cost (B, N)."""
+        return np.hstack([self.cost, -self.rewards])
 
     @property
     def total_weight(self) -> float:
@@ -249,6 +256,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple
         counts=repeated,
         errors=errors,
         minima=np.array([floor.minimum for floor in program.floors]),
+        rewards=_rewards(program, kept),
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
         images=images,
@@ -260,3 +268,12 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple
         auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
         sparse=sparse,
     )
+
+
+def _rewards(program: BlockProgram, kept: Integers) -> Array:
+    """Return what the blocks of the columns `kept` earn for their parts of the floors (B, F)."""
+    rewards = np.zeros((kept.size, len(program.floors)))
+    for index, floor in enumerate(program.floors):
+        if floor.rewards is not None:
+            rewards[:, index] = floor.rewards[kept]
+    return rewards

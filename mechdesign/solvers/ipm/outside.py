@@ -40,7 +40,10 @@ def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
     worst = program.worst
     if worst is not None:
         worst = replace(worst, cost=worst.cost[:, columns])
-    return replace(program, cost=program.cost[:, columns], worst=worst)
+    floors = tuple(
+        floor if floor.rewards is None else replace(floor, rewards=floor.rewards[columns]) for floor in program.floors
+    )
+    return replace(program, cost=program.cost[:, columns], floors=floors, worst=worst)
 
 
 class Outside:

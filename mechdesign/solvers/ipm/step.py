@@ -98,7 +98,7 @@ def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
     # Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass is needed.
     steps = iterate.points * predictor.u
     right = layout.adjoint(iterate.multipliers + predictor.multipliers)
-    right[:, : layout.rows] -= layout.cost
+    right -= layout.costs
     products = float(layout.counts @ blocks.products)
     first = float(layout.counts @ (steps * blocks.adjoint).sum(axis=1))
     second = float(layout.counts @ (steps * right).sum(axis=1))
