@@ -88,9 +88,12 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 # Of many rows small programs say more: with 24 × 24 cells all columns that were needed in the end had more than these
 # parts.
-_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
+_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.4), (0.01, 0.14), (3e-3, 0.06))
 # With 0.35 and 0.3 three columns of 20 × 20 cells were lost, and with less than here others stay for longer.
 _STAGES = (0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
+# With 32 × 32 cells those needed keep more, and what is lost can be made up for in the bound unless the gap is small.
+_LARGE, _CORRECTABLE = 800, 3e-5
+_LARGE_STAGES = (0.1, 0.6), (0.03, 0.5), (0.01, 0.5), (3e-3, 0.35), (1e-3, 0.2), (1e-4, 0.02)
 _FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
@@ -174,7 +177,9 @@ class _Run:
         self.sparse = sparse_kernel(program, self.options.extra)
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
-        self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
+        large = program.rows >= _LARGE and gap >= _CORRECTABLE
+        dense = _FLOORLESS_STAGES if self.eager else _LARGE_STAGES if large else _STAGES
+        self.stages = _SPARSE_STAGES if self.sparse else dense
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property

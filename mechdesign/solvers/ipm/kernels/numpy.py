@@ -29,8 +29,11 @@ _BATCH = 400_000
 _STRIP = 64
 # Down to these relative gaps single precision will do: for factors, and with them for directions; for inverses, which
 # only the Schur complement is made of. The iteration takes the same path (300 and 1,024 cells). Smaller blocks gain too
-# little, and with floors entries off the diagonal are of both signs: a real user's check-ins took twice the iterations.
+# little.
 SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
+# With floors entries off the diagonal are of both signs, and which columns a real user's check-ins kept changed: only
+# where factors and inverses are half of an iteration.
+_FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 1e-3, 512
 
 
 class Room:
@@ -83,12 +86,13 @@ class Dense:
         self._schur = np.zeros((threads, layout.links, layout.links))
 
     def tune(self, gap: float) -> bool:
-        worth = self.layout.width >= WORTH_SINGLE and not self.layout.floors
+        floors = self.layout.floors > 0
+        worth = self.layout.width >= (_WORTH_SINGLE_WITH_FLOORS if floors else WORTH_SINGLE)
         before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:
             self.factors = np.empty(self.factors.shape, dtype=kind)
-        self.rough = worth and gap > _SINGLE_INVERSES
+        self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)
         return before != (self.factors.dtype, self.rough)
 
     def multipliers(self) -> Array:
