@@ -70,9 +70,9 @@ _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
-# Correcting the bound for missing columns leaves some tenth to twentieth of what they cost it; how exactly that is
-# done, as a part of the gap.
-_CORRECTED, _EXACT = 30.0, 0.05
+# Correcting the bound for missing columns leaves a tenth to a twentieth of what they cost it. It is done where they are
+# few, as a part of those in use, or may be enough; and as exactly as this part of the gap, or of what was lost.
+_CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -88,12 +88,9 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 # Of many rows small programs say more: with 24 × 24 cells all columns that were needed in the end had more than these
 # parts.
-_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.4), (0.01, 0.14), (3e-3, 0.06))
+_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
 # With 0.35 and 0.3 three columns of 20 × 20 cells were lost, and with less than here others stay for longer.
 _STAGES = (0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
-# With 32 × 32 cells those needed keep more, and what is lost can be made up for in the bound unless the gap is small.
-_LARGE, _CORRECTABLE = 800, 3e-5
-_LARGE_STAGES = (0.1, 0.6), (0.03, 0.5), (0.01, 0.5), (3e-3, 0.35), (1e-3, 0.2), (1e-4, 0.02)
 _FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
 # With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
 _SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
@@ -177,9 +174,7 @@ class _Run:
         self.sparse = sparse_kernel(program, self.options.extra)
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
-        large = program.rows >= _LARGE and gap >= _CORRECTABLE
-        dense = _FLOORLESS_STAGES if self.eager else _LARGE_STAGES if large else _STAGES
-        self.stages = _SPARSE_STAGES if self.sparse else dense
+        self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -467,26 +462,23 @@ class _Run:
         self._tell("columns priced")
         interrupts.check()
         missing = [column for column, found in priced.items() if found.lower < -tolerance]
-        if missing and self._hopeful(len(missing), solution.lower, multipliers):
-            self._correct(multipliers, np.array(sorted(missing)))
+        lost = solution.lower - lower_bound(self.program, multipliers)
+        if missing and self._correctable(len(missing), lost, solution.lower):
+            self._correct(multipliers, np.array(sorted(missing)), lost)
         return priced
 
-    def _hopeful(self, missing: int, lower: float, multipliers: BlockMultipliers) -> bool:
-        """Tell whether the bound may reach the gap once it is corrected for so many missing columns.
-
-        Without them it would be `lower`.
-        """
-        if self._relative() <= self.gap or missing > self.columns.size // 2 or self._late():
+    def _correctable(self, missing: int, lost: float, lower: float) -> bool:
+        """Tell whether it is worth its time to correct a bound that missing columns have made less than `lower`."""
+        if self._relative() <= self.gap or self._late():
             return False
-        if self.options.time_limit is not None:
-            # There may be no time for another round.
-            return True
-        lost = lower - lower_bound(self.program, multipliers)
-        return lost <= _CORRECTED * (self.gap * abs(self.upper) - (self.upper - lower))
+        # It takes as much of a round's time as columns are missing, and who stops the next round has the better bound.
+        few = missing <= _FEW_MISSING * self.columns.size
+        enough = lost <= _CORRECTED * (self.gap * abs(self.upper) - (self.upper - lower))
+        return few or (enough and missing <= self.columns.size // 2)
 
-    def _correct(self, multipliers: BlockMultipliers, missing: Integers) -> None:
-        """Keep the bound that is proved once the multipliers are corrected for the missing columns."""
-        count = missing.size
+    def _correct(self, multipliers: BlockMultipliers, missing: Integers, lost: float) -> None:
+        """Keep the bound that is proved once the multipliers are corrected for the columns whose lack has cost it."""
+        count, exact = missing.size, _EXACT * max(self.gap, lost / max(abs(self.upper), 1e-300))
         self._tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         estimates = [
             np.union1d(some, np.flatnonzero((values[:, missing] > _FELT * values.sum(axis=0).min()).any(axis=1)))
@@ -494,7 +486,7 @@ class _Run:
         ]
         options = replace(self.options, time_limit=self._left(), progress=None)
         try:
-            found = corrected(self.program, multipliers, missing, estimates, options, _EXACT * self.gap)
+            found = corrected(self.program, multipliers, missing, estimates, options, exact)
         except SolverError as error:
             # Without room for it the bound stays as it is.
             self._tell(str(error))
