@@ -107,5 +107,5 @@ def _sum(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
         np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
     )
     keys, place = np.unique((columns * rows + sources) * rows + targets, return_inverse=True)
-    total = np.bincount(place, values, keys.size)
+    total: Array = np.bincount(place, values, keys.size).astype(np.float64)
     return RatioMultipliers(keys // rows % rows, keys % rows, keys // rows**2, total)

@@ -117,11 +117,6 @@ class Layout:
         return self.width + self.members
 
     @property
-    def costs(self) -> Array:
-        """What the variables of a block cost (B, N)."""
-        return np.hstack([self.cost, -self.rewards])
-
-    @property
     def total_weight(self) -> float:
         """Sum Σ w of the weights of all rows of the program, orbits counted in full."""
         return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)

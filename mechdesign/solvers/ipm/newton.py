@@ -257,8 +257,8 @@ def newton_direction(
     residual[n:] += gain
     if found is None:
         right = layout.adjoint(iterate.multipliers)
-        right -= layout.costs
-        right[:, :n] += targets.adjoint
+        right[:, :n] += targets.adjoint - layout.cost
+        right[:, n:] += layout.rewards
         auxiliary.add_adjoint(f, right)
         corner = 1.0 - float(y[layout.floors :].sum())
         u = blocks.solve(right)

@@ -98,7 +98,8 @@ def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
     # Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass is needed.
     steps = iterate.points * predictor.u
     right = layout.adjoint(iterate.multipliers + predictor.multipliers)
-    right -= layout.costs
+    right[:, : layout.rows] -= layout.cost
+    right[:, layout.rows :] += layout.rewards
     products = float(layout.counts @ blocks.products)
     first = float(layout.counts @ (steps * blocks.adjoint).sum(axis=1))
     second = float(layout.counts @ (steps * right).sum(axis=1))
