@@ -35,7 +35,7 @@ Integers = npt.NDArray[np.int64]
 class FloorBlock:
     """The requirement Σ_o w_o >= minimum on the parts w_o = min_h Σ_s error[h, s] x[s, o], error >= 0 of shape (k, n).
 
-    With `rewards` (m,) >= 0 the objective falls by Σ_o rewards[o] w_o besides.
+    With `rewards` (m,) >= 0 the objective falls by Σ_o rewards[o] w_o besides; not that of a worst cost.
     """
 
     minimum: float
@@ -83,8 +83,12 @@ class BlockProgram:
                 raise InputError(
                     f"floors[{index}].error", "has the wrong shape", value=floor.error.shape, bound=f"(k, {n})"
                 )
-            if floor.rewards is not None and not (floor.rewards.shape == (m,) and (floor.rewards >= 0).all()):
+            if floor.rewards is not None and not (
+                floor.rewards.shape == (m,) and np.isfinite(floor.rewards).all() and (floor.rewards >= 0).all()
+            ):
                 raise InputError(f"floors[{index}].rewards", "must be non-negative numbers", bound=f"({m},)")
+            if floor.rewards is not None and self.worst is not None:
+                raise InputError(f"floors[{index}].rewards", "go with the expected cost only")
         if self.worst is not None and self.worst.cost.shape != (self.worst.row.size, m):
             raise InputError("worst.cost", "has the wrong shape", value=self.worst.cost.shape)
 
@@ -153,8 +157,8 @@ def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
 
     With y on the ratio bounds, q on the floors and weights ω of the worst cost (scaled to sum 1), reduced costs are
     r = c − Bᵀy − Σ_h q[h] error[h], where (Bᵀy)[t] = Σ_s e^{E[s,t]} y[s,t] − Σ_r y[t,r] column by column, and the
-    bound is Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]), no difference of which is negative: what
-    q lacks of the rewards is added to that of the first estimate.
+    bound is Σ_s min_o r[s, o] + Σ minimum · min_o (Σ_h q[h, o] − rewards[o]); where Σ_h q[h, o] falls short of
+    rewards[o] the difference is first added to q[0, o].
     """
     total = sum(
         floor.minimum * float(_beyond_rewards(floor, _rewarded(floor, values)).min())

@@ -20,7 +20,7 @@ from mechdesign.programs.block_angular import (
     reduced_costs,
 )
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import correction, generation, solve_block, solve_columns
+from mechdesign.solvers.ipm import correction, find_symmetry, generation, solve_block, solve_columns
 from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.outside import Outside, restricted
 
@@ -69,10 +69,73 @@ def test_any_multipliers_prove_a_bound_where_parts_earn_something():
         assert lower_bound(program, BlockMultipliers(ratios, floors)) <= value + 1e-7 * abs(value)
 
 
-@pytest.mark.parametrize("rewards", [np.ones(3), np.full(4, -1.0)], ids=["of another length", "negative"])
+@pytest.mark.parametrize(
+    "rewards",
+    [np.ones(3), np.full(4, -1.0), np.full(4, np.inf)],
+    ids=["of another length", "negative", "infinite"],
+)
 def test_wrong_rewards_are_refused(rewards):
     with pytest.raises(InputError, match="rewards"):
         BlockProgram(np.ones((2, 4)), np.ones((2, 2)), (FloorBlock(0.0, np.ones((1, 2)), rewards),))
+
+
+def test_rewards_do_not_go_with_a_worst_cost():
+    program = grid(3, 3, floor=0.5, worst=True)
+    (floor,) = program.floors
+    with pytest.raises(InputError, match="expected"):
+        replace(program, floors=(replace(floor, rewards=np.ones(9)),))
+
+
+def test_a_column_without_cost_is_no_optimum_where_another_earns_something():
+    floor = FloorBlock(0.0, np.array([[1.0, 1.0]]), np.array([0.0, 5.0]))
+    program = BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]]), (floor,))
+    found = solve_block(program)
+    assert found.lower == pytest.approx(-8)
+    assert found.upper == pytest.approx(-8)
+
+
+def test_columns_that_earn_different_things_are_not_alike():
+    program = grid(4, 4, floor=0.5)
+    (floor,) = program.floors
+    assert find_symmetry(program).order == 8
+    rewards = np.zeros(16)
+    rewards[3] = 0.5
+    assert find_symmetry(replace(program, floors=(replace(floor, rewards=rewards),))).order == 1
+
+
+def test_negative_multipliers_correct_nothing(monkeypatch):
+    program = CASES["joint"]
+    used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3)
+    _, multipliers, missing = _priced(program, used[1:])
+    solve = correction.solve_block
+
+    def wrong(*arguments, **named):
+        found = solve(*arguments, **named)
+        ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
+        return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
+
+    monkeypatch.setattr(correction, "solve_block", wrong)
+    assert corrected(program, multipliers, missing, _all(program), Options(), 1e-7) is multipliers
+
+
+def test_after_ctrl_c_no_bound_is_corrected(monkeypatch):
+    program = CASES["joint"]
+    _without_one(monkeypatch, program)
+    monkeypatch.setattr(generation, "_FEW_MISSING", 0.5)
+    solve = generation._Run._solve
+    told = []
+
+    def interrupted(run, level, care):
+        solution, complete = solve(run, level, care)
+        return replace(solution, status=Status.INTERRUPTED), complete
+
+    monkeypatch.setattr(generation._Run, "_solve", interrupted)
+    options = Options(progress=lambda moment: told.append(moment.stage))
+    found = generation.solve_generated(program, options, always=True)
+    assert found.status is Status.INTERRUPTED
+    assert "columns priced" in told
+    assert "bound corrected" not in told
+    assert found.lower <= optimum(program) <= found.upper
 
 
 def _priced(program, used, tolerance=1e-9):

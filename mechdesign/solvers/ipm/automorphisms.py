@@ -30,6 +30,9 @@ def find_symmetry(program: BlockProgram) -> Symmetry:
     """Return the full symmetry group, or the trivial one where it is too large or too tangled to be listed."""
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(program.rows)):
         return trivial(program)
+    if any(floor.rewards is not None for floor in program.floors):
+        # Columns alike may earn different things.
+        return trivial(program)
     relations = _relations(program)
     base = _base(relations)
     if base is None:

@@ -8,7 +8,7 @@ program in which, beside the missing columns J, one column at the prices λ, the
 
 Its multipliers λ′ of the row sums keep λ − λ′ − Bᵀy_0 >= 0. So a column with c_o − λ − Bᵀy_o >= 0 has
 c_o − λ′ − Bᵀ(y_o + y_0) >= 0: what proves λ for the others proves λ′ with y_0 added, and none is priced again. The
-bound is the value of this program and Σ_f v_f minimum_f.
+bound is the value of this program plus Σ_f v_f minimum_f.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ def corrected(
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     found = solution.multipliers
+    if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
+        # They prove nothing.
+        return multipliers
     fallen = reduced_costs(small, found).min(axis=1) - constant
     dear = others[(reduced < fallen[:, None]).any(axis=0)]
     rest = _of_columns(found.ratios, np.array([missing.size]))

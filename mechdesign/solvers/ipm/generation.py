@@ -70,8 +70,8 @@ _LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
-# Correcting the bound for missing columns leaves a tenth to a twentieth of what they cost it. It is done where they are
-# few, as a part of those in use, or may be enough; and as exactly as this part of the gap, or of what was lost.
+# Correcting the bound for missing columns leaves an eighth to an eighteenth of what they cost it. It is done where they
+# are few, as a part of those in use, or may be enough; and as exactly as this part of the gap, or of what was lost.
 _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
@@ -462,14 +462,16 @@ class _Run:
         self._tell("columns priced")
         interrupts.check()
         missing = [column for column, found in priced.items() if found.lower < -tolerance]
-        lost = solution.lower - lower_bound(self.program, multipliers)
-        if missing and self._correctable(len(missing), lost, solution.lower):
-            self._correct(multipliers, np.array(sorted(missing)), lost)
+        if missing and self._relative() > self.gap and not self._late():
+            lost = solution.lower - lower_bound(self.program, multipliers)
+            if self._correctable(len(missing), lost, solution.lower):
+                self._correct(multipliers, np.array(sorted(missing)), lost)
         return priced
 
     def _correctable(self, missing: int, lost: float, lower: float) -> bool:
         """Tell whether it is worth its time to correct a bound that missing columns have made less than `lower`."""
-        if self._relative() <= self.gap or self._late():
+        if np.isfinite(self.until):
+            # The user waits.
             return False
         # It takes as much of a round's time as columns are missing, and who stops the next round has the better bound.
         few = missing <= _FEW_MISSING * self.columns.size
@@ -484,10 +486,11 @@ class _Run:
             np.union1d(some, np.flatnonzero((values[:, missing] > _FELT * values.sum(axis=0).min()).any(axis=1)))
             for some, values in zip(self.estimates, multipliers.floors, strict=True)
         ]
-        options = replace(self.options, time_limit=self._left(), progress=None)
+        left = self._left()
+        options = replace(self.options, time_limit=None if left is None else _SHARE * left, progress=None)
         try:
             found = corrected(self.program, multipliers, missing, estimates, options, exact)
-        except SolverError as error:
+        except (SolverError, MemoryError) as error:
             # Without room for it the bound stays as it is.
             self._tell(str(error))
             return

@@ -36,6 +36,8 @@ Flags = npt.NDArray[np.bool_]
 # Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
 _BELOW = 0.05
 _FARTHEST = 40.0
+# The part of the largest coefficient that counts as the cost of a start at least.
+_LEAST_COST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,12 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
         theta = 1.1 * cost
         slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
     z = auxiliary.slacks(points, slack)
-    mu = start.part * cost / (program.columns * float(layout.weights.sum()))
+    # Where parts of floors earn something, the cost may be negative.
+    mu = (
+        start.part
+        * max(cost, _LEAST_COST * float(np.abs(program.cost).max(initial=1e-300)))
+        / (program.columns * float(layout.weights.sum()))
+    )
     y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
     multipliers[n:] = y[auxiliary.linking]

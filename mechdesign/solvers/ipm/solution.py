@@ -62,7 +62,8 @@ def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
     """Return a constant x that costs nothing, which nothing beats, if there is one."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
-    if not free.size or _room(program) < 0:
+    rewarded = any(floor.rewards is not None and floor.rewards.any() for floor in program.floors)
+    if not free.size or rewarded or _room(program) < 0:
         return None
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0

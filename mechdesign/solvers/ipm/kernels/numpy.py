@@ -87,7 +87,7 @@ class Dense:
 
     def tune(self, gap: float) -> bool:
         floors = self.layout.floors > 0
-        worth = self.layout.width >= (_WORTH_SINGLE_WITH_FLOORS if floors else WORTH_SINGLE)
+        worth = self.layout.rows >= (_WORTH_SINGLE_WITH_FLOORS if floors else WORTH_SINGLE)
         before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
         if self.factors.dtype != kind:
