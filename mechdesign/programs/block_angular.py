@@ -124,12 +124,11 @@ class BlockMultipliers:
 
 def objective(program: BlockProgram, x: Array) -> float:
     """Return the value of x (n, m)."""
-    rewarded = sum(
+    if program.worst is not None:
+        return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
+    return float(np.vdot(program.cost, x)) - sum(
         float(floor.rewards @ (floor.error @ x).min(axis=0)) for floor in program.floors if floor.rewards is not None
     )
-    if program.worst is None:
-        return float(np.vdot(program.cost, x)) - rewarded
-    return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max()) - rewarded
 
 
 def repaired(program: BlockProgram, x: Array) -> Array:

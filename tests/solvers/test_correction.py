@@ -249,10 +249,15 @@ def _gap_between(program, used):
     return 4 * after
 
 
-def test_a_corrected_bound_may_save_a_round(monkeypatch):
+def _correctable(monkeypatch):
+    """Return a program begun without a column it needs, its rounds, and a gap that a corrected bound reaches."""
     program = CASES["joint"]
     rounds, used = _without_one(monkeypatch, program)
-    gap = _gap_between(program, used)
+    return program, rounds, _gap_between(program, used)
+
+
+def test_a_corrected_bound_may_save_a_round(monkeypatch):
+    program, rounds, gap = _correctable(monkeypatch)
     told = []
     found = generation.solve_generated(
         program, Options(progress=lambda moment: told.append(moment.stage)), gap=gap, always=True
@@ -271,9 +276,7 @@ def test_a_corrected_bound_may_save_a_round(monkeypatch):
 
 
 def test_without_room_for_a_correction_the_rounds_go_on(monkeypatch):
-    program = CASES["joint"]
-    rounds, used = _without_one(monkeypatch, program)
-    gap = _gap_between(program, used)
+    program, rounds, gap = _correctable(monkeypatch)
 
     def refused(*arguments, **named):
         raise SolverError("no room")
@@ -284,9 +287,7 @@ def test_without_room_for_a_correction_the_rounds_go_on(monkeypatch):
 
 
 def test_ctrl_c_during_a_correction_keeps_what_was_proved(monkeypatch):
-    program = CASES["joint"]
-    rounds, used = _without_one(monkeypatch, program)
-    gap = _gap_between(program, used)
+    program, rounds, gap = _correctable(monkeypatch)
     solve = correction.solve_block
 
     def stopped(*arguments, **named):

@@ -25,8 +25,8 @@ def dual_bound(blocks: FactoredBlocks) -> float:
     """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
 
     Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v plus what the block earns for its part
-    (what w_o >= 0 then costs is nothing), and once all is divided by Σ ω for the worst cost. It is
-    better without the multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1.
+    (what w_o >= 0 then costs is nothing), and once all is divided by Σ ω for the worst cost. It is better without the
+    multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1.
     """
     layout, iterate = blocks.layout, blocks.iterate
     auxiliary, n, width = layout.auxiliary, layout.rows, layout.width

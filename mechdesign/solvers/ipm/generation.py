@@ -73,6 +73,8 @@ _SOLVED, _PRICED = 0.6, 0.3
 # Correcting the bound for missing columns leaves an eighth to an eighteenth of what they cost it. It is done where they
 # are few, as a part of those in use, or may be enough; and as exactly as this part of the gap, or of what was lost.
 _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
+# The part of a floor's multipliers from which on an estimate matters to a missing column.
+_MATTERS = 1e-2
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -483,7 +485,7 @@ class _Run:
         count, exact = missing.size, _EXACT * max(self.gap, lost / max(abs(self.upper), 1e-300))
         self._tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         estimates = [
-            np.union1d(some, np.flatnonzero((values[:, missing] > _FELT * values.sum(axis=0).min()).any(axis=1)))
+            np.union1d(some, np.flatnonzero((values[:, missing] > _MATTERS * values.sum(axis=0).min()).any(axis=1)))
             for some, values in zip(self.estimates, multipliers.floors, strict=True)
         ]
         left = self._left()

@@ -182,11 +182,8 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
         slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
     z = auxiliary.slacks(points, slack)
     # Where parts of floors earn something, the cost may be negative.
-    mu = (
-        start.part
-        * max(cost, _LEAST_COST * float(np.abs(program.cost).max(initial=1e-300)))
-        / (program.columns * float(layout.weights.sum()))
-    )
+    spent = max(cost, _LEAST_COST * float(np.abs(program.cost).max(initial=1e-300)))
+    mu = start.part * spent / (program.columns * float(layout.weights.sum()))
     y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
     multipliers[n:] = y[auxiliary.linking]
