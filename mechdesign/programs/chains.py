@@ -7,9 +7,12 @@ import numpy.typing as npt
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-__all__ = ["implied_exponents"]
+__all__ = ["implied_exponents", "near_exponents"]
 
 Array = npt.NDArray[np.float64]
+
+# A chain of two bounds implies a third one up to rounding.
+_IMPLIED = 1e-9
 
 
 def implied_exponents(exponents: Array) -> Array:
@@ -19,3 +22,27 @@ def implied_exponents(exponents: Array) -> Array:
     graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
     paths: Array = csgraph.shortest_path(graph)
     return paths
+
+
+def near_exponents(exponents: Array, count: int) -> Array:
+    """Return the exponents (n, n) of the `count` strictest bounds on each row, infinity elsewhere.
+
+    Bounds that two stricter ones imply are passed over: on a grid those along a line. What is left out is allowed more:
+    a lower bound with these exponents is one with all.
+    """
+    n = len(exponents)
+    own = exponents.copy()
+    np.fill_diagonal(own, np.inf)
+    candidates = min(3 * count, n - 1)
+    near = np.full((n, n), np.inf)
+    first = np.argpartition(own, candidates - 1, axis=1)[:, :candidates]
+    for row in range(n):
+        some = first[row]
+        some = some[np.isfinite(own[row, some])]
+        apart = own[row, some]
+        through = (apart[:, None] + own[np.ix_(some, some)]).min(axis=0, initial=np.inf)
+        direct = np.flatnonzero(through > (1 + _IMPLIED) * apart)
+        kept = some[direct[np.argsort(apart[direct], kind="stable")[:count]]]
+        near[row, kept] = own[row, kept]
+    np.fill_diagonal(near, exponents.diagonal())
+    return near

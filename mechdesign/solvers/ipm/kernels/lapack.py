@@ -105,16 +105,19 @@ class Lapack:
         raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did. In single
         precision none is tried.
         """
-        at = address(matrix)
         diagonal = matrix.diagonal().copy()
         for delta in (0.0, *self._regularisations):
             if delta:
                 np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
                 np.fill_diagonal(matrix, diagonal * (1 + delta))
-            self._potrf(self._lower, self._size_at, at, self._size_at, self._info_at)
-            if self._info.value == 0:
+            if self.factors(matrix):
                 return delta
         return np.inf
+
+    def factors(self, matrix: Array | Singles) -> bool:
+        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one."""
+        self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
+        return self._info.value == 0
 
     def add_product(self, rows: Array, matrix: int) -> None:
         """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns.

@@ -35,6 +35,13 @@ def _summing(size: int, places: Integers, columns: Integers, values: Array) -> s
     return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
+def _least(values: Singles) -> Singles:
+    """Return the least value of each column (b,) of values (E, b)."""
+    # Along strides of one number NumPy compares them one by one.
+    least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
+    return least
+
+
 class Tile:
     """What is kept of b consecutive blocks, in the order of the rows: arrays (E, b) of pairs, and their Hessians."""
 
@@ -63,7 +70,8 @@ class Pairs:
     PAIR_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 0
 
-    def __init__(self, layout: Layout, threads: int, order: Integers) -> None:
+    def __init__(self, layout: Layout, threads: int, order: Integers, entries: int | None = None) -> None:
+        """Keep rows in this order, and as many blocks in a tile as have so many `entries` together, or one."""
         n = layout.rows
         bounded = layout.weights > 0
         sources, targets = np.nonzero(bounded)
@@ -90,7 +98,7 @@ class Pairs:
             _summing(n, ends, np.arange(keys.size), np.ones(keys.size)) for ends in (self._low, self._high)
         )
         self._ends = (self._to_low + self._to_high).tocsr()
-        self.batch = max(1, min(_TILE // self._entries, -(-layout.blocks // threads)))
+        self.batch = max(1, min((_TILE if entries is None else entries) // self._entries, -(-layout.blocks // threads)))
         self._buffers = [np.empty((3, self._entries * self.batch)) for _ in range(threads)]
         self._unit = 1.0
         starts = range(0, layout.blocks, self.batch)
@@ -212,7 +220,7 @@ class Pairs:
     def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[Array, Array]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
-        return q.min(axis=0), q.max(axis=0)
+        return _least(q), -_least(np.negative(q, out=self._singles(worker, tile)[0]))
 
     def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: Array | float, adjoint: Array) -> None:
         tile = self._tile(blocks)
@@ -235,7 +243,7 @@ class Pairs:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
         change = np.subtract(tile.targets[slot], q, out=self._singles(worker, tile)[0])
-        return q.min(axis=0), change.min(axis=0).astype(np.float64) - 1.0
+        return _least(q), _least(change).astype(np.float64) - 1.0
 
     def centrality(
         self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
