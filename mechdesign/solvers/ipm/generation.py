@@ -75,6 +75,8 @@ _SOLVED, _PRICED = 0.6, 0.3
 _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 # The part of a floor's multipliers from which on an estimate matters to a missing column.
 _MATTERS = 1e-2
+# What columns may cost beyond those in use at a small program's multipliers to be begun with, as a part of the cost.
+_NEARLY = 0.012
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -237,7 +239,10 @@ class _Run:
                 return False
             reached = self._narrow(small, stages[1:], words, reached)
             if reached is not None:
+                before = self.estimates.copy()
                 self._choose_estimates(small, reached.points[:, : small.rows].T, worse)
+                if rows == sizes[-1]:
+                    self._choose_columns(small, reached, before)
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
 
@@ -298,6 +303,27 @@ class _Run:
         for index, some in enumerate(self.estimates):
             self.near[index][np.ix_(some, self.columns)] = near[index]
             self.estimates[index] = some[close[index].any(axis=1)]
+
+    def _choose_columns(self, small: BlockProgram, state: State, estimates: list[Integers]) -> None:
+        """Choose the columns that are worth nearly as much as those in use, merged ones too, by what they cost beyond.
+
+        At the multipliers of a small program, unlike by the mass that a column has left there, all are judged alike.
+        `estimates` are those of the small program.
+        """
+        n, floors = small.rows, len(small.floors)
+        x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + floors]
+        cost, multipliers = small.cost[:, self.columns], state.multipliers[:n]
+        most = _NEARLY * float((cost * x).sum()) / n
+        values = (((cost - multipliers[:, None]) * x).sum(axis=0) - w @ v) / x.sum(axis=0)
+        outside = Outside(small, self.options, self._tell, self._late)
+        more = outside.worth(self.columns, x, multipliers, v, most)
+        interrupts.check()
+        for column, close in more.items():
+            for near, every, some in zip(self.near, estimates, close, strict=True):
+                near[:, column] = False
+                near[every[some], column] = True
+        kept = self.columns[values <= most]
+        self.columns = np.union1d(kept, np.array(list(more), dtype=np.int64))
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
         """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
@@ -361,8 +387,7 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        # In small programs estimates cost little, and those that are left out change which columns are used.
-        first = EAGER if self.eager else UNIFORM if words else replace(UNIFORM, near=self._near())
+        first = EAGER if self.eager else replace(UNIFORM, near=self._near())
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)

@@ -35,7 +35,8 @@ Integers = npt.NDArray[np.int64]
 
 # A direction is refined until it meets the linking rows to this accuracy.
 _LINK_ACCURACY = 1e-11
-_REFINEMENTS = 2
+# One in single precision takes more of that; else linking rows are missed in the end.
+_REFINEMENTS, _ROUGH_REFINEMENTS = 2, 8
 # What a slack of a linking row may take up, relative to itself.
 _TAKEN = 1e-6
 _LEAST_REGULARISATION, _LARGEST_REGULARISATION = 1e-15, 1e-4
@@ -267,7 +268,9 @@ def newton_direction(
     else:
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
-    refinements = 0 if found is None and blocks.ratios.kernel.rough else _REFINEMENTS
+    refinements = _REFINEMENTS
+    if blocks.ratios.kernel.rough:
+        refinements = 0 if found is None else _ROUGH_REFINEMENTS
     while True:
         rest = residual - layout.sums(iterate.points * u)
         rest[n:] -= z / y * change[n:]

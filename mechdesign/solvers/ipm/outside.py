@@ -19,9 +19,7 @@ from mechdesign.programs.block_angular import (
 from mechdesign.programs.chains import near_exponents
 from mechdesign.solvers.contract import Options
 from mechdesign.solvers.ipm.estimates import with_estimates
-from mechdesign.solvers.ipm.kernels import choose, sparse_kernel
-from mechdesign.solvers.ipm.kernels.filled import FilledKernel
-from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
+from mechdesign.solvers.ipm.kernels import choose, few_bounds, sparse_kernel
 from mechdesign.solvers.ipm.layout import bounded, lay_out
 from mechdesign.solvers.ipm.memory import measure
 from mechdesign.solvers.ipm.neighbours import Group, grouped
@@ -90,6 +88,28 @@ class Outside:
         self.known |= {column: (binding.tolist(), one) for column, one in priced.items()}
         return priced, self._joined(columns, found, priced, binding)
 
+    def worth(
+        self, columns: Integers, x: Array, multipliers: Array, weights: Array, value: float
+    ) -> dict[int, tuple[Integers, ...]]:
+        """Return the columns left out that may have less than this value, each with the estimates likely to matter.
+
+        Few bounds for each row are looked at, and few estimates, so that these are rather too many.
+
+        Args:
+            columns: the columns in use.
+            x: their values (n, k).
+            multipliers: λ (n,).
+            weights: v (F,).
+            value: as that of a column with Σ_s x_s = 1.
+        """
+        others = np.setdiff1d(np.arange(self.program.columns), columns)
+        threads, groups = self._grouped(self.program, columns, x, others)
+        near = self._near(self.program)
+        prices = _Prices(multipliers + value, weights, 0.0)
+        found = self._shared(self.program if near is None else near, groups, prices, threads)
+        left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
+        return {column: estimates for column, estimates in left if found[column].lower < 0}
+
     def without(self, columns: Integers, found: BlockMultipliers) -> BlockMultipliers:
         """Return the multipliers of the program restricted to `columns`, with none for the columns left out."""
         return self._joined(columns, found, {}, np.zeros(0, dtype=np.int64))
@@ -101,9 +121,7 @@ class Outside:
 
         A floor's multipliers prove what they prove whether or not all of its estimates have one.
         """
-        threads = self.options.threads or os.cpu_count() or 1
-        most = max(1, self._columns_at_once() // threads)
-        groups = grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))))
+        threads, groups = self._grouped(program, used, x, columns)
         found: dict[int, Priced] = {}
         near = self._near(program)
         for bounds in [program] if near is None else [near, program]:
@@ -113,6 +131,12 @@ class Outside:
                 return found
         again = [_with_all(program, group, found, prices.tolerance) for group in groups]
         return _better(found, self._shared(program, again, prices, threads))
+
+    def _grouped(self, program: BlockProgram, used: Integers, x: Array, columns: Integers) -> tuple[int, list[Group]]:
+        """Return how many threads price columns, and groups of these for them."""
+        threads = self.options.threads or os.cpu_count() or 1
+        most = max(1, self._columns_at_once() // threads)
+        return threads, grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))))
 
     def _near(self, program: BlockProgram) -> BlockProgram | None:
         """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
@@ -155,7 +179,7 @@ class Outside:
         extra, entries = self.options.extra, self.program.columns * program.rows**2
         kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse)
         if program.exponents is self.exponents:
-            kernel = FilledKernel if layout.floors else SparseKernel
+            kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))
         values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.late)
         found = {}

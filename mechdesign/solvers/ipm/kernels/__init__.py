@@ -11,7 +11,7 @@ from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.kernels.contract import Kernel
 from mechdesign.solvers.ipm.layout import has_sparse_blocks
 
-__all__ = ["Kernel", "choose", "sparse_kernel"]
+__all__ = ["Kernel", "choose", "few_bounds", "sparse_kernel"]
 
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
@@ -26,6 +26,13 @@ def sparse_kernel(program: BlockProgram, extra: Mapping[str, object]) -> bool:
     if arrays is not None or device not in (None, "cpu"):
         return arrays == "sparse"
     return has_sparse_blocks(program)
+
+
+def few_bounds(*, floors: bool) -> type[Kernel]:
+    """Return the kernel that prices columns with few bounds for each row."""
+    module: Any = importlib.import_module(f"{__name__}.{'filled' if floors else 'sparse'}")
+    kernel: type[Kernel] = module.KERNEL
+    return kernel
 
 
 def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:

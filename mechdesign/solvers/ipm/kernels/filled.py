@@ -7,6 +7,7 @@ Hessian but its factor, and what a block adds to a Schur complement is not compu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,26 +35,33 @@ class _Floor:
     own: Array
 
 
+class _Room:
+    """A worker's memory for one Hessian and the rows of its floors, and LAPACK, in one precision."""
+
+    def __init__(self, layout: Layout, *, single: bool) -> None:
+        kind = np.float32 if single else np.float64
+        most = max((len(error) for error in layout.errors), default=0)
+        self.lapack = Lapack(layout.width, single=single)
+        self.matrix: Any = np.empty((layout.width, layout.width), dtype=kind)
+        self.weighted: Any = np.empty((most, layout.rows), dtype=kind)
+
+
 class FilledKernel(Pairs):
-    """Rows as they are, and for each block a packed factor.
+    """Rows as they are, and for each block a packed factor, in single precision where that can factor.
 
     A tile is one block: those of a tile would all go on until the last of them is priced.
     """
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
-        width = layout.width
         super().__init__(layout, threads, np.arange(layout.rows), entries=0)
         self.rough = False
-        self.factors = np.empty((layout.blocks, width * (width + 1) // 2), dtype=np.float32)
+        self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
         # Those of blocks that single precision could not factor.
         self._doubles: dict[int, Array] = {}
-        self._lapack = [Lapack(width) for _ in range(threads)]
-        self._single = [Lapack(width, single=True) for _ in range(threads)]
-        self._hessians = [np.empty((width, width)) for _ in range(threads)]
-        self._copies = [np.empty((width, width), dtype=np.float32) for _ in range(threads)]
+        self._places = self._low * layout.width + self._high
+        self._single = [_Room(layout, single=True) for _ in range(threads)]
+        self._double = [_Room(layout, single=False) for _ in range(threads)]
         self._floors: list[list[_Floor]] = [[] for _ in range(threads)]
-        most = max((len(error) for error in layout.errors), default=0)
-        self._weighted = [np.empty((most, layout.rows)) for _ in range(threads)]
 
     def release(self) -> None:
         super().release()
@@ -76,51 +84,43 @@ class FilledKernel(Pairs):
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         largest = 0.0
         for index, block in enumerate(range(blocks.start, blocks.stop)):
-            matrix = self._hessian(worker, blocks, index, roots, edges, corners)
-            if block not in self._doubles and self._factored_single(worker, block, matrix):
-                continue
-            packed = self._doubles.setdefault(block, np.empty(self.factors.shape[1]))
-            lapack = self._lapack[worker]
+            right = int(roots[block]), edges[block], float(corners[block])
+            if block not in self._doubles:
+                room = self._single[worker]
+                if room.lapack.factors(self._hessian(room, worker, blocks, index, *right)):
+                    room.lapack.pack(address(room.matrix), address(self.factors[block]))
+                    continue
+                self._doubles[block] = np.empty(self.factors.shape[1])
+            room = self._double[worker]
             for delta in (0.0, *REGULARISATIONS):
-                if delta:
-                    matrix = self._hessian(worker, blocks, index, roots, edges, corners)
-                    np.einsum("ss->s", matrix)[:] *= 1 + delta
-                if lapack.factors(matrix):
+                matrix = self._hessian(room, worker, blocks, index, *right)
+                np.einsum("ss->s", matrix)[:] *= 1 + delta
+                if room.lapack.factors(matrix):
                     break
             else:
                 return np.inf
             largest = max(largest, delta)
-            lapack.pack(address(matrix), address(packed))
+            room.lapack.pack(address(room.matrix), address(self._doubles[block]))
         return largest
 
-    def _factored_single(self, worker: int, block: int, matrix: Array) -> bool:
-        """Factor a copy of a matrix in single precision; return whether that was enough."""
-        copy, lapack = self._copies[worker], self._single[worker]
-        np.copyto(copy, matrix, casting="same_kind")
-        if not lapack.factors(copy):
-            return False
-        lapack.pack(address(copy), address(self.factors[block]))
-        return True
-
-    def _hessian(self, worker: int, blocks: slice, index: int, roots: Integers, edges: Array, corners: Array) -> Array:
-        """Return the upper triangle of M for a block of the batch, in the worker's memory."""
-        tile, matrix, n = self._tile(blocks), self._hessians[worker], self.layout.rows
+    def _hessian(
+        self, room: _Room, worker: int, blocks: slice, index: int, root: int, edge: Array, corner: float
+    ) -> Any:
+        """Return the upper triangle of M for a block of the batch, in a worker's memory."""
+        tile, matrix, n = self._tile(blocks), room.matrix, self.layout.rows
         matrix[:] = 0.0
-        matrix[self._low, self._high] = -tile.entries[:, index]
+        matrix.reshape(-1)[self._places] = -tile.entries[:, index]
         np.einsum("ss->s", matrix)[:n] = tile.diagonal[:, index]
         for place, floor in enumerate(self._floors[worker], n):
             x, w, ratio = floor.points[index], floor.parts[index], floor.ratio[index]
             some = np.flatnonzero(ratio)
-            weighted = self._weighted[worker][: some.size]
-            np.multiply(floor.error[some], np.sqrt(ratio[some])[:, None], out=weighted)
-            weighted *= x
+            weighted = room.weighted[: some.size]
+            np.multiply(floor.error[some] * x, np.sqrt(ratio[some])[:, None], out=weighted, casting="same_kind")
             matrix[:n, place] = -w * (np.sqrt(ratio[some]) @ weighted)
             matrix[place, place] = w**2 * (ratio.sum() + floor.own[index])
-            self._lapack[worker].add_product(weighted, address(matrix))
-        block = blocks.start + index
-        root = roots[block]
-        matrix[:root, root], matrix[root, root:] = edges[block, :root], edges[block, root:]
-        matrix[root, root] = corners[block]
+            room.lapack.add_product(weighted, address(matrix))
+        matrix[:root, root], matrix[root, root:] = edge[:root], edge[root:]
+        matrix[root, root] = corner
         return matrix
 
     def accumulate(
@@ -134,10 +134,10 @@ class FilledKernel(Pairs):
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
         for block in range(blocks.start, blocks.stop):
             if block in self._doubles:
-                self._lapack[worker].solve(address(self._doubles[block]), address(right[block]))
+                self._double[worker].lapack.solve(address(self._doubles[block]), address(right[block]))
                 continue
             vector = right[block].astype(np.float32)
-            self._single[worker].solve(address(self.factors[block]), address(vector))
+            self._single[worker].lapack.solve(address(self.factors[block]), address(vector))
             right[block] = vector
 
 

@@ -47,9 +47,6 @@ def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
     return ctypes.CFUNCTYPE(None, *types)(place), ctypes.PYFUNCTYPE(None, *types)(place)
 
 
-_SYRK = _functions(scipy.linalg.cython_blas, "dsyrk", 10)
-
-
 class _Library:
     """The functions of LAPACK and BLAS for numbers of one precision."""
 
@@ -59,6 +56,7 @@ class _Library:
         self.potrf = _functions(lapack, f"{letter}potrf", 5)
         self.trtri = _functions(lapack, f"{letter}trtri", 6)
         self.lauum = _functions(lapack, f"{letter}lauum", 5)
+        self.syrk = _functions(blas, f"{letter}syrk", 10)
         self.trmm = _functions(blas, f"{letter}trmm", 11)
         self.tpsv = _functions(blas, f"{letter}tpsv", 7)
         self.trttp = _functions(lapack, f"{letter}trttp", 6)
@@ -87,7 +85,7 @@ class Lapack:
         self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
         quick = size <= _QUICK_FACTOR
         self._potrf, self._trtri, self._lauum = library.potrf[quick], library.trtri[quick], library.lauum[quick]
-        self._trmm, self._trttp, self._syrk = library.trmm[quick], library.trttp[quick], _SYRK[quick]
+        self._trmm, self._trttp, self._syrk = library.trmm[quick], library.trttp[quick], library.syrk[quick]
         self._tpsv = library.tpsv[size <= _QUICK_SOLVE]
         self._inversion: list[Callable[[int], None]] = []
         self._plan_inversion(0, size)
@@ -119,11 +117,8 @@ class Lapack:
         self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
         return self._info.value == 0
 
-    def add_product(self, rows: Array, matrix: int) -> None:
-        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns.
-
-        In double precision only.
-        """
+    def add_product(self, rows: Array | Singles, matrix: int) -> None:
+        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
         count, width = (self._integer(length) for length in rows.shape)
         one = self._at(1.0)
         fixed = self._lower, self._plain, width, count, one, address(rows), width

@@ -32,8 +32,8 @@ _STRIP = 64
 # little.
 SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
 # With floors entries off the diagonal are of both signs, and which columns a real user's check-ins kept changed: only
-# where factors and inverses are half of an iteration.
-_FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 1e-3, 512
+# where factors and inverses are most of an iteration. There directions are refined further, and single precision lasts.
+_FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 2e-4, 2e-5, 512
 
 
 class Room:
@@ -89,7 +89,7 @@ class Dense:
         floors = self.layout.floors > 0
         worth = self.layout.rows >= (_WORTH_SINGLE_WITH_FLOORS if floors else WORTH_SINGLE)
         before = self.factors.dtype, self.rough
-        kind = np.float32 if worth and gap > SINGLE_FACTORS else np.float64
+        kind = np.float32 if worth and gap > (_FLOOR_FACTORS if floors else SINGLE_FACTORS) else np.float64
         if self.factors.dtype != kind:
             self.factors = np.empty(self.factors.shape, dtype=kind)
         self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)

@@ -35,11 +35,11 @@ def _summing(size: int, places: Integers, columns: Integers, values: Array) -> s
     return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
-def _least(values: Singles) -> Singles:
+def _least(values: Singles) -> Array:
     """Return the least value of each column (b,) of values (E, b)."""
     # Along strides of one number NumPy compares them one by one.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
-    return least
+    return least.astype(np.float64)
 
 
 class Tile:
@@ -243,7 +243,7 @@ class Pairs:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
         change = np.subtract(tile.targets[slot], q, out=self._singles(worker, tile)[0])
-        return _least(q), _least(change).astype(np.float64) - 1.0
+        return _least(q), _least(change) - 1.0
 
     def centrality(
         self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,

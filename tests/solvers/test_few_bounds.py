@@ -1,0 +1,194 @@
+"""Columns priced with few bounds for each row: which bounds, the kernel, and that what they prove holds with all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from block_cases import grid
+from scipy.optimize import linprog
+
+from mechdesign.errors import InputError
+from mechdesign.programs.block_angular import lower_bound, reduced_costs
+from mechdesign.programs.chains import implied_exponents, near_exponents
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns
+from mechdesign.solvers.ipm.kernels import choose, few_bounds
+from mechdesign.solvers.ipm.kernels.filled import FilledKernel
+from mechdesign.solvers.ipm.kernels.lapack import Lapack
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.pricing import price
+
+GENERATED = Options(extra={"generation": True})
+
+
+@pytest.fixture
+def _few(monkeypatch):
+    """Let small programs use few bounds, and begin with the columns of one of two."""
+    monkeypatch.setattr(outside, "_WORTH_NEAR", 2)
+    monkeypatch.setattr(outside, "_NEAR", 5)
+    monkeypatch.setattr(generation, "_FEWEST", 2)
+
+
+def few(program, count=6):
+    """Return the program with few bounds for each row."""
+    return type(program)(program.cost, near_exponents(program.exponents, count), program.floors, program.worst)
+
+
+def test_the_strictest_bounds_stay_that_no_two_others_imply():
+    exponents = grid(7, 7).exponents
+    near = near_exponents(exponents, 8)
+    kept = np.isfinite(near)
+    np.fill_diagonal(kept, False)
+    middle = 24
+    # On a grid: four neighbours, four diagonal ones; two steps ahead is implied.
+    places = np.array([divmod(int(t), 7) for t in np.flatnonzero(kept[middle])]) - 3
+    assert sorted(map(tuple, places.tolist())) == [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
+    assert (near[kept] == exponents[kept]).all()
+    assert (kept.sum(axis=1) <= 8).all()
+
+
+def test_bounds_that_are_not_there_stay_away():
+    exponents = grid(4, 4, masked=lambda distance: distance > 1.1).exponents
+    near = near_exponents(exponents, 50)
+    assert (np.isfinite(near) == np.isfinite(exponents)).all()
+    alone = np.full((5, 5), np.inf)
+    assert np.isinf(near_exponents(alone, 3)).all()
+
+
+def test_on_a_line_the_neighbours_imply_all_others():
+    exponents = grid(9, 1).exponents
+    near = near_exponents(exponents, 4)
+    np.fill_diagonal(near, np.inf)
+    assert np.isfinite(near).sum() == 16
+    paths = exponents.copy()
+    np.fill_diagonal(paths, 0.0)
+    assert implied_exponents(near) == pytest.approx(paths)
+
+
+def value(program, column, prices, weights):
+    """Return what a column is worth by HiGHS: min (c − λ)·x − Σ v_f w_f, Σ x = 1."""
+    n, floors = program.rows, program.floors
+    rows = []
+    for s, t in zip(*np.nonzero(np.isfinite(program.exponents)), strict=True):
+        if s != t:
+            row = np.zeros(n + len(floors))
+            row[s], row[t] = 1.0, -np.exp(program.exponents[s, t])
+            rows.append(row)
+    for index, floor in enumerate(floors):
+        part = np.zeros((len(floor.error), len(floors)))
+        part[:, index] = 1.0
+        rows += list(np.hstack([-floor.error, part]))
+    cost = np.append(program.cost[:, column] - prices, -np.asarray(weights))
+    equal = np.append(np.ones(n), np.zeros(len(floors)))[None]
+    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
+
+
+def prices_of(program, solved):
+    """Return λ and v."""
+    least = reduced_costs(program, solved.multipliers).min(axis=1)
+    return least, np.array([float(values.sum(axis=0).min()) for values in solved.multipliers.floors])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("floor", [None, 0.97])
+def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
+    program = grid(5, 4, floor=floor)
+    least, weights = prices_of(program, solve_block(program))
+    prices, weights = least * (1 + 0.1 * share), weights * (1 + share)
+    fewer, tolerance = few(program), 1e-6
+    layout = lay_out(fewer)
+    kernel = few_bounds(floors=floor is not None)(layout, 1, None)
+    improving = 0
+    for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, lambda: False)):
+        expected = value(fewer, column, prices, weights)
+        improving += expected < -tolerance
+        assert found.lower <= expected + 1e-7
+        assert found.upper >= expected - 1e-7
+        assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
+        # What few bounds prove is proved with all: the multipliers show it.
+        reduced = program.cost[:, column] - prices
+        np.add.at(reduced, found.sources, found.values)
+        np.add.at(reduced, found.targets, -np.exp(program.exponents[found.sources, found.targets]) * found.values)
+        for given, values in zip(program.floors, found.floors, strict=True):
+            reduced -= values @ given.error
+        assert (found.values > 0).all()
+        assert reduced.min() >= min(found.lower, -tolerance) - 1e-12
+    assert improving > 3 or share < 1.0
+
+
+def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
+    program = grid(5, 4, floor=0.97)
+    prices, weights = prices_of(program, solve_block(program))
+    prices = prices * 1.02
+    layout = lay_out(few(program))
+    expected = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False)
+    whole = Lapack.factors
+
+    def double_only(self, matrix):
+        return matrix.dtype == np.float64 and whole(self, matrix)
+
+    monkeypatch.setattr(Lapack, "factors", double_only)
+    found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False)
+    for one, other in zip(expected, found, strict=True):
+        assert one.iterations == pytest.approx(other.iterations, abs=1)
+        assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
+    monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
+    # Where nothing can be factored the start proves what it proves.
+    for found in price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False):
+        assert found.iterations == 0
+
+
+def test_the_kernel_prices_columns_only():
+    layout = lay_out(few(grid(4, 4, floor=0.9)))
+    kernel = FilledKernel(layout, 1)
+    none = np.zeros(0)
+    with pytest.raises(InputError, match="prices columns only"):
+        kernel.accumulate(0, slice(0, 1), none, none, none, none)
+    with pytest.raises(InputError, match="prices columns only"):
+        kernel.schur()
+
+
+@pytest.mark.usefixtures("_few")
+@pytest.mark.parametrize("floor", [0.8, 0.97])
+def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor, monkeypatch):
+    program = grid(6, 5, floor=floor)
+    tiers = []
+    shared = Outside._shared
+
+    def counted(self, program, groups, prices, threads):
+        found = shared(self, program, groups, prices, threads)
+        tiers.append((int(np.isfinite(program.exponents).sum()), len(found)))
+        return found
+
+    monkeypatch.setattr(Outside, "_shared", counted)
+    found = solve_columns(program, GENERATED)
+    assert (found.upper - found.lower) / found.upper <= 3e-7
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    all_at_once = solve_block(program)
+    assert found.lower <= all_at_once.upper * (1 + 1e-9)
+    assert all_at_once.lower <= found.upper * (1 + 1e-9)
+    fewer = min(pairs for pairs, _ in tiers)
+    assert fewer < max(pairs for pairs, _ in tiers)
+    assert sum(count for pairs, count in tiers if pairs == fewer) > 0
+
+
+@pytest.mark.usefixtures("_few")
+def test_columns_worth_less_than_a_value_are_among_those_told():
+    program = grid(6, 5, floor=0.97)
+    used = np.arange(0, 30, 3)
+    solved = solve_block(restricted(program, used), gap=1e-4)
+    prices, weights = prices_of(restricted(program, used), solved)
+    outer = Outside(program, Options(), lambda text: None, lambda: False)
+    unit = solved.upper / program.rows
+    others = np.setdiff1d(np.arange(30), used)
+    exact = np.array([value(program, column, prices, weights) for column in others])
+    for most in (0.0, 0.01 * unit, 0.1 * unit):
+        told = outer.worth(used, solved.x, prices, weights, most)
+        assert set(others[exact < most - 1e-9].tolist()) <= set(told)
+        assert set(told) <= set(others.tolist())
+    assert 0 < len(outer.worth(used, solved.x, prices, weights, 0.01 * unit)) < others.size
+
+
+def test_without_floors_the_sparse_kernel_prices():
+    assert few_bounds(floors=False) is choose(None, None, 0, sparse=True)
