@@ -107,6 +107,8 @@ class Outside:
         near = self._near(self.program)
         prices = _Prices(multipliers + value, weights, 0.0)
         found = self._shared(self.program if near is None else near, groups, prices, threads)
+        every = list(range(len(self.program.floors)))
+        self.known |= {column: (every, one) for column, one in found.items() if one.lower >= 0}
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
         return {column: estimates for column, estimates in left if found[column].lower < 0}
 

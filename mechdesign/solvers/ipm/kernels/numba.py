@@ -369,7 +369,8 @@ class NumbaKernel(Dense):
             matrix[place, :n] = matrix[:n, place] = -w * total
             matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
             add_product(weighted, address(matrix))
-            _mirror(matrix, n)
+            if self.factors.dtype != np.float32:
+                _mirror(matrix, n)
 
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
@@ -381,7 +382,7 @@ class NumbaKernel(Dense):
         for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def _substitute(self, worker: int, blocks: slice, right: Array) -> None:
         _substitute(self.factors[blocks], right[blocks])
 
     def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:

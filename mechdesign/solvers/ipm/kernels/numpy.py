@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -81,6 +82,8 @@ class Dense:
         self._single = [Lapack(width, single=True) for _ in range(threads)]
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
         self.rough = False
+        # Factors in double precision of the blocks that single precision could not factor.
+        self._doubles: dict[int, Array] = {}
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
@@ -92,6 +95,7 @@ class Dense:
         kind = np.float32 if worth and gap > (_FLOOR_FACTORS if floors else SINGLE_FACTORS) else np.float64
         if self.factors.dtype != kind:
             self.factors = np.empty(self.factors.shape, dtype=kind)
+            self._doubles = {}
         self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)
         return before != (self.factors.dtype, self.rough)
 
@@ -127,7 +131,8 @@ class Dense:
             weighted *= roots[some, None]
             # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
             lapack.add_product(weighted, address(matrix))
-        _mirror(matrices[:, :n, :n])
+        if self.factors.dtype != np.float32:
+            _mirror(matrices[:, :n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
         matrices: Any = self._matrices(worker, blocks)
@@ -137,13 +142,31 @@ class Dense:
         matrices[index, mine, mine] = corners[blocks]
         lapack = self._lapack[worker]
         if self.factors.dtype == np.float32:
-            lapack, copies = self._single[worker], self._copies[worker][: len(matrices)]
+            copies = self._copies[worker][: len(matrices)]
             np.copyto(copies, matrices, casting="same_kind")
-            matrices = copies
+            return max(
+                self._factored_single(worker, block, matrix, copy)
+                for block, matrix, copy in zip(range(blocks.start, blocks.stop), matrices, copies, strict=True)
+            )
         largest = max(lapack.factor(matrix) for matrix in matrices)
         for matrix, packed in zip(matrices, self.factors[blocks], strict=True):
             lapack.pack(address(matrix), address(packed))
         return largest
+
+    def _factored_single(self, worker: int, block: int, matrix: Array, copy: Singles) -> float:
+        """Factor a copy of a matrix in single precision, or the matrix itself where that cannot be done."""
+        single, double = self._single[worker], self._lapack[worker]
+        if single.factors(copy):
+            self._doubles.pop(block, None)
+            single.pack(address(copy), address(self.factors[block]))
+            return 0.0
+        # Raising the diagonal takes the lower triangle, too.
+        _mirror(matrix[None])
+        regularisation = double.factor(matrix)
+        packed = self._doubles[block] = np.empty(self.factors.shape[1])
+        double.pack(address(matrix), address(packed))
+        np.copyto(copy, matrix, casting="same_kind")
+        return regularisation
 
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
@@ -192,6 +215,21 @@ class Dense:
         return self._hessians[worker][:size]
 
     def solve(self, worker: int, blocks: slice, right: Array) -> None:
+        with self._exactly(worker, blocks, right):
+            self._substitute(worker, blocks, right)
+
+    @contextlib.contextmanager
+    def _exactly(self, worker: int, blocks: slice, right: Array) -> Iterator[None]:
+        """Solve for the blocks of a batch that have a factor in double precision, whatever is done meanwhile."""
+        mine = [block for block in range(blocks.start, blocks.stop) if block in self._doubles]
+        vectors = right[mine]
+        for block, vector in zip(mine, vectors, strict=True):
+            self._lapack[worker].solve(address(self._doubles[block]), address(vector))
+        yield
+        right[mine] = vectors
+
+    def _substitute(self, worker: int, blocks: slice, right: Array) -> None:
+        """Solve for a batch with the factors that are kept for all blocks."""
         single = self.factors.dtype == np.float32
         solve = (self._single if single else self._lapack)[worker].solve
         vectors = right[blocks].astype(np.float32) if single else right[blocks]
