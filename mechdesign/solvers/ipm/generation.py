@@ -10,7 +10,6 @@ a bound over all columns, so that the last round's bracket is the whole program'
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -77,10 +76,7 @@ _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 # The part of a floor's multipliers from which on an estimate matters to a missing column.
 _MATTERS = 1e-2
 # What columns may cost beyond those in use at a small program's multipliers to be begun with, as a part of the cost.
-_NEARLY = 6e-3
-# The gap at which columns left out of a large program are looked at before its long part, and the part of it that a
-# column that is taken in may cost beyond.
-_TRIAL, _MARGIN = 3e-3, 0.4
+_NEARLY = 9e-3
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -179,8 +175,8 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        # Dense blocks with floors, of which more than one small program tells; whether its trial has been.
-        self.large, self.tried = bool(program.floors) and len(_small_sizes(program.rows)) > 1, False
+        # More than one small program tells of it.
+        self.large = bool(program.floors) and len(_small_sizes(program.rows)) > 1
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
         self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
@@ -272,8 +268,9 @@ class _Run:
 
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
-        start, stopped = self._narrowed([(gap, care * empty) for gap, empty in self.stages if gap > 2 * level])
         program = with_estimates(self.program, self.estimates)
+        stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
+        start, stopped = self._narrowed(program, stages)
         near = None if start is None else start.near
         options = self._options("")
         # A stopped run is measured where it is: one factorisation, no step.
@@ -314,57 +311,19 @@ class _Run:
         At the multipliers of a small program, unlike by the mass that a column has left there, all are judged alike.
         `estimates` are those of the small program.
         """
-        most = _NEARLY * self._unit(small, state)
+        n, v = small.rows, state.multipliers[small.rows : small.rows + len(small.floors)]
+        x, w, multipliers = state.points[:, :n].T, state.points[:, n:], state.multipliers[:n]
+        cost = small.cost[:, self.columns]
+        most = _NEARLY * float((cost * x).sum()) / n
+        values = (((cost - multipliers[:, None]) * x).sum(axis=0) - w @ v) / x.sum(axis=0)
         outside = Outside(small, self.options, self._tell, self._late)
-        more = self._worth(outside, state, most)
-        values = self._values(small, state)
-        self.columns = self.columns[values <= most]
-        self._take_in(more, estimates)
-
-    def _overlooked(self, program: BlockProgram, state: State) -> bool:
-        """Take in the columns left out that seem to be needed, at a gap still wide; return whether there are any.
-
-        Those that a round has overlooked cost another one, so that they had better be found before its long part.
-        """
-        more = self._worth(self.outside, state, _MARGIN * state.gap * self._unit(program, state))
-        close = close_estimates(program, state.points[:, : program.rows].T, _NEAR)
-        for index, (some, mine) in enumerate(zip(self.estimates, close, strict=True)):
-            self.near[index][np.ix_(some, self.columns)] |= mine
-            self.estimates[index] = functools.reduce(
-                np.union1d, (estimates[index] for estimates in more.values()), some
-            )
-        self._take_in(more, [np.arange(len(floor.error)) for floor in self.program.floors])
-        return bool(more)
-
-    def _unit(self, program: BlockProgram, state: State) -> float:
-        """Return the cost of a point for each row: what values of columns are compared with."""
-        x = state.points[:, : program.rows].T
-        return float((program.cost[:, self.columns] * x).sum()) / program.rows
-
-    def _values(self, program: BlockProgram, state: State) -> Array:
-        """Return what the columns in use are worth at a state's own multipliers: (c − λ)·x − Σ v w, with Σ x = 1."""
-        n, floors = program.rows, len(program.floors)
-        x, w = state.points[:, :n], state.points[:, n:]
-        multipliers, v = state.multipliers[:n], state.multipliers[n : n + floors]
-        cost = program.cost[:, self.columns].T - multipliers
-        values: Array = ((cost * x).sum(axis=1) - w @ v) / x.sum(axis=1)
-        return values
-
-    def _worth(self, outside: Outside, state: State, most: float) -> dict[int, tuple[Integers, ...]]:
-        """Return the columns left out that may be worth less than `most`, with the estimates that matter to them."""
-        n, floors = outside.program.rows, len(outside.program.floors)
-        x, multipliers = state.points[:, :n].T, state.multipliers
-        more = outside.worth(self.columns, x, multipliers[:n], multipliers[n : n + floors], most)
+        more = outside.worth(self.columns, x, multipliers, v, most)
         interrupts.check()
-        return more
-
-    def _take_in(self, more: dict[int, tuple[Integers, ...]], estimates: list[Integers]) -> None:
-        """Take in columns with some of the `estimates` each."""
         for column, close in more.items():
             for near, every, some in zip(self.near, estimates, close, strict=True):
                 near[:, column] = False
                 near[every[some], column] = True
-        self.columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
+        self.columns = np.union1d(self.columns[values <= most], np.array(list(more), dtype=np.int64))
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
         """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
@@ -404,12 +363,12 @@ class _Run:
             start = self._merged(small, reached.state, empty)
         return start
 
-    def _narrowed(self, stages: list[tuple[float, float]]) -> tuple[State | None, bool]:
+    def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
         """Do so on the program itself; return the state, and whether the user has stopped it there.
 
         The state is also that at which time is up; none where the iteration stalls.
         """
-        program, start = with_estimates(self.program, self.estimates), None
+        start = None
         for gap, empty in stages:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
@@ -421,11 +380,6 @@ class _Run:
             start = with_close_estimates(self._merged(program, reached.state, empty), program, _NEAR)
             # Its multipliers may be large.
             del reached
-            if gap <= _TRIAL and self.large and not self.tried:
-                self.tried = True
-                if self._overlooked(program, start):
-                    del start
-                    return self._narrowed(stages)
             if self.eager and self.columns.size == columns:
                 # All may be used, as with Hamming cost: each further stage would take a factorisation for nothing.
                 break

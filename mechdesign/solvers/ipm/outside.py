@@ -107,8 +107,6 @@ class Outside:
         near = self._near(self.program)
         prices = _Prices(multipliers + value, weights, 0.0)
         found = self._shared(self.program if near is None else near, groups, prices, threads)
-        every = list(range(len(self.program.floors)))
-        self.known |= {column: (every, one) for column, one in found.items() if one.lower >= 0}
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
         return {column: estimates for column, estimates in left if found[column].lower < 0}
 
@@ -119,20 +117,23 @@ class Outside:
     def _priced(
         self, program: BlockProgram, used: Integers, x: Array, columns: Integers, prices: _Prices
     ) -> dict[int, Priced]:
-        """Price columns with the estimates that are likely to matter, and with all of them where that proves nothing.
+        """Price columns with few bounds and the estimates likely to matter, and with more where that proves nothing.
 
         A floor's multipliers prove what they prove whether or not all of its estimates have one.
         """
         threads, groups = self._grouped(program, used, x, columns)
+        near, before = self._near(program), None
         found: dict[int, Priced] = {}
-        near = self._near(program)
-        for bounds in [program] if near is None else [near, program]:
+        tiers = [(program, False), (program, True)]
+        for bounds, whole in tiers if near is None else [(near, False), (near, True), (program, True)]:
             left = [_left(group, found, prices.tolerance) for group in groups]
+            if whole:
+                left = [_with_all(bounds, group, again=bounds is not before) for group in left]
             found = _better(found, self._shared(bounds, left, prices, threads))
             if self.late():
-                return found
-        again = [_with_all(program, group, found, prices.tolerance) for group in groups]
-        return _better(found, self._shared(program, again, prices, threads))
+                break
+            before = bounds
+        return found
 
     def _grouped(self, program: BlockProgram, used: Integers, x: Array, columns: Integers) -> tuple[int, list[Group]]:
         """Return how many threads price columns, and groups of these for them."""
@@ -265,12 +266,11 @@ def _better(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, Pric
     }
 
 
-def _with_all(program: BlockProgram, group: Group, found: dict[int, Priced], tolerance: float) -> Group:
-    """Return the columns of a group of which too little is proved, with all estimates; none if those were all."""
+def _with_all(program: BlockProgram, group: Group, *, again: bool) -> Group:
+    """Return a group with all estimates; unless it is to be priced `again`, without columns if it has them all."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
-    poor = [column for column in group.columns.tolist() if fewer and found[column].lower < -tolerance]
-    return Group(np.array(poor, dtype=np.int64), every)
+    return Group(group.columns if fewer or again else group.columns[:0], every)
 
 
 _FIELDS = ("sources", "targets", "columns", "values")

@@ -34,7 +34,7 @@ _STRIP = 64
 SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
 # With floors entries off the diagonal are of both signs, and which columns a real user's check-ins kept changed: only
 # where factors and inverses are most of an iteration. There directions are refined further, and single precision lasts.
-_FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 2e-4, 2e-5, 512
+_FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 1e-3, 1e-4, 512
 
 
 class Room:
