@@ -184,10 +184,10 @@ def test_columns_worth_less_than_a_value_are_among_those_told():
     others = np.setdiff1d(np.arange(30), used)
     exact = np.array([value(program, column, prices, weights) for column in others])
     for most in (0.0, 0.01 * unit, 0.1 * unit):
-        told = outer.worth(used, solved.x, prices, weights, most)
+        told = outer.worth(used, solved.x, prices, weights, most, 0.3)
         assert set(others[exact < most - 1e-9].tolist()) <= set(told)
         assert set(told) <= set(others.tolist())
-    assert 0 < len(outer.worth(used, solved.x, prices, weights, 0.01 * unit)) < others.size
+    assert 0 < len(outer.worth(used, solved.x, prices, weights, 0.01 * unit, 0.3)) < others.size
 
 
 def test_without_floors_the_sparse_kernel_prices():

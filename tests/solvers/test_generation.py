@@ -209,7 +209,7 @@ def test_estimates_that_say_too_little_are_followed_by_all(monkeypatch):
     program = grid(6, 5, floor=0.97)
     priced = []
 
-    def poor(program, used, x, others, largest):
+    def poor(program, used, x, others, largest, worse):
         return [Group(others, tuple(np.array([0]) for _ in program.floors))]
 
     def counted(layout, *arguments):

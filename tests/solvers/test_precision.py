@@ -176,20 +176,80 @@ def test_values_are_those_of_double_precision(arrays, gap):
 
 
 @pytest.mark.parametrize("arrays", DENSE)
-def test_a_stall_in_single_precision_is_none_in_double(arrays, monkeypatch):
-    factor, failed = Lapack.factor, []
+def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(arrays, monkeypatch):
+    program, options = grid(10, 10), Options(threads=1, extra={"arrays": arrays})
+    best = solve_block(program, options)
+    factors, asked = Lapack.factors, []
 
     def poor(self, matrix):
         if matrix.dtype == np.float32:
-            failed.append(matrix.shape)
-            return np.inf
-        return factor(self, matrix)
+            asked.append(matrix.shape)
+            if len(asked) % 3 == 0:
+                return False
+        return factors(self, matrix)
 
-    monkeypatch.setattr(Lapack, "factor", poor)
+    monkeypatch.setattr(Lapack, "factors", poor)
+    found = solve_block(program, options)
+    assert len(asked) > 300
+    assert found.status is Status.OPTIMAL
+    assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
+    # The others stay in single precision, and the path is the same.
+    assert len(found.history) == pytest.approx(len(best.history), abs=3)
+
+
+@pytest.mark.parametrize("floor", [None, 0.8])
+@pytest.mark.parametrize("arrays", DENSE)
+def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
+    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    layout = lay_out(grid(10, 10, floor=floor))
+    kernel = choose(arrays, None, 0)(layout, 1, None)
+    factors = Lapack.factors
+    monkeypatch.setattr(Lapack, "factors", lambda self, matrix: matrix.dtype == np.float64 and factors(self, matrix))
+    kernel.tune(1.0)
+    blocks = iterates(layout, kernel, 4)
+    assert kernel.factors.dtype == np.float32
+    right = np.random.default_rng(1).standard_normal(blocks.iterate.points.shape)
+    found = blocks.solve(right)
+    kernel.tune(0.0)
+    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate)
+    assert found == pytest.approx(exact.solve(right), rel=1e-9, abs=1e-9 * np.abs(found).max())
+    assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypatch):
+    rough = []
+
+    def noted(blocks, **options):
+        rough.append(blocks.ratios.kernel.rough)
+        return take_step(blocks, **options)
+
+    monkeypatch.setattr("mechdesign.solvers.ipm.step._MISSED", -1.0)
+    monkeypatch.setattr(solve_module, "take_step", noted)
     found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
-    assert len(failed) <= 100, "double precision is for good"
+    # The first one is refused, and all is double from then on.
+    assert rough == [True] + [False] * (len(rough) - 1)
+
+
+@pytest.mark.parametrize("arrays", DENSE)
+def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
+    program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
+    expected = solve_block(program, options)
+    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
+    found = []
+    for gap in (1.0, 2e-3, 3e-4, 3e-5):
+        kernel.tune(gap)
+        found.append((kernel.factors.dtype == np.float32, kernel.rough))
+    assert found == [(True, True), (True, True), (False, True), (False, False)]
+    single = solve_block(program, options)
+    assert single.status is Status.OPTIMAL
+    assert single.lower <= expected.upper
+    assert expected.lower <= single.upper
+    assert single.upper - single.lower <= 3e-7 * single.upper
+    assert violation(program, single.x) <= 1e-7
 
 
 def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypatch):

@@ -18,8 +18,8 @@ __all__ = ["Group", "grouped"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# How many columns in use say which estimates matter, and by what part those may be worse than the best one.
-_NEIGHBOURS, _WORSE = 4, 0.1
+# How many columns in use say which estimates matter.
+_NEIGHBOURS = 4
 # Columns with less than this part of an even share are not in use.
 _EMPTY = 1e-3
 
@@ -32,7 +32,9 @@ class Group:
     estimates: tuple[Integers, ...]
 
 
-def grouped(program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int) -> list[Group]:
+def grouped(
+    program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int, worse: float = 0.1
+) -> list[Group]:
     """Put the columns `others` of a program into groups of at most `largest`, by the column in use that is most alike.
 
     Without floors, groups are of any columns.
@@ -43,6 +45,7 @@ def grouped(program: BlockProgram, used: Integers, x: Array, others: Integers, l
         x: their values (n, used).
         others: the columns to group.
         largest: how many a group may have.
+        worse: by what part estimates that matter may be worse than the best one.
     """
     if not program.floors:
         return [Group(others[start : start + largest], ()) for start in range(0, others.size, largest)]
@@ -53,7 +56,7 @@ def grouped(program: BlockProgram, used: Integers, x: Array, others: Integers, l
     beyond = program.cost[:, others].T @ shapes - (program.cost[:, used[kept]] * shapes).sum(axis=0)
     near = np.argsort(beyond, axis=1)[:, :_NEIGHBOURS]
     errors = [floor.error @ shapes for floor in program.floors]
-    matter = [error <= (1 + _WORSE) * error.min(axis=0) for error in errors]
+    matter = [error <= (1 + worse) * error.min(axis=0) for error in errors]
     groups = []
     for middle in np.unique(near[:, 0]):
         alike = np.flatnonzero(near[:, 0] == middle)

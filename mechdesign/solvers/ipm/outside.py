@@ -32,10 +32,12 @@ __all__ = ["Outside", "restricted"]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+# By what part estimates to begin with may be worse than the best one for columns alike.
+_WORSE = 0.1
 # Entries (columns × rows²) that are priced at the same time; of sparse blocks, bytes.
 _CHUNK, _SPARSE_BYTES = 8_000_000, 400_000_000
-# So many bounds for each row prove nearly all columns (20 × 20 cells: 99.7 %), in programs of so many rows at least.
-_NEAR, _WORTH_NEAR = 36, 200
+# So many bounds for each row prove nearly all columns (20 × 20 cells: 97 %). With fewer rows it takes no less time.
+_NEAR, _WORTH_NEAR = 36, 500
 
 
 def restricted(program: BlockProgram, columns: Integers) -> BlockProgram:
@@ -89,7 +91,7 @@ class Outside:
         return priced, self._joined(columns, found, priced, binding)
 
     def worth(
-        self, columns: Integers, x: Array, multipliers: Array, weights: Array, value: float
+        self, columns: Integers, x: Array, multipliers: Array, weights: Array, value: float, worse: float
     ) -> dict[int, tuple[Integers, ...]]:
         """Return the columns left out that may have less than this value, each with the estimates likely to matter.
 
@@ -101,14 +103,15 @@ class Outside:
             multipliers: λ (n,).
             weights: v (F,).
             value: as that of a column with Σ_s x_s = 1.
+            worse: by what part estimates may be worse than the best one for columns alike.
         """
         others = np.setdiff1d(np.arange(self.program.columns), columns)
-        threads, groups = self._grouped(self.program, columns, x, others)
+        threads, groups = self._grouped(self.program, columns, x, others, worse)
         near = self._near(self.program)
         prices = _Prices(multipliers + value, weights, 0.0)
         found = self._shared(self.program if near is None else near, groups, prices, threads)
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
-        return {column: estimates for column, estimates in left if found[column].lower < 0}
+        return {column: estimates for column, estimates in left if found[column].upper < 0}
 
     def without(self, columns: Integers, found: BlockMultipliers) -> BlockMultipliers:
         """Return the multipliers of the program restricted to `columns`, with none for the columns left out."""
@@ -121,7 +124,7 @@ class Outside:
 
         A floor's multipliers prove what they prove whether or not all of its estimates have one.
         """
-        threads, groups = self._grouped(program, used, x, columns)
+        threads, groups = self._grouped(program, used, x, columns, _WORSE)
         near, before = self._near(program), None
         found: dict[int, Priced] = {}
         tiers = [(program, False), (program, True)]
@@ -135,11 +138,13 @@ class Outside:
             before = bounds
         return found
 
-    def _grouped(self, program: BlockProgram, used: Integers, x: Array, columns: Integers) -> tuple[int, list[Group]]:
+    def _grouped(
+        self, program: BlockProgram, used: Integers, x: Array, columns: Integers, worse: float
+    ) -> tuple[int, list[Group]]:
         """Return how many threads price columns, and groups of these for them."""
         threads = self.options.threads or os.cpu_count() or 1
         most = max(1, self._columns_at_once() // threads)
-        return threads, grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))))
+        return threads, grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))), worse)
 
     def _near(self, program: BlockProgram) -> BlockProgram | None:
         """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
@@ -252,8 +257,8 @@ class _Prices:
 
 def _left(group: Group, found: dict[int, Priced], tolerance: float) -> Group:
     """Return the columns of a group of which too little is proved."""
-    proved = np.array([found[column].lower >= -tolerance if column in found else False for column in group.columns])
-    return replace(group, columns=group.columns[~proved])
+    left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
+    return replace(group, columns=np.array(left, dtype=np.int64))
 
 
 def _better(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, Priced]:
