@@ -77,9 +77,6 @@ _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 _MATTERS = 1e-2
 # What columns may cost beyond those in use at a small program's multipliers to be begun with, as a part of the cost.
 _NEARLY = 5e-3
-# The gap at which columns left out of a large program are looked at, before its long part, and what part of an even
-# share a column needs to stay if some are taken in.
-_TRIAL, _STAYING = 1e-3, 0.2
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -178,8 +175,8 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        # Whether more than one small program tells of it, and whether the columns left out have been looked at.
-        self.large, self.looked = bool(program.floors) and len(_small_sizes(program.rows)) > 1, False
+        # More than one small program tells of it.
+        self.large = bool(program.floors) and program.worst is None and len(_small_sizes(program.rows)) > 1
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
         self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
@@ -271,10 +268,9 @@ class _Run:
 
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
-        stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
-        start, stopped = self._narrowed(stages)
-        # Some may have come in.
         program = with_estimates(self.program, self.estimates)
+        stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
+        start, stopped = self._narrowed(program, stages)
         near = None if start is None else start.near
         options = self._options("")
         # A stopped run is measured where it is: one factorisation, no step.
@@ -309,29 +305,6 @@ class _Run:
             self.near[index][np.ix_(some, self.columns)] = near[index]
             self.estimates[index] = some[close[index].any(axis=1)]
 
-    def _overlooked(self, program: BlockProgram, state: State) -> bool:
-        """Take in what improves the objective at a state, and leave light columns out; return whether anything does.
-
-        They would cost another round, so that they had better be found before the long part of the first one.
-        """
-        n, floors = program.rows, len(program.floors)
-        x, multipliers = state.points[:, :n].T, state.multipliers
-        more = self.outside.worth(self.columns, x, multipliers[:n], multipliers[n : n + floors], 0.0, _NEAR)
-        interrupts.check()
-        if not more:
-            return False
-        close, mass = close_estimates(program, x, _NEAR), x.sum(axis=0)
-        for index, (some, mine) in enumerate(zip(self.estimates, close, strict=True)):
-            self.near[index][np.ix_(some, self.columns)] |= mine
-            for column, estimates in more.items():
-                some = np.union1d(some, estimates[index])
-                self.near[index][:, column] = False
-                self.near[index][estimates[index], column] = True
-            self.estimates[index] = some
-        heavy = self.columns[mass >= _STAYING * mass.mean()]
-        self.columns = np.union1d(heavy, np.array(list(more), dtype=np.int64))
-        return True
-
     def _choose_columns(self, small: BlockProgram, state: State, estimates: list[Integers]) -> None:
         """Choose the columns that are worth nearly as much as those in use, merged ones too, by what they cost beyond.
 
@@ -347,9 +320,10 @@ class _Run:
         more = outside.worth(self.columns, x, multipliers, v, most, _NEAR)
         interrupts.check()
         for column, close in more.items():
-            for near, every, some in zip(self.near, estimates, close, strict=True):
-                near[:, column] = False
-                near[every[some], column] = True
+            for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
+                self.near[index][:, column] = False
+                self.near[index][every[some], column] = True
+                self.estimates[index] = np.union1d(self.estimates[index], every[some])
         self.columns = np.union1d(self.columns[values <= most], np.array(list(more), dtype=np.int64))
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
@@ -390,12 +364,12 @@ class _Run:
             start = self._merged(small, reached.state, empty)
         return start
 
-    def _narrowed(self, stages: list[tuple[float, float]]) -> tuple[State | None, bool]:
+    def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
         """Do so on the program itself; return the state, and whether the user has stopped it there.
 
         The state is also that at which time is up; none where the iteration stalls.
         """
-        program, start = with_estimates(self.program, self.estimates), None
+        start = None
         for gap, empty in stages:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
@@ -407,11 +381,6 @@ class _Run:
             start = with_close_estimates(self._merged(program, reached.state, empty), program, _NEAR)
             # Its multipliers may be large.
             del reached
-            if gap <= _TRIAL and self.large and not self.looked:
-                self.looked = True
-                if self._overlooked(program, start):
-                    del start
-                    return self._narrowed(stages)
             if self.eager and self.columns.size == columns:
                 # All may be used, as with Hamming cost: each further stage would take a factorisation for nothing.
                 break
