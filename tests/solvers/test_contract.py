@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sparse
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mechdesign import solvers
@@ -238,6 +238,8 @@ def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
 @given(lp=random_programs())
 def test_random_programs_agree_with_another_algorithm(lp: LinearProgram) -> None:
     expected, solution = solve(lp, "highs"), solve(lp, "cvxpy")
+    # Of some infeasible programs Clarabel says that it does not know, which is no disagreement.
+    assume(solution.message != "solver_error" or expected.status is not Status.INFEASIBLE)
     assert solution.status is expected.status
     if expected.status is Status.OPTIMAL:
         assert solution.residuals.objective == pytest.approx(expected.residuals.objective, abs=1e-6)

@@ -8,9 +8,9 @@ from block_cases import grid
 from scipy.optimize import linprog
 
 from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import lower_bound, reduced_costs
+from mechdesign.programs.block_angular import BlockProgram, FloorBlock, lower_bound, reduced_costs
 from mechdesign.programs.chains import implied_exponents, near_exponents
-from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns
 from mechdesign.solvers.ipm.kernels import choose, few_bounds
 from mechdesign.solvers.ipm.kernels.filled import FilledKernel
@@ -192,3 +192,33 @@ def test_columns_worth_less_than_a_value_are_among_those_told():
 
 def test_without_floors_the_sparse_kernel_prices():
     assert few_bounds(floors=False) is choose(None, None, 0, sparse=True)
+
+
+@pytest.mark.usefixtures("_few")
+@pytest.mark.parametrize("gap", [0.1, 0.03, 0.01, 3e-3, 1e-4])
+def test_a_loose_gap_keeps_the_columns_in_use(gap):
+    program = grid(6, 5, floor=0.9)
+    found = generation.solve_generated(program, gap=gap, always=True)
+    assert found.status is Status.OPTIMAL
+    assert found.upper - found.lower <= gap * found.upper
+    every = solve_block(program)
+    assert found.lower <= every.upper * (1 + 1e-9)
+    assert every.lower <= found.upper * (1 + 1e-9)
+
+
+def test_places_close_together_stay_bound_to_each_other_in_clusters():
+    """Three clusters of 12 rows far apart, whose near rows are all in their own: what is proved holds all the same."""
+    rng = np.random.default_rng(5)
+    places = np.concatenate([center + 0.1 * rng.random((12, 2)) for center in ([0, 0], [4, 0], [0, 4])])
+    distance = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
+    exponents = 0.8 * distance
+    np.fill_diagonal(exponents, np.inf)
+    prior = np.full(36, 1 / 36)
+    for floors in ((), (FloorBlock(0.9 * float((distance @ prior).min()), distance * prior),)):
+        program = BlockProgram(prior[:, None] * distance, exponents, floors)
+        least, weights = prices_of(program, solve_block(program, gap=1e-4))
+        fewer = few(program, 8)
+        layout = lay_out(fewer)
+        kernel = few_bounds(floors=bool(floors))(layout, 1, None)
+        for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, lambda: False)):
+            assert found.lower <= value(program, column, least * 1.01, weights) + 1e-7

@@ -153,7 +153,7 @@ def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
     program = grid(6, 5, floor=0.97)
     used, others = np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))
     x = solve_block(replace(program, cost=program.cost[:, used])).x
-    groups = grouped(program, used, x, others, 2)
+    groups = grouped(program, used, x, others, 2, 0.1)
     assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == others.tolist()
     assert max(group.columns.size for group in groups) <= 2
     error = program.floors[0].error

@@ -261,7 +261,7 @@ def test_clusters_are_bound_by_what_chains_imply():
 def test_without_floors_groups_are_of_any_columns():
     program = program_on(GRAPHS["squares"])
     others = np.arange(3, 40)
-    groups = grouped(program, np.arange(3), np.ones((program.rows, 3)), others, 10)
+    groups = grouped(program, np.arange(3), np.ones((program.rows, 3)), others, 10, 0.1)
     assert [group.columns.size for group in groups] == [10, 10, 10, 7]
     assert np.concatenate([group.columns for group in groups]).tolist() == others.tolist()
     assert all(group.estimates == () for group in groups)

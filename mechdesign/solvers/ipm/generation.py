@@ -76,7 +76,8 @@ _CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
 # The part of a floor's multipliers from which on an estimate matters to a missing column.
 _MATTERS = 1e-2
 # What columns may cost beyond those in use at a small program's multipliers to be begun with, as a part of the cost.
-_NEARLY = 5e-3
+# Where these hold less than so much of the mass, all in use stay.
+_NEARLY, _CARRYING = 5e-3, 0.9
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -175,8 +176,9 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        # More than one small program tells of it.
-        self.large = bool(program.floors) and program.worst is None and len(_small_sizes(program.rows)) > 1
+        # More than one small program tells of it, and the last of them closely enough for columns to be chosen.
+        several = program.worst is None and len(_small_sizes(program.rows)) > 1
+        self.large = several and bool(program.floors) and gap <= _SMALL_OF_LARGE[-1][0]
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
         self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
@@ -314,9 +316,12 @@ class _Run:
         n, v = small.rows, state.multipliers[small.rows : small.rows + len(small.floors)]
         x, w, multipliers = state.points[:, :n].T, state.points[:, n:], state.multipliers[:n]
         cost = small.cost[:, self.columns]
-        most = _NEARLY * float((cost * x).sum()) / n
+        most = _NEARLY * abs(float((cost * x).sum())) / n
         values = (((cost - multipliers[:, None]) * x).sum(axis=0) - w @ v) / x.sum(axis=0)
-        outside = Outside(small, self.options, self._tell, self._late)
+        kept = values <= most
+        if x[:, kept].sum() < _CARRYING * x.sum():
+            kept[:] = True
+        outside = Outside(small, self.options, self._tell, lambda: interrupts.noted() or self._late())
         more = outside.worth(self.columns, x, multipliers, v, most, _NEAR)
         interrupts.check()
         for column, close in more.items():
@@ -324,7 +329,7 @@ class _Run:
                 self.near[index][:, column] = False
                 self.near[index][every[some], column] = True
                 self.estimates[index] = np.union1d(self.estimates[index], every[some])
-        self.columns = np.union1d(self.columns[values <= most], np.array(list(more), dtype=np.int64))
+        self.columns = np.union1d(self.columns[kept], np.array(list(more), dtype=np.int64))
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
         """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
@@ -361,7 +366,7 @@ class _Run:
                 raise KeyboardInterrupt
             if reached.status is not Status.OPTIMAL:
                 return None
-            start = self._merged(small, reached.state, empty)
+            start = with_close_estimates(self._merged(small, reached.state, empty), small, _NEAR)
         return start
 
     def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:

@@ -117,6 +117,12 @@ class Layout:
         return self.width + self.members
 
     @property
+    def link_unit(self) -> float:
+        """The largest unit of a linking row: of a row sum, of a floor's minimum, of the largest cost."""
+        costs = float(np.abs(self.member_cost).max(initial=0.0))
+        return max(1.0, float(self.minima.max(initial=0.0)), costs)
+
+    @property
     def total_weight(self) -> float:
         """Sum Σ w of the weights of all rows of the program, orbits counted in full."""
         return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)

@@ -33,7 +33,7 @@ class Group:
 
 
 def grouped(
-    program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int, worse: float = 0.1
+    program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int, worse: float
 ) -> list[Group]:
     """Put the columns `others` of a program into groups of at most `largest`, by the column in use that is most alike.
 

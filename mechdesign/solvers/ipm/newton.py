@@ -268,14 +268,19 @@ def newton_direction(
     else:
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
-    refinements = _REFINEMENTS
-    if blocks.ratios.kernel.rough:
+    refinements, rough = _REFINEMENTS, blocks.ratios.kernel.rough
+    if rough:
         refinements = 0 if found is None else _ROUGH_REFINEMENTS
+    best: tuple[Array, Array, float, Array, float] | None = None
     while True:
         rest = residual - layout.sums(iterate.points * u)
         rest[n:] -= z / y * change[n:]
         rest[layout.width :] -= theta
         missed = float(np.abs(rest).max())
+        if rough and best is not None and not missed < best[-1]:
+            u, change, theta, rest, missed = best
+            break
+        best = u, change, theta, rest, missed
         if missed <= _LINK_ACCURACY or refinements == 0:
             break
         refinements -= 1

@@ -32,7 +32,8 @@ _LARGEST_SIGMA, _LARGEST_SPARSE_SIGMA = 0.02, 0.1
 # At most so many correctors; they end when both steps are long enough, or one gains too little or shortens a step.
 _CORRECTIONS = 6
 _LONG_ENOUGH = 0.95
-# By how much a direction in single precision may miss the linking rows: one that misses them by more is not taken.
+# By how much a direction in single precision may miss the linking rows, in their largest unit: one that misses them by
+# more is not taken.
 _MISSED = 1e-7
 _WORTHWHILE = 0.01
 _KEPT = 0.9
@@ -55,7 +56,7 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Raises:
-        StallError: where the Newton system cannot be solved.
+        StallError: where the Newton system cannot be solved, or not well enough in single precision.
     """
     blocks.ratios.require(blocks.iterate.number)
     most = _CORRECTIONS if corrections else 0
@@ -75,7 +76,7 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
         targets, found, lengths = trial, other, longer
         kept += 1
     refined = refined_direction(blocks, schur, targets, found)
-    if blocks.ratios.kernel.rough and not refined.rest <= _MISSED:
+    if blocks.ratios.kernel.rough and not refined.rest <= _MISSED * blocks.layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
     if refined is not found:
         lengths = _step_lengths(blocks, targets, refined, corrected=False)

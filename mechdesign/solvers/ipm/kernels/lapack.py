@@ -76,7 +76,7 @@ class Lapack:
     def __init__(self, size: int, *, single: bool = False) -> None:
         library = _SINGLE if single else _DOUBLE
         self._bytes = ctypes.sizeof(library.number)
-        self._regularisations = () if single else REGULARISATIONS
+        self._single, self._regularisations = single, () if single else REGULARISATIONS
         self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
         self._cells |= {1.0: library.number(1.0), -1.0: library.number(-1.0)}
         self._info = ctypes.c_int(0)
@@ -113,9 +113,12 @@ class Lapack:
         return np.inf
 
     def factors(self, matrix: Array | Singles) -> bool:
-        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one."""
+        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one.
+
+        What single precision cannot hold makes an entry infinite, which LAPACK does not mind.
+        """
         self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
-        return self._info.value == 0
+        return self._info.value == 0 and (not self._single or bool(np.isfinite(matrix.diagonal()).all()))
 
     def add_product(self, rows: Array | Singles, matrix: int) -> None:
         """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""

@@ -94,8 +94,8 @@ class Dense:
         before = self.factors.dtype, self.rough
         kind = np.float32 if worth and gap > (_FLOOR_FACTORS if floors else SINGLE_FACTORS) else np.float64
         if self.factors.dtype != kind:
-            self.factors = np.empty(self.factors.shape, dtype=kind)
             self._doubles = {}
+            self.factors = np.empty(self.factors.shape, dtype=kind)
         self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)
         return before != (self.factors.dtype, self.rough)
 
@@ -110,6 +110,7 @@ class Dense:
         self.y = np.ascontiguousarray(y, dtype=np.float64)
 
     def release(self) -> None:
+        self._doubles = {}
         self.factors = self.factors[:0].copy()
 
     def diagonals(self) -> Array:
