@@ -131,7 +131,7 @@ def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
     monkeypatch.setattr(Lapack, "factors", double_only)
     found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False)
     for one, other in zip(expected, found, strict=True):
-        assert one.iterations == pytest.approx(other.iterations, abs=1)
+        assert one.iterations == pytest.approx(other.iterations, abs=2)
         assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
     monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
     # Where nothing can be factored the start proves what it proves.
