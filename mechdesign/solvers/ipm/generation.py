@@ -91,6 +91,9 @@ _SHORT_PATH, _LONG_PATH = 16, 40
 # Gaps to solve small programs to, the program itself, without floors, and with sparse blocks, one after the other.
 # Columns with less than the part of an even share that goes with a gap are merged into others there.
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
+# Of many rows small programs say more: with 24 × 24 cells all columns that were needed in the end had more than these
+# parts.
+_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
 # Those of large programs merge more: what is lost there is found again, by what it costs beyond.
 _SMALL_OF_LARGE = (0.3, 0.35), (0.1, 0.4), (0.03, 0.4), (0.01, 0.3), (3e-3, 0.1)
 # With 0.35 and 0.3 three columns of 20 × 20 cells were lost, and with less than here others stay for longer.
@@ -234,7 +237,7 @@ class _Run:
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
             least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            usual = _SMALL_OF_LARGE if self.large else _SMALL
+            usual = _SMALL_OF_LARGE if self.large else _SMALL_OF_MANY if rows >= _MANY else _SMALL
             stages = [(gap, care * empty) for gap, empty in usual if gap >= least]
             begun = len(self.history)
             reached = self._narrow(small, stages[:1], words)

@@ -1,7 +1,7 @@
 """The kernel for few bounds and floors: lists of pairs, Hessians that the floors fill, factored as dense ones.
 
-It prices columns, one after the other for the linear algebra and many at a time for the passes; nothing is kept of a
-Hessian but its factor, and what a block adds to a Schur complement is not computed.
+It prices columns, one after the other; nothing is kept of a Hessian but its factor, and what a block adds to a Schur
+complement is not computed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class FilledKernel(Pairs):
                 if room.lapack.factors(self._hessian(room, worker, blocks, index, *right)):
                     room.lapack.pack(address(room.matrix), address(self.factors[block]))
                     continue
-                self._doubles[block] = np.empty(self.factors.shape[1])
             room = self._double[worker]
             for delta in (0.0, *REGULARISATIONS):
                 matrix = self._hessian(room, worker, blocks, index, *right)
@@ -100,7 +99,8 @@ class FilledKernel(Pairs):
             else:
                 return np.inf
             largest = max(largest, delta)
-            room.lapack.pack(address(room.matrix), address(self._doubles[block]))
+            packed = self._doubles.setdefault(block, np.empty(self.factors.shape[1]))
+            room.lapack.pack(address(room.matrix), address(packed))
         return largest
 
     def _hessian(
