@@ -160,17 +160,25 @@ def back_end(method: str) -> BackEnd:
         settings = _settings(method, options)
         try:
             answer, said = _solve(cvxpy, program, method, settings, options)
-            # "Unbounded" is the discovery of a ray, which a program without any point can have as well.
-            if said in ("unbounded", "infeasible_or_unbounded") and program.cost.any():
+            # "Unbounded" is the discovery of a ray, which a program without any point can have as well; where a solver
+            # gives up, it may still tell that there is no point.
+            if said in (*_UNSURE, "solver_error") and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
                 feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
-                status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
-                answer = dataclasses.replace(answer, status=status)
+                if said in _UNSURE:
+                    status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
+                    answer = dataclasses.replace(answer, status=status)
+                elif feasible.status is Status.INFEASIBLE:
+                    answer = feasible
         except KeyboardInterrupt:
             return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version(cvxpy, method))
         return answer
 
     return solve
+
+
+# What a program without any point may be called, too.
+_UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 
 def _settings(method: str, options: Options) -> dict[str, object]:
