@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm import stages
 
 
 @pytest.fixture
 def _tiny(monkeypatch):
     """Let programs of a few rows begin with the columns of one of two."""
-    monkeypatch.setattr(generation, "_FEWEST", 2)
+    monkeypatch.setattr(stages, "_FEWEST", 2)

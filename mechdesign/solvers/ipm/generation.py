@@ -29,6 +29,7 @@ from mechdesign.programs.block_angular import (
     repaired,
 )
 from mechdesign.solvers.contract import Options, Progress, Status
+from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.estimates import (
@@ -45,6 +46,7 @@ from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
 from mechdesign.solvers.ipm.solve import Reached, iterate_blocks, solve_block
+from mechdesign.solvers.ipm.stages import Stage
 
 __all__ = ["may_pay", "solve_generated"]
 
@@ -53,9 +55,6 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _ROUNDS = 20
-# Small programs have a third of the rows of the next one, and so many at least: a sixth misses columns that matter. The
-# largest is solved to the gaps of its stages one after the other, those before it as far as to the gap `_ROUGH`.
-_THIRD, _FEWEST, _ROUGH = 3, 50, 0.03
 # By what part estimates may be worse than the best one for a column of the largest small program.
 _WORSE = 0.1
 # By what part worse estimates still take part in a column.
@@ -63,21 +62,25 @@ _NEAR = 0.3
 # Each round is more careful than the one before, which may have merged too much.
 _CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
-# taken. Where that is loose, columns that matter little may go: in small programs so many times the parts are merged.
-_LOOSE, _TENTH, _CARELESS = 5e-3, 0.1, 2.0
+# taken.
+_LOOSE, _TENTH = 5e-3, 0.1
 # At least so many columns are taken in after a round if there are as many that improve the objective, or as many as
 # there are already.
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
 _SOLVED, _PRICED = 0.6, 0.3
 # Correcting the bound for missing columns leaves an eighth to an eighteenth of what they cost it. It is done where they
-# are few, as a part of those in use, or may be enough; and as exactly as this part of the gap, or of what was lost.
-_CORRECTED, _FEW_MISSING, _EXACT = 30.0, 0.1, 0.05
+# are few, as a part of those in use, or may be enough; and as exactly as these parts of the gap, or of what was lost.
+_CORRECTED, _FEW_MISSING, _EXACT, _EXACTLY = 30.0, 0.1, 0.05, 0.01
 # The part of a floor's multipliers from which on an estimate matters to a missing column.
 _MATTERS = 1e-2
-# What columns may cost beyond those in use at a small program's multipliers to be begun with, as a part of the cost.
-# Where these hold less than so much of the mass, all in use stay.
-_NEARLY, _CARRYING = 5e-3, 0.9
+# What columns may cost beyond those in use at a small program's multipliers, as a part of the cost: those in use, to be
+# tried, unless these then hold less than this part of the mass, and all others, to be looked at after that.
+_LEAN, _CARRYING, _LIKELY = 3e-3, 0.8, 0.02
+# And at those of the trial, to be begun with besides the columns that were tried.
+_NEARLY = 1e-3
+# A trial is worth beginning anew where so many times its time is left.
+_AGAIN = 3.0
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -88,19 +91,6 @@ _GRACE = 60.0
 _FELT = 1e-2
 # Where the small program takes fewer iterations, to its first gap or in all, everything at once is as fast.
 _SHORT_PATH, _LONG_PATH = 16, 40
-# Gaps to solve small programs to, the program itself, without floors, and with sparse blocks, one after the other.
-# Columns with less than the part of an even share that goes with a gap are merged into others there.
-_SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
-# Of many rows small programs say more: with 24 × 24 cells all columns that were needed in the end had more than these
-# parts.
-_MANY, _SMALL_OF_MANY = 180, ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
-# Those of large programs merge more: what is lost there is found again, by what it costs beyond.
-_SMALL_OF_LARGE = (0.3, 0.35), (0.1, 0.4), (0.03, 0.4), (0.01, 0.3), (3e-3, 0.1)
-# With 0.35 and 0.3 three columns of 20 × 20 cells were lost, and with less than here others stay for longer.
-_STAGES = (0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02)
-_FLOORLESS_STAGES = (0.4, 0.45), (0.15, 0.45), (0.03, 0.3)
-# With 0.5, 0.35, … one of 62 columns of 400 road places was lost, and took another round.
-_SPARSE_STAGES = (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02)
 
 
 def may_pay(program: BlockProgram, options: Options | None = None) -> bool:
@@ -141,12 +131,18 @@ def solve_generated(
         return run.solution(status, message)
 
 
-def _small_sizes(rows: int) -> list[int]:
-    """Return how many rows the small programs like one with so many have, the smallest first."""
-    sizes: list[int] = []
-    while (rows := rows // _THIRD) >= _FEWEST:
-        sizes.append(rows)
-    return sizes[::-1]
+def _beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Array, float]:
+    """Return what columns in use cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
+    n = program.rows
+    x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
+    costs = program.cost[:, columns] * x
+    beyond = costs.sum(axis=0) - state.multipliers[:n] @ x - w @ v
+    return beyond / x.sum(axis=0), abs(float(costs.sum())) / n
+
+
+def _relative(bracket: _Run | BlockSolution) -> float:
+    """Return the relative gap of a bracket."""
+    return (bracket.upper - bracket.lower) / max(abs(bracket.upper), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +175,15 @@ class _Run:
         self.history: list[Iteration] = []
         self.memory, self.blocks = 0, 0
         self.sparse = sparse_kernel(program, self.options.extra)
-        # More than one small program tells of it, and the last of them closely enough for columns to be chosen.
-        several = program.worst is None and len(_small_sizes(program.rows)) > 1
-        self.large = several and bool(program.floors) and gap <= _SMALL_OF_LARGE[-1][0]
+        # It is tried before it is solved, with columns that are chosen by what they cost beyond those in use.
+        self.tried = program.worst is None and bool(program.floors) and stages.tried(program.rows, gap)
+        # Those that may be worth nearly as much as the columns in use.
+        self.likely = np.arange(program.columns)
+        # What the trial has found, with its columns.
+        self.fallback: tuple[Integers, BlockSolution] | None = None
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
-        self.stages = _SPARSE_STAGES if self.sparse else _FLOORLESS_STAGES if self.eager else _STAGES
+        self.stages = stages.SPARSE if self.sparse else stages.FLOORLESS if self.eager else stages.USUAL
         self.outside = Outside(program, self.options, self._tell, self._late)
 
     @property
@@ -196,12 +195,15 @@ class _Run:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
-            solution, complete = self._solve(level, _CARE**number)
+            trial = self._trial(level) if self.tried and not number else None
+            solution, complete = trial or self._solve(level, _CARE**number)
+            if solution.status is not Status.OPTIMAL:
+                solution = self._no_worse(solution)
             if solution.status is Status.INTERRUPTED:
                 self._hurry()
                 # The bound over all columns is not above that over those in use.
                 if solution.lower > self.lower:
-                    self._price(solution, (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300))
+                    self._price(solution, _relative(solution))
                 return solution.status, solution.message
             priced = self._price(solution, level)
             reached = self._relative()
@@ -220,6 +222,13 @@ class _Run:
             self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
+    def _no_worse(self, solution: BlockSolution) -> BlockSolution:
+        """Return the solution of the trial where that is closer, with what has ended the other one."""
+        if self.fallback is None or _relative(self.fallback[1]) >= _relative(solution):
+            return solution
+        self.columns, tried = self.fallback
+        return replace(tried, status=solution.status, message=solution.message)
+
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
 
@@ -232,22 +241,20 @@ class _Run:
                 check_merging(self.program.rows, self.program.columns, self.gap, self._allowed())
             return True
         always = always or not self._fits_at_once()
-        care, begun = 1.0 if self.gap < _LOOSE else _CARELESS, 0
-        sizes, words = _small_sizes(self.program.rows), "a small program like this one"
+        begun, sizes, words = 0, stages.small_sizes(self.program.rows), "a small program like this one"
         for rows in sizes:
             small = with_estimates(aggregated(self.program, rows), self.estimates)
-            least, worse = (self.gap, _WORSE) if rows == sizes[-1] else (max(self.gap, _ROUGH), 3 * _WORSE)
-            usual = _SMALL_OF_LARGE if self.large else _SMALL_OF_MANY if rows >= _MANY else _SMALL
-            stages = [(gap, care * empty) for gap, empty in usual if gap >= least]
+            last = rows == sizes[-1]
+            path = stages.of_small(rows, self.gap, last=last, tried=self.tried)
             begun = len(self.history)
-            reached = self._narrow(small, stages[:1], words)
+            reached = self._narrow(small, path[:1], words)
             if not always and len(self.history) < _SHORT_PATH:
                 return False
-            reached = self._narrow(small, stages[1:], words, reached)
+            reached = self._narrow(small, path[1:], words, reached)
             if reached is not None:
                 before = self.estimates.copy()
-                self._choose_estimates(small, reached.points[:, : small.rows].T, worse)
-                if rows == sizes[-1] and self.large:
+                self._choose_estimates(small, reached.points[:, : small.rows].T, _WORSE if last else 3 * _WORSE)
+                if last and self.tried:
                     self._choose_columns(small, reached, before)
         few = self.columns.size <= FEW * self.program.columns
         return always or (few and len(self.history) - begun >= _LONG_PATH)
@@ -268,18 +275,46 @@ class _Run:
         left = self._left()
         return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
 
+    def _trial(self, level: float) -> tuple[BlockSolution, bool] | None:
+        """Solve roughly with the columns likely to be used, and take in those that prove to be worth nearly as much.
+
+        What is begun with then has few columns that are not needed, and misses few that are. Return the solution, as
+        `_solve` does, where there is no time to begin anew.
+        """
+        clock, program = time.perf_counter(), with_estimates(self.program, self.estimates)
+        state, stopped = self._narrowed(program, stages.TRIAL)
+        if state is None:
+            return None
+        left, seconds = self._left(), time.perf_counter() - clock
+        if stopped or state.gap > stages.TRIAL[-1][0] or (left is not None and left < _AGAIN * seconds):
+            return self._solved(program, level, state, stopped=stopped)
+        _, unit = _beyond(program, self.columns, state)
+        more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.estimates.copy()
+        found = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
+        if found[0].status is Status.INTERRUPTED:
+            return found
+        self.fallback = self.columns, found[0]
+        self._take_in(more, estimates)
+        return None
+
     def _solve(self, level: float, care: float) -> tuple[BlockSolution, bool]:
         """Solve with the chosen columns and estimates to a gap, and keep the point if it is the best.
 
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
         program = with_estimates(self.program, self.estimates)
-        stages = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
-        start, stopped = self._narrowed(program, stages)
+        path = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
+        start, stopped = self._narrowed(program, path)
+        return self._solved(program, level, start, stopped=stopped)
+
+    def _solved(
+        self, program: BlockProgram, level: float, start: State | None, *, stopped: bool, measured: bool = False
+    ) -> tuple[BlockSolution, bool]:
+        """Do so from a state, which is used up; where the user has stopped it, or it is to be, only measure that."""
         near = None if start is None else start.near
         options = self._options("")
-        # A stopped run is measured where it is: one factorisation, no step.
-        options = replace(options, time_limit=0.0) if stopped else options
+        # One factorisation, no step.
+        options = replace(options, time_limit=0.0) if stopped or measured else options
         solution = solve_block(restricted(program, self.columns), options, gap=level, start=start)
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
@@ -311,28 +346,37 @@ class _Run:
             self.estimates[index] = some[close[index].any(axis=1)]
 
     def _choose_columns(self, small: BlockProgram, state: State, estimates: list[Integers]) -> None:
-        """Choose the columns that are worth nearly as much as those in use, merged ones too, by what they cost beyond.
+        """Choose the columns to be tried of those in use, and those to be looked at after that, merged ones too.
 
         At the multipliers of a small program, unlike by the mass that a column has left there, all are judged alike.
         `estimates` are those of the small program.
         """
-        n, v = small.rows, state.multipliers[small.rows : small.rows + len(small.floors)]
-        x, w, multipliers = state.points[:, :n].T, state.points[:, n:], state.multipliers[:n]
-        cost = small.cost[:, self.columns]
-        most = _NEARLY * abs(float((cost * x).sum())) / n
-        values = (((cost - multipliers[:, None]) * x).sum(axis=0) - w @ v) / x.sum(axis=0)
-        kept = values <= most
-        if x[:, kept].sum() < _CARRYING * x.sum():
-            kept[:] = True
-        outside = Outside(small, self.options, self._tell, lambda: interrupts.noted() or self._late())
-        more = outside.worth(self.columns, x, multipliers, v, most, _NEAR)
+        beyond, unit = _beyond(small, self.columns, state)
+        more = self._worth(small, state, _LIKELY * unit, self.likely)
         interrupts.check()
+        used = self.columns
+        self._take_in(more, estimates)
+        self.likely, mass = self.columns, state.points[:, : small.rows].sum(axis=1)
+        kept = beyond <= _LEAN * unit
+        self.columns = used[kept] if mass[kept].sum() >= _CARRYING * mass.sum() else used
+
+    def _worth(
+        self, program: BlockProgram, state: State, most: float, among: Integers
+    ) -> dict[int, tuple[Integers, ...]]:
+        """Return which columns left out may cost at most this much beyond those in use of a state, with estimates."""
+        n = program.rows
+        multipliers, v = state.multipliers[:n], state.multipliers[n : n + len(program.floors)]
+        outside = Outside(program, self.options, self._tell, lambda: interrupts.noted() or self._late())
+        return outside.worth(self.columns, state.points[:, :n].T, multipliers, v, most, _NEAR, among)
+
+    def _take_in(self, more: dict[int, tuple[Integers, ...]], estimates: list[Integers]) -> None:
+        """Take columns in, each with those of these `estimates` that are likely to matter to it."""
         for column, close in more.items():
             for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
                 self.near[index][:, column] = False
                 self.near[index][every[some], column] = True
                 self.estimates[index] = np.union1d(self.estimates[index], every[some])
-        self.columns = np.union1d(self.columns[kept], np.array(list(more), dtype=np.int64))
+        self.columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
 
     def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
         """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
@@ -357,13 +401,13 @@ class _Run:
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def _narrow(
-        self, small: BlockProgram, stages: Iterable[tuple[float, float]], words: str, start: State | None = None
+        self, small: BlockProgram, path: Iterable[Stage], words: str, start: State | None = None
     ) -> State | None:
         """Iterate on a small program to each gap in turn, and merge columns that are all but empty then into others.
 
         Return the last state, or none where a gap is not reached.
         """
-        for gap, empty in stages:
+        for gap, empty in path:
             reached = self._iterated(small, gap, words, start)
             if reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -372,13 +416,13 @@ class _Run:
             start = with_close_estimates(self._merged(small, reached.state, empty), small, _NEAR)
         return start
 
-    def _narrowed(self, program: BlockProgram, stages: Iterable[tuple[float, float]]) -> tuple[State | None, bool]:
+    def _narrowed(self, program: BlockProgram, path: Iterable[Stage]) -> tuple[State | None, bool]:
         """Do so on the program itself; return the state, and whether the user has stopped it there.
 
         The state is also that at which time is up; none where the iteration stalls.
         """
         start = None
-        for gap, empty in stages:
+        for gap, empty in path:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
                 return reached.state, reached.status is Status.INTERRUPTED
@@ -467,7 +511,7 @@ class _Run:
         )  # fmt: skip
 
     def _relative(self) -> float:
-        return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+        return _relative(self)
 
     def _tolerance(self, level: float) -> float:
         """Return how far below 0 a column's value may be: all rows together may gain this part of the cost."""
@@ -516,7 +560,7 @@ class _Run:
 
     def _correct(self, multipliers: BlockMultipliers, missing: Integers, lost: float) -> None:
         """Keep the bound that is proved once the multipliers are corrected for the columns whose lack has cost it."""
-        count, exact = missing.size, _EXACT * max(self.gap, lost / max(abs(self.upper), 1e-300))
+        count, exact = missing.size, max(_EXACT * self.gap, _EXACTLY * lost / max(abs(self.upper), 1e-300))
         self._tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         estimates = [
             np.union1d(some, np.flatnonzero((values[:, missing] > _MATTERS * values.sum(axis=0).min()).any(axis=1)))

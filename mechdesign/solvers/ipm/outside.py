@@ -91,7 +91,14 @@ class Outside:
         return priced, self._joined(columns, found, priced, binding)
 
     def worth(
-        self, columns: Integers, x: Array, multipliers: Array, weights: Array, value: float, worse: float
+        self,
+        columns: Integers,
+        x: Array,
+        multipliers: Array,
+        weights: Array,
+        value: float,
+        worse: float,
+        among: Integers | None = None,
     ) -> dict[int, tuple[Integers, ...]]:
         """Return the columns left out that may have less than this value, each with the estimates likely to matter.
 
@@ -104,8 +111,9 @@ class Outside:
             weights: v (F,).
             value: as that of a column with Σ_s x_s = 1.
             worse: by what part estimates may be worse than the best one for columns alike.
+            among: which columns to look at; all of them without it.
         """
-        others = np.setdiff1d(np.arange(self.program.columns), columns)
+        others = np.setdiff1d(np.arange(self.program.columns) if among is None else among, columns)
         threads, groups = self._grouped(self.program, columns, x, others, worse)
         near = self._near(self.program)
         prices = _Prices(multipliers + value, weights, 0.0)
