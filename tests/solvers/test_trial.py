@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from block_cases import grid
 
+from mechdesign.errors import SolverError
 from mechdesign.programs.block_angular import lower_bound
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns, stages
@@ -28,16 +29,20 @@ def _tried(monkeypatch):
 
 @pytest.fixture
 def trials(monkeypatch, _tried):
-    """Return a list of each trial's columns before and after it, and whether it was the end."""
-    noted, trial = [], generation._Run._trial
+    """Return a list of the columns of each trial, and of those that the second start begins with, None without one."""
+    noted, first, solve = [], generation._Run._first, generation._Run._solve
 
     def spied(self, level):
-        before = self.columns.copy()
-        found = trial(self, level)
-        noted.append((before, self.columns.copy(), found))
-        return found
+        noted.append([self.columns.copy(), None])
+        return first(self, level)
 
-    monkeypatch.setattr(generation._Run, "_trial", spied)
+    def started(self, level, care):
+        if noted and noted[-1][1] is None:
+            noted[-1][1] = self.columns.copy()
+        return solve(self, level, care)
+
+    monkeypatch.setattr(generation._Run, "_first", spied)
+    monkeypatch.setattr(generation._Run, "_solve", started)
     return noted
 
 
@@ -56,8 +61,7 @@ def test_a_trial_takes_in_what_the_optimum_uses(floor, trials):
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 3e-7 * found.upper
     agree(found, program)
-    ((before, after, end),) = trials
-    assert end is None
+    ((before, after),) = trials
     assert set(before) <= set(after)
     assert after.size < program.columns
 
@@ -76,7 +80,7 @@ def test_a_trial_with_too_few_columns_takes_in_the_others(trials, monkeypatch):
     found = solve_columns(program, GENERATED, gap=1e-5)
     assert found.status is Status.OPTIMAL
     agree(found, program)
-    ((before, after, _),) = trials
+    ((before, after),) = trials
     assert np.setdiff1d(used, before).size >= used.size // 2
     assert np.setdiff1d(used, after).size <= np.setdiff1d(used, before).size // 4
 
@@ -87,9 +91,9 @@ def test_without_time_to_begin_anew_the_trial_goes_on(trials, monkeypatch):
     found = solve_columns(program, replace(GENERATED, time_limit=600.0), gap=1e-5)
     assert found.status is Status.OPTIMAL
     agree(found, program)
-    ((_, _, end),) = trials
-    assert end is not None
-    assert (end[0].upper - end[0].lower) / end[0].upper <= 1e-5
+    ((_, after),) = trials
+    # None, or that of a further round.
+    assert after is None or found.upper - found.lower <= 1e-5 * found.upper
 
 
 @pytest.mark.parametrize("when", ["trial", "pricing", "measuring", "anew"])
@@ -114,7 +118,7 @@ def test_ctrl_c_keeps_what_the_trial_has_found(when, trials, monkeypatch):
         return solved(self, *rest, **options)
 
     def narrowing(self, small, stages):
-        if when == "trial" or (when == "anew" and self.fallback is not None):
+        if when == "trial" or (when == "anew" and trials[-1][1] is not None):
             press()
         return narrowed(self, small, stages)
 
@@ -133,9 +137,8 @@ def test_a_second_start_that_time_ends_gives_no_less_than_the_trial(trials, monk
     program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
 
     def ended(self, small, stages):
-        if self.fallback is not None:
+        if trials[-1][1] is not None:
             self.options = replace(self.options, time_limit=0.0)
-            self.until = np.inf
         return narrowed(self, small, stages)
 
     monkeypatch.setattr(generation._Run, "_narrowed", ended)
@@ -146,11 +149,51 @@ def test_a_second_start_that_time_ends_gives_no_less_than_the_trial(trials, monk
     agree(found, program)
 
 
+def test_without_room_for_a_second_start_the_trial_counts(trials, monkeypatch):
+    program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
+
+    def refused(self, small, stages):
+        if trials[-1][1] is not None:
+            raise SolverError("the block solver would take more memory than there is")
+        return narrowed(self, small, stages)
+
+    monkeypatch.setattr(generation._Run, "_narrowed", refused)
+    monkeypatch.setattr(generation, "_ROUNDS", 1)
+    found = solve_columns(program, GENERATED)
+    assert found.upper - found.lower <= 0.02 * found.upper
+    agree(found, program)
+
+
+def test_a_trial_that_stalls_is_no_more_than_that(trials, monkeypatch):
+    """All likely columns are begun with."""
+    program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
+
+    def stalled(self, small, stages):
+        return (None, False) if trials[-1][1] is None else narrowed(self, small, stages)
+
+    monkeypatch.setattr(generation._Run, "_narrowed", stalled)
+    found = solve_columns(program, GENERATED)
+    assert found.status is Status.OPTIMAL
+    agree(found, program)
+    ((before, after),) = trials
+    assert set(before) < set(after)
+
+
 def test_loose_gaps_and_programs_without_floors_are_not_tried(trials):
-    for program, gap in ((grid(6, 5, floor=0.9), 5e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
+    for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
         found = generation.solve_generated(program, gap=gap, always=True)
         assert found.upper - found.lower <= gap * found.upper
     assert not trials
+
+
+def test_rows_equally_far_apart_make_as_many_clusters_as_asked_for():
+    exponents = np.full((12, 12), 0.5)
+    np.fill_diagonal(exponents, np.inf)
+    program = replace(grid(4, 3), exponents=exponents)
+    for count in (1, 4, 11, 12, 20):
+        small = aggregated(program, count)
+        assert small.rows == min(count, 12)
+        assert small.exponents[~np.eye(small.rows, dtype=bool)] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("count", [2, 5, 9, 16])
@@ -158,7 +201,7 @@ def test_geometric_means_over_clusters_meet_their_bounds(count):
     """A column that meets all bounds: the geometric means of its rows meet those of the small program."""
     program = grid(6, 5)
     small = aggregated(program, count)
-    assert 2 <= small.rows <= count
+    assert small.rows == count
     finite = program.exponents.copy()
     np.fill_diagonal(finite, 0.0)
     # Which row is in which cluster shows in the costs of columns of unit vectors.

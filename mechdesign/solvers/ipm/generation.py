@@ -76,11 +76,11 @@ _CORRECTED, _FEW_MISSING, _EXACT, _EXACTLY = 30.0, 0.1, 0.05, 0.01
 _MATTERS = 1e-2
 # What columns may cost beyond those in use at a small program's multipliers, as a part of the cost: those in use, to be
 # tried, unless these then hold less than this part of the mass, and all others, to be looked at after that.
-_LEAN, _CARRYING, _LIKELY = 3e-3, 0.8, 0.02
+_LEAN, _CARRYING, _LIKELY = 3e-3, 0.8, 0.01
 # And at those of the trial, to be begun with besides the columns that were tried.
-_NEARLY = 1e-3
+_NEARLY = 1e-4
 # A trial is worth beginning anew where so many times its time is left.
-_AGAIN = 3.0
+_AGAIN = 4.0
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
 # The part of the time left that a restricted program may take, so that there is some to price the other columns.
@@ -179,8 +179,6 @@ class _Run:
         self.tried = program.worst is None and bool(program.floors) and stages.tried(program.rows, gap)
         # Those that may be worth nearly as much as the columns in use.
         self.likely = np.arange(program.columns)
-        # What the trial has found, with its columns.
-        self.fallback: tuple[Integers, BlockSolution] | None = None
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
         self.stages = stages.SPARSE if self.sparse else stages.FLOORLESS if self.eager else stages.USUAL
@@ -195,10 +193,7 @@ class _Run:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
-            trial = self._trial(level) if self.tried and not number else None
-            solution, complete = trial or self._solve(level, _CARE**number)
-            if solution.status is not Status.OPTIMAL:
-                solution = self._no_worse(solution)
+            solution, complete = self._first(level) if self.tried and not number else self._solve(level, _CARE**number)
             if solution.status is Status.INTERRUPTED:
                 self._hurry()
                 # The bound over all columns is not above that over those in use.
@@ -221,13 +216,6 @@ class _Run:
             added = [column for _, column in better[: max(_TAKEN, self.columns.size)]]
             self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
-
-    def _no_worse(self, solution: BlockSolution) -> BlockSolution:
-        """Return the solution of the trial where that is closer, with what has ended the other one."""
-        if self.fallback is None or _relative(self.fallback[1]) >= _relative(solution):
-            return solution
-        self.columns, tried = self.fallback
-        return replace(tried, status=solution.status, message=solution.message)
 
     def begin(self, *, always: bool) -> bool:
         """Choose the columns that small programs like this use; return whether they are few, and the path long.
@@ -275,27 +263,39 @@ class _Run:
         left = self._left()
         return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
 
-    def _trial(self, level: float) -> tuple[BlockSolution, bool] | None:
-        """Solve roughly with the columns likely to be used, and take in those that prove to be worth nearly as much.
+    def _first(self, level: float) -> tuple[BlockSolution, bool]:
+        """Solve roughly with the columns likely to be used, take in those worth nearly as much, and solve with these.
 
-        What is begun with then has few columns that are not needed, and misses few that are. Return the solution, as
-        `_solve` does, where there is no time to begin anew.
+        What is begun with then has few columns that are not needed, and misses few that are. Return what `_solve` does,
+        and that of the trial, with its columns, where it is closer than what time, the user or memory leaves of the
+        second start, or where there is no time for one.
         """
         clock, program = time.perf_counter(), with_estimates(self.program, self.estimates)
         state, stopped = self._narrowed(program, stages.TRIAL)
         if state is None:
-            return None
+            self.columns = self.likely
+            return self._solve(level, 1.0)
         left, seconds = self._left(), time.perf_counter() - clock
         if stopped or state.gap > stages.TRIAL[-1][0] or (left is not None and left < _AGAIN * seconds):
             return self._solved(program, level, state, stopped=stopped)
         _, unit = _beyond(program, self.columns, state)
         more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.estimates.copy()
-        found = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
-        if found[0].status is Status.INTERRUPTED:
-            return found
-        self.fallback = self.columns, found[0]
+        trial, complete = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
+        if trial.status is Status.INTERRUPTED:
+            return trial, complete
+        columns = self.columns
         self._take_in(more, estimates)
-        return None
+        try:
+            found = self._solve(level, 1.0)
+        except SolverError as error:
+            # There is no room for the columns taken in.
+            found = replace(trial, status=Status.STALLED, message=str(error)), complete
+            self.columns = columns
+        ended = found[0].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+        if ended and _relative(trial) < _relative(found[0]):
+            found = replace(trial, status=found[0].status, message=found[0].message), complete
+            self.columns = columns
+        return found
 
     def _solve(self, level: float, care: float) -> tuple[BlockSolution, bool]:
         """Solve with the chosen columns and estimates to a gap, and keep the point if it is the best.

@@ -30,8 +30,9 @@ SPARSE: tuple[Stage, ...] = (
 # Small programs have a third of the rows of the next one, and so many at least: a sixth misses columns that matter. The
 # largest is solved to the gaps of its stages one after the other, those before it as far as to the gap `_ROUGH`.
 _THIRD, _FEWEST, _ROUGH = 3, 50, 0.03
-# From so many rows on they have a quarter, and the program itself is tried: what a quarter misses is found there.
-_LARGE, _QUARTER = 450, 4
+# From so many rows on they have a quarter, and the program itself is tried: what a quarter misses is found there. (With
+# 24 × 24 cells a trial takes as long as it saves.) The gap asked for has to be this part of the trial's.
+_LARGE, _QUARTER, _CLOSER = 800, 4, 0.3
 _SMALL = (0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03)
 # Of many rows small programs say more: with 24 × 24 cells all columns that were needed in the end had more than these
 # parts.
@@ -44,7 +45,7 @@ _LOOSE, _CARELESS = 5e-3, 2.0
 
 def tried(rows: int, gap: float) -> bool:
     """Tell whether a program with floors is large enough, and to be solved closely enough, to be tried first."""
-    return rows >= _LARGE and gap < TRIAL[-1][0]
+    return rows >= _LARGE and gap <= _CLOSER * TRIAL[-1][0]
 
 
 def small_sizes(rows: int) -> list[int]:
