@@ -158,7 +158,6 @@ def test_without_room_for_a_second_start_the_trial_counts(trials, monkeypatch):
         return narrowed(self, small, stages)
 
     monkeypatch.setattr(generation._Run, "_narrowed", refused)
-    monkeypatch.setattr(generation, "_ROUNDS", 1)
     found = solve_columns(program, GENERATED)
     assert found.upper - found.lower <= 0.02 * found.upper
     agree(found, program)

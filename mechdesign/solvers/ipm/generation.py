@@ -193,7 +193,14 @@ class _Run:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
-            solution, complete = self._first(level) if self.tried and not number else self._solve(level, _CARE**number)
+            try:
+                first = self.tried and not number
+                solution, complete = self._first(level) if first else self._solve(level, _CARE**number)
+            except SolverError as error:
+                # Without room for the columns taken in the bracket of the round before stays.
+                if self.point is None:
+                    raise
+                return Status.STALLED, str(error)
             if solution.status is Status.INTERRUPTED:
                 self._hurry()
                 # The bound over all columns is not above that over those in use.
@@ -285,6 +292,8 @@ class _Run:
             return trial, complete
         columns = self.columns
         self._take_in(more, estimates)
+        # Its multipliers may be large.
+        del state
         try:
             found = self._solve(level, 1.0)
         except SolverError as error:
