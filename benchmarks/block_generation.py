@@ -150,10 +150,10 @@ def random_programs(count: int) -> None:
     from block_cases import optimum, random_program
 
     from mechdesign.solvers.contract import Options
-    from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+    from mechdesign.solvers.ipm import solve_block, solve_columns, stages
 
-    # Let programs of a few rows begin with the columns that one of two uses.
-    generation._FEWEST = 2
+    # Let programs of a few rows begin with the columns that one of two uses, and try those with floors.
+    stages._FEWEST = stages._LARGE = 2
     apart = wrong = loose = 0
     for seed in range(count):
         program = random_program(seed)

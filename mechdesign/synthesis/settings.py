@@ -37,7 +37,7 @@ _LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
 # What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
 _VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
 # The block method proves its gap by its own numbers: half is left for rounding, but no more than rounding can take.
-_BLOCK_SHARE, _ROUNDING = 0.5, 2e-5
+_BLOCK_SHARE, _ROUNDING = 0.5, 5e-6
 # Below this relative gap rounding wins.
 _LEAST_BLOCK_GAP = 1e-9
 
