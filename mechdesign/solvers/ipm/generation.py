@@ -68,7 +68,7 @@ _LOOSE, _TENTH = 5e-3, 0.1
 # there are already.
 _TAKEN = 16
 # How much of the gap the restricted program may take, and what is left out.
-_SOLVED, _PRICED = 0.5, 0.3
+_SOLVED, _PRICED = 0.5, 0.25
 # Correcting the bound for missing columns leaves an eighth to an eighteenth of what they cost it. It is done where they
 # are few, as a part of those in use, or may be enough; and as exactly as these parts of the gap, or of what was lost.
 _CORRECTED, _FEW_MISSING, _EXACT, _EXACTLY = 30.0, 0.1, 0.05, 0.01
