@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.solvers.ipm import stages
+from mechdesign.solvers.ipm import outside, stages
 
 
 @pytest.fixture
 def _tiny(monkeypatch):
     """Let programs of a few rows begin with the columns of one of two."""
     monkeypatch.setattr(stages, "_FEWEST", 2)
+
+
+@pytest.fixture
+def _few(monkeypatch, _tiny):
+    """Let small programs use few bounds, and begin with the columns of one of two."""
+    monkeypatch.setattr(outside, "_WORTH_NEAR", 2)
+    monkeypatch.setattr(outside, "_NEAR", 5)

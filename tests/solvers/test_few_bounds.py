@@ -11,7 +11,7 @@ from mechdesign.errors import InputError
 from mechdesign.programs.block_angular import BlockProgram, FloorBlock, lower_bound, reduced_costs
 from mechdesign.programs.chains import implied_exponents, near_exponents
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns, stages
+from mechdesign.solvers.ipm import generation, solve_block, solve_columns
 from mechdesign.solvers.ipm.kernels import choose, few_bounds
 from mechdesign.solvers.ipm.kernels.filled import FilledKernel
 from mechdesign.solvers.ipm.kernels.lapack import Lapack
@@ -20,14 +20,6 @@ from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import price
 
 GENERATED = Options(extra={"generation": True})
-
-
-@pytest.fixture
-def _few(monkeypatch):
-    """Let small programs use few bounds, and begin with the columns of one of two."""
-    monkeypatch.setattr(outside, "_WORTH_NEAR", 2)
-    monkeypatch.setattr(outside, "_NEAR", 5)
-    monkeypatch.setattr(stages, "_FEWEST", 2)
 
 
 def few(program, count=6):

@@ -12,19 +12,16 @@ from block_cases import grid
 from mechdesign.errors import SolverError
 from mechdesign.programs.block_angular import lower_bound
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, outside, solve_block, solve_columns, stages
+from mechdesign.solvers.ipm import generation, solve_block, solve_columns, stages
 from mechdesign.solvers.ipm.aggregation import aggregated
 
 GENERATED = Options(extra={"generation": True})
 
 
 @pytest.fixture
-def _tried(monkeypatch):
+def _tried(monkeypatch, _few):
     """Let programs of a few rows be tried, with few bounds for each row."""
-    monkeypatch.setattr(stages, "_FEWEST", 2)
     monkeypatch.setattr(stages, "_LARGE", 2)
-    monkeypatch.setattr(outside, "_WORTH_NEAR", 2)
-    monkeypatch.setattr(outside, "_NEAR", 5)
 
 
 @pytest.fixture
