@@ -228,7 +228,7 @@ def _without_one(monkeypatch, program):
     solve = generation._Run._solve
 
     def begin(run, *, always):
-        run.columns = used
+        run.choice = run.choice.only(used)
         return True
 
     def counted(run, level, care):

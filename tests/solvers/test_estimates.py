@@ -10,7 +10,8 @@ from block_cases import grid, optimum
 
 from mechdesign.programs.block_angular import lower_bound, objective
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, solve_block, solve_columns
+from mechdesign.solvers.ipm import choice, solve_block, solve_columns
+from mechdesign.solvers.ipm.choice import Choice
 from mechdesign.solvers.ipm.estimates import close_estimates, with_close_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import UNIFORM
 from mechdesign.solvers.ipm.merging import merged
@@ -137,7 +138,7 @@ def test_wrong_ones_cost_rounds_and_no_truth(seed, monkeypatch):
             each[rng.integers(0, len(each), each.shape[1]), np.arange(each.shape[1])] = True
         return flags
 
-    monkeypatch.setattr(generation, "close_estimates", wrong)
+    monkeypatch.setattr(choice, "close_estimates", wrong)
     found = solve_columns(program, Options(extra={"generation": True}))
     assert found.status is Status.OPTIMAL
     assert found.lower <= expected.upper
@@ -159,31 +160,45 @@ def test_what_is_told_is_a_bracket_of_the_optimum(eps):
     assert max(moment.lower for moment in told if moment.lower is not None) <= expected.upper * (1 + 1e-9)
 
 
-def run_of(program):
-    """Return a run that has chosen nothing yet."""
-    return generation._Run(program, Options(), 1e-6, 0.0)
+def only_near(choice, program, estimate, columns=slice(None)):
+    """Return the choice with one estimate near some of the columns, and none near the others."""
+    near = np.zeros((len(program.floors[0].error), program.columns), dtype=bool)
+    near[estimate, columns] = True
+    return replace(choice, near=(near,))
 
 
 def test_a_column_without_any_has_all_that_are_chosen():
-    run = run_of(grid(4, 3, floor=0.9))
-    run.near[0][:] = False
-    run.near[0][3, 2:] = True
-    run.estimates[0] = np.array([3, 7, 8])
-    (near,) = run._near()
+    program = grid(4, 3, floor=0.9)
+    one = only_near(Choice.everything(program), program, 3, slice(2, None))
+    (near,) = replace(one, estimates=(np.array([3, 7, 8]),)).flags()
     assert near[:2].all()
     assert near[2:].tolist() == [[True, False, False]] * 10
 
 
 def test_after_a_stall_all_take_part():
     program = grid(4, 3, floor=0.9)
-    run, x = run_of(program), solve_block(program).x
-    run.near[0][:] = False
-    run.near[0][5] = True
-    assert run._add_estimates(program, x, None)
-    assert run.near[0].all()
+    x = solve_block(program).x
+    one = only_near(Choice.everything(program), program, 5)
+    after, complete = one.completed(program, x, None)
+    assert complete
+    assert after.near[0].all()
     # Nothing had been left out then; but here the best ones had.
-    run.near[0][:] = False
-    run.near[0][5] = True
-    assert not run._add_estimates(program, x, run._near())
+    after, complete = one.completed(program, x, one.flags())
+    assert not complete
     best = close_estimates(program, x, 0.0)[0]
-    assert (run.near[0] >= best).all()
+    assert (after.near[0] >= best).all()
+
+
+def test_columns_taken_in_bring_their_estimates_along():
+    program = grid(4, 3, floor=0.9)
+    whole = Choice.everything(program)
+    few = Choice(np.array([1, 5]), (np.array([0, 4]),), whole.near)
+    # Of the estimates 2, 4 and 9 the last two are close to column 7.
+    more = few.joined({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
+    assert more.columns.tolist() == [1, 5, 7]
+    assert more.estimates[0].tolist() == [0, 4, 9]
+    assert np.flatnonzero(more.near[0][:, 7]).tolist() == [4, 9]
+    assert more.near[0][:, [1, 5]].all()
+    # Values do not change.
+    assert few.near[0].all()
+    assert few.columns.tolist() == [1, 5]

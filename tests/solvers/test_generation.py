@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.block_angular import FloorBlock, lower_bound, reduced_costs
 from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import columns, generation, outside, solve_block, solve_columns, stages
+from mechdesign.solvers.ipm import choice, columns, generation, outside, solve_block, solve_columns, stages
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.kernels import choose
@@ -195,7 +195,7 @@ def test_estimates_that_are_missing_are_taken_in(monkeypatch):
             return found
         return [np.broadcast_to(np.arange(len(each))[:, None] == 0, each.shape) for each in found]
 
-    monkeypatch.setattr(generation, "close_estimates", nearly_none)
+    monkeypatch.setattr(choice, "close_estimates", nearly_none)
     found = solve_columns(program, GENERATED)
     assert chosen[0] < program.rows
     assert found.status is Status.OPTIMAL

@@ -70,7 +70,8 @@ def test_a_trial_with_too_few_columns_takes_in_the_others(trials, monkeypatch):
 
     def fewer(self, *, always):
         begun = begin(self, always=always)
-        self.columns, self.likely = np.setdiff1d(self.columns, used[::2]), np.arange(program.columns)
+        self.choice = self.choice.only(np.setdiff1d(self.columns, used[::2]))
+        self.likely = np.arange(program.columns)
         return begun
 
     monkeypatch.setattr(generation._Run, "begin", fewer)

@@ -31,13 +31,9 @@ from mechdesign.programs.block_angular import (
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solvers.ipm.choice import NEAR, Choice, beyond
 from mechdesign.solvers.ipm.correction import corrected
-from mechdesign.solvers.ipm.estimates import (
-    close_estimates,
-    with_all_estimates,
-    with_close_estimates,
-    with_estimates,
-)
+from mechdesign.solvers.ipm.estimates import with_close_estimates
 from mechdesign.solvers.ipm.iterate import EAGER, UNIFORM, State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
 from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
@@ -52,13 +48,10 @@ __all__ = ["may_pay", "solve_generated"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _ROUNDS = 20
 # By what part estimates may be worse than the best one for a column of the largest small program.
 _WORSE = 0.1
-# By what part worse estimates still take part in a column.
-_NEAR = 0.3
 # Each round is more careful than the one before, which may have merged too much.
 _CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
@@ -131,15 +124,6 @@ def solve_generated(
         return run.solution(status, message)
 
 
-def _beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Array, float]:
-    """Return what columns in use cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
-    n = program.rows
-    x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
-    costs = program.cost[:, columns] * x
-    beyond = costs.sum(axis=0) - state.multipliers[:n] @ x - w @ v
-    return beyond / x.sum(axis=0), abs(float(costs.sum())) / n
-
-
 def _relative(bracket: _Run | BlockSolution) -> float:
     """Return the relative gap of a bracket."""
     return (bracket.upper - bracket.lower) / max(abs(bracket.upper), 1e-300)
@@ -158,10 +142,7 @@ class _Run:
 
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
-        self.columns = np.arange(program.columns)
-        self.estimates = [np.arange(len(floor.error)) for floor in program.floors]
-        # Which of all estimates take part in which column.
-        self.near = [np.ones((len(floor.error), program.columns), dtype=bool) for floor in program.floors]
+        self.choice = Choice.everything(program)
         self.point: Array | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
@@ -183,6 +164,11 @@ class _Run:
         self.eager = not (program.floors or self.sparse)
         self.stages = stages.SPARSE if self.sparse else stages.FLOORLESS if self.eager else stages.USUAL
         self.outside = Outside(program, self.options, self._tell, self._late)
+
+    @property
+    def columns(self) -> Integers:
+        """The columns in use."""
+        return self.choice.columns
 
     @property
     def lower(self) -> float:
@@ -221,7 +207,7 @@ class _Run:
             if not better and complete:
                 return Status.STALLED, f"stalled at a relative gap of {reached:.1e}"
             added = [column for _, column in better[: max(_TAKEN, self.columns.size)]]
-            self.columns = np.union1d(self.columns, np.array(added, dtype=np.int64))
+            self.choice = self.choice.only(np.union1d(self.columns, np.array(added, dtype=np.int64)))
         return Status.ITERATION_LIMIT, f"no end after {_ROUNDS} rounds"
 
     def begin(self, *, always: bool) -> bool:
@@ -238,7 +224,7 @@ class _Run:
         always = always or not self._fits_at_once()
         begun, sizes, words = 0, stages.small_sizes(self.program.rows), "a small program like this one"
         for rows in sizes:
-            small = with_estimates(aggregated(self.program, rows), self.estimates)
+            small = self.choice.of(aggregated(self.program, rows))
             last = rows == sizes[-1]
             path = stages.of_small(rows, self.gap, last=last, tried=self.tried)
             begun = len(self.history)
@@ -247,8 +233,8 @@ class _Run:
                 return False
             reached = self._narrow(small, path[1:], words, reached)
             if reached is not None:
-                before = self.estimates.copy()
-                self._choose_estimates(small, reached.points[:, : small.rows].T, _WORSE if last else 3 * _WORSE)
+                before, x = self.choice.estimates, reached.points[:, : small.rows].T
+                self.choice = self.choice.closer(small, x, _WORSE if last else 3 * _WORSE)
                 if last and self.tried:
                     self._choose_columns(small, reached, before)
         few = self.columns.size <= FEW * self.program.columns
@@ -277,21 +263,20 @@ class _Run:
         and that of the trial, with its columns, where it is closer than what time, the user or memory leaves of the
         second start, or where there is no time for one.
         """
-        clock, program = time.perf_counter(), with_estimates(self.program, self.estimates)
+        clock, program = time.perf_counter(), self.choice.of(self.program)
         state, stopped = self._narrowed(program, stages.TRIAL)
         if state is None:
-            self.columns = self.likely
+            self.choice = self.choice.only(self.likely)
             return self._solve(level, 1.0)
         left, seconds = self._left(), time.perf_counter() - clock
         if stopped or state.gap > stages.TRIAL[-1][0] or (left is not None and left < _AGAIN * seconds):
             return self._solved(program, level, state, stopped=stopped)
-        _, unit = _beyond(program, self.columns, state)
-        more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.estimates.copy()
+        _, unit = beyond(program, self.choice, state)
+        more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.choice.estimates
         trial, complete = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
         if trial.status is Status.INTERRUPTED:
             return trial, complete
-        columns = self.columns
-        self._take_in(more, estimates)
+        tried, self.choice = self.choice, self.choice.joined(more, estimates)
         # Its multipliers may be large.
         del state
         try:
@@ -299,11 +284,11 @@ class _Run:
         except SolverError as error:
             # There is no room for the columns taken in.
             found = replace(trial, status=Status.STALLED, message=str(error)), complete
-            self.columns = columns
+            self.choice = tried
         ended = found[0].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
         if ended and _relative(trial) < _relative(found[0]):
             found = replace(trial, status=found[0].status, message=found[0].message), complete
-            self.columns = columns
+            self.choice = tried
         return found
 
     def _solve(self, level: float, care: float) -> tuple[BlockSolution, bool]:
@@ -311,7 +296,7 @@ class _Run:
 
         Tell also whether these estimates were all that matter; those that were missing are chosen from then on.
         """
-        program = with_estimates(self.program, self.estimates)
+        program = self.choice.of(self.program)
         path = [(gap, care * empty) for gap, empty in self.stages if gap > 2 * level]
         start, stopped = self._narrowed(program, path)
         return self._solved(program, level, start, stopped=stopped)
@@ -330,8 +315,8 @@ class _Run:
         self._note(solution.history)
         self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
         whole = restricted(self.program, self.columns)
-        multipliers = with_all_estimates(self.program, self.estimates, solution.multipliers)
-        complete = self._add_estimates(whole, solution.x, near)
+        multipliers = self.choice.full(self.program, solution.multipliers)
+        self.choice, complete = self.choice.completed(self.program, solution.x, near)
         point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
         if upper < solution.lower - _ROUNDING * max(abs(upper), _UNIT * float(np.abs(whole.cost).max())):
@@ -344,30 +329,20 @@ class _Run:
             self.point, self.upper = x, upper
         return replace(solution, multipliers=multipliers), complete
 
-    def _choose_estimates(self, small: BlockProgram, x: Array, worse: float) -> None:
-        """Choose of the estimates those that are close for a column in use, and of these for each column the near ones.
-
-        A column has too many rather than too few: one that is missing is noticed late.
-        """
-        close, near = close_estimates(small, x, worse), close_estimates(small, x, _NEAR)
-        for index, some in enumerate(self.estimates):
-            self.near[index][np.ix_(some, self.columns)] = near[index]
-            self.estimates[index] = some[close[index].any(axis=1)]
-
-    def _choose_columns(self, small: BlockProgram, state: State, estimates: list[Integers]) -> None:
+    def _choose_columns(self, small: BlockProgram, state: State, estimates: tuple[Integers, ...]) -> None:
         """Choose the columns to be tried of those in use, and those to be looked at after that, merged ones too.
 
         At the multipliers of a small program, unlike by the mass that a column has left there, all are judged alike.
         `estimates` are those of the small program.
         """
-        beyond, unit = _beyond(small, self.columns, state)
+        more_than, unit = beyond(small, self.choice, state)
         more = self._worth(small, state, _LIKELY * unit, self.likely)
         interrupts.check()
-        used = self.columns
-        self._take_in(more, estimates)
-        self.likely, mass = self.columns, state.points[:, : small.rows].sum(axis=1)
-        kept = beyond <= _LEAN * unit
-        self.columns = used[kept] if mass[kept].sum() >= _CARRYING * mass.sum() else used
+        used, mass = self.columns, state.points[:, : small.rows].sum(axis=1)
+        kept = more_than <= _LEAN * unit
+        joined = self.choice.joined(more, estimates)
+        self.likely = joined.columns
+        self.choice = joined.only(used[kept] if mass[kept].sum() >= _CARRYING * mass.sum() else used)
 
     def _worth(
         self, program: BlockProgram, state: State, most: float, among: Integers
@@ -376,38 +351,7 @@ class _Run:
         n = program.rows
         multipliers, v = state.multipliers[:n], state.multipliers[n : n + len(program.floors)]
         outside = Outside(program, self.options, self._tell, lambda: interrupts.noted() or self._late())
-        return outside.worth(self.columns, state.points[:, :n].T, multipliers, v, most, _NEAR, among)
-
-    def _take_in(self, more: dict[int, tuple[Integers, ...]], estimates: list[Integers]) -> None:
-        """Take columns in, each with those of these `estimates` that are likely to matter to it."""
-        for column, close in more.items():
-            for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
-                self.near[index][:, column] = False
-                self.near[index][every[some], column] = True
-                self.estimates[index] = np.union1d(self.estimates[index], every[some])
-        self.columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
-
-    def _add_estimates(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> bool:
-        """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
-        complete = True
-        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, _WORSE)
-        for index, some in enumerate(self.estimates):
-            # Where the stages have stalled, what was near may have been too little.
-            self.near[index][:, self.columns] = (
-                True if near is None else self.near[index][:, self.columns] | close[index]
-            )
-            used = np.zeros_like(best[index])
-            used[some] = True if near is None else near[index].T
-            if not (best[index] <= used).all():
-                complete = False
-                self.estimates[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))
-        return complete
-
-    def _near(self) -> tuple[Flags, ...]:
-        """Tell which of the chosen estimates take part in which of the chosen columns (B, k)."""
-        flags = [near[np.ix_(some, self.columns)].T for near, some in zip(self.near, self.estimates, strict=True)]
-        # A column that was left out for a while may have none of those chosen since.
-        return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
+        return outside.worth(self.columns, state.points[:, :n].T, multipliers, v, most, NEAR, among)
 
     def _narrow(
         self, small: BlockProgram, path: Iterable[Stage], words: str, start: State | None = None
@@ -422,7 +366,7 @@ class _Run:
                 raise KeyboardInterrupt
             if reached.status is not Status.OPTIMAL:
                 return None
-            start = with_close_estimates(self._merged(small, reached.state, empty), small, _NEAR)
+            start = with_close_estimates(self._merged(small, reached.state, empty), small, NEAR)
         return start
 
     def _narrowed(self, program: BlockProgram, path: Iterable[Stage]) -> tuple[State | None, bool]:
@@ -439,7 +383,7 @@ class _Run:
                 return None, False
             self._see(reached.state)
             columns = self.columns.size
-            start = with_close_estimates(self._merged(program, reached.state, empty), program, _NEAR)
+            start = with_close_estimates(self._merged(program, reached.state, empty), program, NEAR)
             # Its multipliers may be large.
             del reached
             if self.eager and self.columns.size == columns:
@@ -449,7 +393,7 @@ class _Run:
 
     def _iterated(self, program: BlockProgram, gap: float, words: str, start: State | None) -> Reached:
         """Iterate on the chosen columns to a gap, and note what that took."""
-        first = EAGER if self.eager else replace(UNIFORM, near=self._near())
+        first = EAGER if self.eager else replace(UNIFORM, near=self.choice.flags())
         chosen, options = restricted(program, self.columns), self._options(words)
         reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start)
         self._note(reached.history)
@@ -464,7 +408,7 @@ class _Run:
         sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
         movable = np.logical_and.reduce(sound) if sound else None
         after, stay = merged(state, priced_cost(program, weights)[:, self.columns], empty, movable)
-        self.columns = self.columns[stay]
+        self.choice = self.choice.only(self.columns[stay])
         return after
 
     def _see(self, state: State) -> None:
@@ -573,7 +517,7 @@ class _Run:
         self._tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         estimates = [
             np.union1d(some, np.flatnonzero((values[:, missing] > _MATTERS * values.sum(axis=0).min()).any(axis=1)))
-            for some, values in zip(self.estimates, multipliers.floors, strict=True)
+            for some, values in zip(self.choice.estimates, multipliers.floors, strict=True)
         ]
         left = self._left()
         options = replace(self.options, time_limit=None if left is None else _SHARE * left, progress=None)

@@ -1,0 +1,116 @@
+"""What a restricted program has: some of the columns, some of the adversary's estimates, and which matter to which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
+from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solvers.ipm.iterate import State
+from mechdesign.solvers.ipm.outside import restricted
+
+__all__ = ["NEAR", "Choice", "beyond"]
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NEAR = 0.3
+"""By what part worse estimates than the best one still take part in a column."""
+
+# By what part estimates that are added may be worse than the best one.
+_WORSE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Columns of a program, estimates of each of its floors, and which of these take part in which columns.
+
+    A column has too many rather than too few estimates: one that is missing is noticed late.
+    """
+
+    columns: Integers
+    """Those that are chosen."""
+    estimates: tuple[Integers, ...]
+    """Those of each floor that are."""
+    near: tuple[Flags, ...]
+    """Which of all estimates of a floor take part in which of all columns."""
+
+    @classmethod
+    def everything(cls, program: BlockProgram) -> Choice:
+        """Return the choice of all there is."""
+        counts = [len(floor.error) for floor in program.floors]
+        near = tuple(np.ones((count, program.columns), dtype=bool) for count in counts)
+        return cls(np.arange(program.columns), tuple(np.arange(count) for count in counts), near)
+
+    def only(self, columns: Integers) -> Choice:
+        """Return the choice with these columns instead."""
+        return replace(self, columns=columns)
+
+    def of(self, program: BlockProgram) -> BlockProgram:
+        """Return the program with the chosen estimates only, and all columns."""
+        return with_estimates(program, self.estimates)
+
+    def full(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
+        """Return multipliers of the program with the chosen estimates as those of the program."""
+        return with_all_estimates(program, self.estimates, multipliers)
+
+    def flags(self) -> tuple[Flags, ...]:
+        """Tell which of the chosen estimates take part in which of the chosen columns (B, k)."""
+        flags = [near[np.ix_(some, self.columns)].T for near, some in zip(self.near, self.estimates, strict=True)]
+        # A column that was left out for a while may have none of those chosen since.
+        return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
+
+    def closer(self, program: BlockProgram, x: Array, worse: float) -> Choice:
+        """Choose of the estimates those that are close for a column in use, and of these for each column the near ones.
+
+        Args:
+            program: one with the chosen estimates, of as many rows as may be.
+            x: the values (n, B) of the chosen columns.
+            worse: by what part estimates may be worse than the best one for a column.
+        """
+        close, near = close_estimates(program, x, worse), close_estimates(program, x, NEAR)
+        flags = tuple(every.copy() for every in self.near)
+        for every, some, mine in zip(flags, self.estimates, near, strict=True):
+            every[np.ix_(some, self.columns)] = mine
+        estimates = tuple(some[each.any(axis=1)] for some, each in zip(self.estimates, close, strict=True))
+        return Choice(self.columns, estimates, flags)
+
+    def joined(self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]) -> Choice:
+        """Take columns in, each with those of these `estimates` that are likely to matter to it."""
+        flags, chosen = tuple(every.copy() for every in self.near), list(self.estimates)
+        for column, close in more.items():
+            for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
+                flags[index][:, column] = False
+                flags[index][every[some], column] = True
+                chosen[index] = np.union1d(chosen[index], every[some])
+        columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
+        return Choice(columns, tuple(chosen), flags)
+
+    def completed(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> tuple[Choice, bool]:
+        """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
+        whole = restricted(program, self.columns)
+        best, close = close_estimates(whole, x, 0.0), close_estimates(whole, x, _WORSE)
+        flags, chosen, complete = tuple(every.copy() for every in self.near), list(self.estimates), True
+        for index, some in enumerate(self.estimates):
+            # Where the stages have stalled, what was near may have been too little.
+            flags[index][:, self.columns] = True if near is None else flags[index][:, self.columns] | close[index]
+            used = np.zeros_like(best[index])
+            used[some] = True if near is None else near[index].T
+            if not (best[index] <= used).all():
+                complete = False
+                chosen[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))
+        return Choice(self.columns, tuple(chosen), flags), complete
+
+
+def beyond(program: BlockProgram, choice: Choice, state: State) -> tuple[Array, float]:
+    """Return what chosen columns cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
+    n = program.rows
+    x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
+    costs = program.cost[:, choice.columns] * x
+    more = costs.sum(axis=0) - state.multipliers[:n] @ x - w @ v
+    return more / x.sum(axis=0), abs(float(costs.sum())) / n
