@@ -11,7 +11,6 @@ import numpy.typing as npt
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.solvers.ipm.outside import restricted
 
 __all__ = ["NEAR", "Choice", "beyond"]
 
@@ -23,7 +22,7 @@ NEAR = 0.3
 """By what part worse estimates than the best one still take part in a column."""
 
 # By what part estimates that are added may be worse than the best one.
-_WORSE = 0.1
+_ADDED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +33,11 @@ class Choice:
     """
 
     columns: Integers
-    """Those that are chosen."""
+    """The chosen columns (B,)."""
     estimates: tuple[Integers, ...]
-    """Those of each floor that are."""
+    """The chosen estimates of each floor (k,)."""
     near: tuple[Flags, ...]
-    """Which of all estimates of a floor take part in which of all columns."""
+    """For each floor, which of all its estimates take part in which of all columns."""
 
     @classmethod
     def everything(cls, program: BlockProgram) -> Choice:
@@ -66,12 +65,14 @@ class Choice:
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def closer(self, program: BlockProgram, x: Array, worse: float) -> Choice:
-        """Choose of the estimates those that are close for a column in use, and of these for each column the near ones.
+        """Return the choice of those estimates that are close to the best one for some chosen column.
+
+        In each of these columns the chosen ones that are near take part from then on.
 
         Args:
-            program: one with the chosen estimates, of as many rows as may be.
+            program: one with the chosen estimates alone, and any number n of rows.
             x: the values (n, B) of the chosen columns.
-            worse: by what part estimates may be worse than the best one for a column.
+            worse: by what part a close estimate may be worse than the best one for a column.
         """
         close, near = close_estimates(program, x, worse), close_estimates(program, x, NEAR)
         flags = tuple(every.copy() for every in self.near)
@@ -81,7 +82,12 @@ class Choice:
         return Choice(self.columns, estimates, flags)
 
     def joined(self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]) -> Choice:
-        """Take columns in, each with those of these `estimates` that are likely to matter to it."""
+        """Return the choice with more columns, each with those of the given estimates that are likely to matter to it.
+
+        Args:
+            more: the columns, and for each floor where in `estimates` those of the column are.
+            estimates: some estimates of each floor.
+        """
         flags, chosen = tuple(every.copy() for every in self.near), list(self.estimates)
         for column, close in more.items():
             for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
@@ -92,9 +98,14 @@ class Choice:
         return Choice(columns, tuple(chosen), flags)
 
     def completed(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> tuple[Choice, bool]:
-        """Tell whether the best estimates for columns x were among those `near` (B, k), or all; else choose more."""
-        whole = restricted(program, self.columns)
-        best, close = close_estimates(whole, x, 0.0), close_estimates(whole, x, _WORSE)
+        """Return the choice with the estimates that were missing, and whether none of the best ones was.
+
+        Args:
+            program: one with all estimates.
+            x: the values (n, B) of the chosen columns.
+            near: which of the chosen estimates took part in which of these (B, k); None counts as all.
+        """
+        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, _ADDED)
         flags, chosen, complete = tuple(every.copy() for every in self.near), list(self.estimates), True
         for index, some in enumerate(self.estimates):
             # Where the stages have stalled, what was near may have been too little.
@@ -107,10 +118,10 @@ class Choice:
         return Choice(self.columns, tuple(chosen), flags), complete
 
 
-def beyond(program: BlockProgram, choice: Choice, state: State) -> tuple[Array, float]:
-    """Return what chosen columns cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
+def beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Array, float]:
+    """Return what columns in use cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
-    costs = program.cost[:, choice.columns] * x
+    costs = program.cost[:, columns] * x
     more = costs.sum(axis=0) - state.multipliers[:n] @ x - w @ v
     return more / x.sum(axis=0), abs(float(costs.sum())) / n

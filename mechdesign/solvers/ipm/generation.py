@@ -260,7 +260,7 @@ class _Run:
         """Solve roughly with the columns likely to be used, take in those worth nearly as much, and solve with these.
 
         What is begun with then has few columns that are not needed, and misses few that are. Return what `_solve` does,
-        and that of the trial, with its columns, where it is closer than what time, the user or memory leaves of the
+        and that of the trial, with its choice, where it is closer than what time, the user or memory leaves of the
         second start, or where there is no time for one.
         """
         clock, program = time.perf_counter(), self.choice.of(self.program)
@@ -271,12 +271,12 @@ class _Run:
         left, seconds = self._left(), time.perf_counter() - clock
         if stopped or state.gap > stages.TRIAL[-1][0] or (left is not None and left < _AGAIN * seconds):
             return self._solved(program, level, state, stopped=stopped)
-        _, unit = beyond(program, self.choice, state)
+        _, unit = beyond(program, self.columns, state)
         more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.choice.estimates
         trial, complete = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
         if trial.status is Status.INTERRUPTED:
             return trial, complete
-        tried, self.choice = self.choice, self.choice.joined(more, estimates)
+        chosen, self.choice = self.choice, self.choice.joined(more, estimates)
         # Its multipliers may be large.
         del state
         try:
@@ -284,11 +284,11 @@ class _Run:
         except SolverError as error:
             # There is no room for the columns taken in.
             found = replace(trial, status=Status.STALLED, message=str(error)), complete
-            self.choice = tried
+            self.choice = chosen
         ended = found[0].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
         if ended and _relative(trial) < _relative(found[0]):
             found = replace(trial, status=found[0].status, message=found[0].message), complete
-            self.choice = tried
+            self.choice = chosen
         return found
 
     def _solve(self, level: float, care: float) -> tuple[BlockSolution, bool]:
@@ -335,7 +335,7 @@ class _Run:
         At the multipliers of a small program, unlike by the mass that a column has left there, all are judged alike.
         `estimates` are those of the small program.
         """
-        more_than, unit = beyond(small, self.choice, state)
+        more_than, unit = beyond(small, self.columns, state)
         more = self._worth(small, state, _LIKELY * unit, self.likely)
         interrupts.check()
         used, mass = self.columns, state.points[:, : small.rows].sum(axis=1)

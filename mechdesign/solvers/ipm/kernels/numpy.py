@@ -35,7 +35,7 @@ SINGLE_FACTORS, _SINGLE_INVERSES, WORTH_SINGLE = 1e-2, 1e-4, 100
 # With floors entries off the diagonal are of both signs, and which columns a real user's check-ins kept changed: only
 # where factors and inverses are most of an iteration. Factors in single precision that last too long make steps short:
 # 122 columns of 1,024 cells took 79 iterations from 2.6e-3 to 1e-3, and 18 with factors in double precision; from 9e-3
-# to 2.6e-3 it was 18 either way.
+# to 2.6e-3 it made no difference.
 _FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 5e-3, 1e-4, 512
 
 
