@@ -12,7 +12,7 @@ from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
 
-__all__ = ["NEAR", "Choice", "beyond"]
+__all__ = ["CLOSE", "NEAR", "Choice", "beyond"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -21,8 +21,8 @@ Flags = npt.NDArray[np.bool_]
 NEAR = 0.3
 """By what part worse estimates than the best one still take part in a column."""
 
-# By what part estimates that are added may be worse than the best one.
-_ADDED = 0.1
+CLOSE = 0.1
+"""By what part the estimates that are chosen may be worse than the best one for some column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Choice:
             x: the values (n, B) of the chosen columns.
             near: which of the chosen estimates took part in which of these (B, k); None counts as all.
         """
-        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, _ADDED)
+        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, CLOSE)
         flags, chosen, complete = tuple(every.copy() for every in self.near), list(self.estimates), True
         for index, some in enumerate(self.estimates):
             # Where the stages have stalled, what was near may have been too little.

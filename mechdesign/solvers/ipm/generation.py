@@ -31,7 +31,7 @@ from mechdesign.programs.block_angular import (
 from mechdesign.solvers.contract import Options, Progress, Status
 from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
-from mechdesign.solvers.ipm.choice import NEAR, Choice, beyond
+from mechdesign.solvers.ipm.choice import CLOSE, NEAR, Choice, beyond
 from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.estimates import with_close_estimates
 from mechdesign.solvers.ipm.iterate import EAGER, UNIFORM, State
@@ -50,8 +50,6 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
-# By what part estimates may be worse than the best one for a column of the largest small program.
-_WORSE = 0.1
 # Each round is more careful than the one before, which may have merged too much.
 _CARE = 0.25
 # Short of the gap asked for a round need not be more exact than prices are: about as exact as the gap at which they are
@@ -234,7 +232,7 @@ class _Run:
             reached = self._narrow(small, path[1:], words, reached)
             if reached is not None:
                 before, x = self.choice.estimates, reached.points[:, : small.rows].T
-                self.choice = self.choice.closer(small, x, _WORSE if last else 3 * _WORSE)
+                self.choice = self.choice.closer(small, x, CLOSE if last else 3 * CLOSE)
                 if last and self.tried:
                     self._choose_columns(small, reached, before)
         few = self.columns.size <= FEW * self.program.columns
