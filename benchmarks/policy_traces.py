@@ -127,6 +127,8 @@ def measure(
         md.Prior.uniform(here.domain.size),
         mechanism,
         snap=mechanism == "lp",
+        # The domain has visited cells alone: a cell without an edge has lost its neighbours to that constraint.
+        repaired="all",
         tolerance=LP_TOLERANCE,
         **rules,
     )

@@ -78,7 +78,8 @@ def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, sh
         for policy, (graph, rules) in policies(here).items():
             truth = here.trajectories[0].tolist()
             start = np.eye(n)[truth[0]]
-            trace = md.release.Trace(here.domain, graph, epsilon, here.chain, start, snap=False, rng=0, **rules)
+            how = {"repaired": "all", "snap": False, "rng": 0, **rules}
+            trace = md.release.Trace(here.domain, graph, epsilon, here.chain, start, **how)
             for step, state in enumerate(truth, 1):
                 stage = trace.step(state).stage
                 beliefs = believed(stage, share)

@@ -70,8 +70,9 @@ def repair(
     method: Method = "area",
     hull: Literal["graph", "component"] = "graph",
     order: Sequence[int] | None = None,
+    nodes: Sequence[int] | Integers | None = None,
 ) -> Repair:
-    """Add edges to a policy graph until no node is exposed.
+    """Add edges to a policy graph until no node is exposed, or none of `nodes` where these are given.
 
     `method` chooses them:
 
@@ -88,7 +89,11 @@ def repair(
     `hull` is the one that the mechanism uses, for the test of exposure (see `exposed`) and for the volume. With
     "component" the volume is summed over the nodes, each counting the hull of its own component: the total noise.
 
-    Raises `InputError` for a graph of a single node, which no edge can protect.
+    `nodes` are the nodes to protect, such as those of `disconnected`; all of the graph unless given. An edge may lead
+    to any other node.
+
+    Raises `InputError` for a graph of a single node, which no edge can protect, and for `nodes` or an `order` that do
+    not fit the graph.
     """
     places = as_points(points)
     check_graph(g, len(places))
@@ -96,40 +101,53 @@ def repair(
         raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(get_args(Method))}")
     if hull not in ("graph", "component"):
         raise InputError("hull", "is unknown", value=hull, bound='"graph" or "component"')
-    nodes = np.array(sorted(g), dtype=np.int64)
-    if len(nodes) == 1:
+    everyone = np.array(sorted(g), dtype=np.int64)
+    if len(everyone) == 1:
         raise InputError(
             "g",
             "has a single node, which no edge can protect",
-            value=int(nodes[0]),
+            value=int(everyone[0]),
             bound="at least two nodes",
             remedy="enlarge the constrained domain; who knows that no other secret is possible already knows this one",
         )
-    before = released(places, g, nodes, hull)
-    exposed = [index for index in range(len(nodes)) if before.exposed(index)]
-    visits = exposed if order is None else _visits(nodes, exposed, order)
+    before = released(places, g, everyone, hull)
+    chosen = set(range(len(everyone)) if nodes is None else _chosen(everyone, nodes))
+    exposed = [index for index in sorted(chosen) if before.exposed(index)]
+    visits = exposed if order is None else _visits(everyone, exposed, order)
+    # Joining a node may expose others at its place.
+    candidates = [index for index in before.ever_exposed(visits) if index in chosen]
     if method == "exhaustive":
-        edges = _search(before, visits)
+        edges = _search(before, visits, candidates)
     elif method == "best":
-        edges = _one_by_one(before, visits)
+        edges = _one_by_one(before, candidates)
         visits = [i for i, _ in edges] + visits
     else:
-        edges, visits = _greedy(before, visits, method)
+        edges, visits = _greedy(before, candidates, method)
     visits = list(dict.fromkeys([*visits, *(i for i, _ in edges)]))
-    added = tuple((int(nodes[i]), int(nodes[j])) for i, j in edges)
+    added = tuple((int(everyone[i]), int(everyone[j])) for i, j in edges)
     graph = nx.Graph()
-    graph.add_nodes_from(nodes.tolist())
+    graph.add_nodes_from(everyone.tolist())
     graph.add_edges_from(g.edges())
     graph.add_edges_from(added)
     return Repair(
         graph=nx.freeze(graph),
         added=added,
-        order=tuple(int(nodes[i]) for i in visits),
+        order=tuple(int(everyone[i]) for i in visits),
         hull_before=sensitivity_hull(places, g),
         hull_after=sensitivity_hull(places, graph),
         method=method,
         hull=hull,
     )
+
+
+def _chosen(everyone: Integers, nodes: Sequence[int] | Integers) -> list[int]:
+    """Return the positions of the nodes to protect."""
+    wanted = np.unique(as_indices(nodes, "nodes", int(everyone[-1]) + 1))
+    strange = np.setdiff1d(wanted, everyone)
+    if strange.size:
+        raise InputError("nodes", "holds a node that the graph does not have", value=int(strange[0]))
+    found: list[int] = np.searchsorted(everyone, wanted).tolist()
+    return found
 
 
 def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[int]:
@@ -143,10 +161,9 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     return visits
 
 
-def _greedy(state: Released, visits: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
+def _greedy(state: Released, candidates: list[int], method: str) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the edges and the visited nodes."""
     edges, visited = [], []
-    candidates = state.ever_exposed(visits)
     while pending := [i for i in candidates if state.exposed(i)]:
         visited += pending
         for i in pending:
@@ -159,9 +176,8 @@ def _greedy(state: Released, visits: list[int], method: str) -> tuple[list[tuple
     return edges, visited
 
 
-def _one_by_one(state: Released, visits: list[int]) -> list[tuple[int, int]]:
+def _one_by_one(state: Released, candidates: list[int]) -> list[tuple[int, int]]:
     edges = []
-    candidates = state.ever_exposed(visits)
     while pending := [i for i in candidates if state.exposed(i)]:
         found = [state.costs(i) for i in pending]
         best = _least(np.concatenate([costs for _, costs in found]))
@@ -172,7 +188,7 @@ def _one_by_one(state: Released, visits: list[int]) -> list[tuple[int, int]]:
     return edges
 
 
-def _search(state: Released, visits: list[int]) -> list[tuple[int, int]]:
+def _search(state: Released, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, by branch and bound: the volume never shrinks as edges are added.
 
     In a graph that protects all, the first exposed node has an edge, or a node within its hull: joining the two does
@@ -187,7 +203,6 @@ def _search(state: Released, visits: list[int]) -> list[tuple[int, int]]:
             bound=f"at most {LARGEST_SEARCH} graphs",
             remedy='use "best" or "area"',
         )
-    candidates = state.ever_exposed(visits)
     best: tuple[Floats, list[tuple[int, int]]] | None = None
 
     def visit(state: Released, edges: list[tuple[int, int]], length: float) -> None:

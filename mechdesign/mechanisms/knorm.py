@@ -188,7 +188,9 @@ class KNormMechanism(Mechanism):
         1e-12 · m, and CertificateError if the proof fails.
         """
         sites = _observables(observables, self.points.shape[1])
-        edges = np.searchsorted(self.nodes, edge_array(self.graph))
+        first, law = self._laws()
+        edges = law[np.searchsorted(self.nodes, edge_array(self.graph))]
+        edges = edges[edges[:, 0] != edges[:, 1]]
         # Noise that fills all dimensions can lead anywhere, though floats may not tell.
         filled = np.array([body.dimension == sites.shape[1] for body in self._hulls])[self._member]
         if within == "component":
@@ -197,9 +199,9 @@ class KNormMechanism(Mechanism):
             masses = functools.partial(self._masses, sites=sites)
         else:
             raise InputError("within", "is not known", value=within, bound='"map" or "component"')
-        bound = PairBound.graph(self.epsilon, len(self.nodes), edges)
-        numerators = certified_numerators(masses, bound, len(sites), filled)
-        return Channel(numerators, self._labels, observables.labels if isinstance(observables, Domain) else ())
+        bound = PairBound.graph(self.epsilon, len(first), edges)
+        numerators = certified_numerators(lambda rate: masses(rate)[first], bound, len(sites), filled[first])
+        return Channel(numerators[law], self._labels, observables.labels if isinstance(observables, Domain) else ())
 
     def degrees(self) -> dict[int, int]:
         """Return, for every node, how many nodes are released with the same body and lie within it, itself included.
@@ -225,6 +227,14 @@ class KNormMechanism(Mechanism):
         if any(other is not body for other in self._hulls):
             return math.inf
         return hull_level(self.points, body, self.epsilon, self.nodes)
+
+    def _laws(self) -> tuple[Integers, Integers]:
+        """Return the first row of each law, and for each row its law: rows of one place and one body are equal."""
+        places = self.points[self.nodes] + 0.0
+        keys = [(id(self._hulls[part]), place.tobytes()) for part, place in zip(self._member, places, strict=True)]
+        number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        law = np.array([number[key] for key in keys])
+        return np.unique(law, return_index=True)[1], law
 
     def _masses_within(self, sites: Floats) -> Callable[[float], Floats]:
         """Return the masses of the cells of the nodes of the same component, by rate."""

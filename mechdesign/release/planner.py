@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import networkx as nx
 import numpy as np
@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.geometry.diagrams import nearest
-from mechdesign.geometry.hull import as_points, check_distinct
+from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.constraint import constrain, delta_set, isolated
+from mechdesign.graphs.constraint import constrain, delta_set, disconnected, isolated
 from mechdesign.graphs.exposure import exposed, protected_pairs
 from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method as RepairMethod
@@ -39,13 +39,17 @@ from mechdesign.requirements.numbers import Number
 from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
-__all__ = ["OPTIMAL", "Planner", "RepairMethod", "check_mechanism"]
+__all__ = ["OPTIMAL", "Planner", "RepairMethod", "Repaired", "check_mechanism"]
 
 OPTIMAL = "lp"
 """The name of the channel of least expected cost; all other names are those of `mechdesign.mechanisms`."""
 
+Repaired = Literal["disconnected", "all"]
+"""Whom a repair protects: states that the constraint disconnected, or those that the policy leaves free, too."""
+
 _CHOICES = {
     "repair": (*get_args(RepairMethod), None),
+    "repaired": get_args(Repaired),
     "hull": get_args(HullChoice),
     "within": get_args(Within),
 }
@@ -72,6 +76,7 @@ class Planner:
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
+        repaired: Repaired = "disconnected",
         hull: HullChoice = "component",
         within: Within = "component",
         snap: bool = True,
@@ -81,7 +86,7 @@ class Planner:
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
-        check_distinct(as_points(domain, "domain.points"), "domain.points", "make one state of the two")
+        as_points(domain, "domain.points")
         check_graph(g, domain.size)
         missing = next((state for state in range(domain.size) if state not in g), None)
         if missing is not None:
@@ -89,7 +94,8 @@ class Planner:
                 "g", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
             )
         check_mechanism(mechanism)
-        for name, given in (("repair", repair), ("hull", hull), ("within", within)):
+        choices = (("repair", repair), ("repaired", repaired), ("hull", hull), ("within", within))
+        for name, given in choices:
             if given not in _CHOICES[name]:
                 raise InputError(
                     name, "is not known", value=given, bound=f"one of {', '.join(map(repr, _CHOICES[name]))}"
@@ -110,6 +116,7 @@ class Planner:
         self.mechanism = mechanism
         self.delta = delta
         self.repair = repair
+        self.repaired = repaired
         self.hull: HullChoice = hull
         self.within = within
         self.snap = snap
@@ -128,6 +135,8 @@ class Planner:
         else:
             members = delta_set(prior, self.delta)
             surrogates = members[nearest(places, places[members])]
+            # A member is released as itself, also where another one lies at its place.
+            surrogates[members] = members
         for array in (members, surrogates):
             read_only(array)
         fitted = self._fitted(members, surrogates, prior, epsilon)
@@ -166,24 +175,37 @@ class Planner:
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
-        channel = _snapped(mechanism, self.domain) if self.snap else None
+        answers = _distinct(self.domain.points) if find(self.mechanism).coordinates else everywhere
+        channel = _snapped(mechanism, self.domain, answers) if self.snap else None
         hull = sensitivity_hull(self.domain, graph)
-        return Fitted(graph, repaired, hull, mechanism, channel, everywhere)
+        return Fitted(graph, repaired, hull, mechanism, channel, answers)
 
     def _protected(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
-        """Return the policy graph on the members, such that the mechanism protects every one, if there are several."""
-        graph = constrain(self.graph, members)
-        repaired = None
-        alone = len(members) > 1 and isolated(graph).size > 0
-        if self.repair is not None and alone and exposed(self.domain, graph, self.hull).size:
-            repaired = repair(self.domain, graph, self.repair, self.hull)
+        """Return the policy graph on the members, such that the mechanism protects whom it must protect."""
+        graph, repaired = constrain(self.graph, members), None
+        # A state that the policy leaves free needs no protection (PGLP, Lemma 1); one that the constraint disconnected
+        # does (Definition 11).
+        endangered = disconnected(self.graph, members) if self.repaired == "disconnected" else isolated(graph)
+        if len(members) == 1 or not endangered.size:
+            return nx.freeze(graph), None
+        if self.repair is not None and np.isin(exposed(self.domain, graph, self.hull), endangered).any():
+            repaired = repair(self.domain, graph, self.repair, self.hull, nodes=endangered)
             graph = nx.Graph(repaired.graph)
-        fitted = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
-        if not fitted and self.hull == "graph":
+        if self.mechanism == OPTIMAL or not find(self.mechanism).coordinates:
             # A mechanism without a hull protects only along edges.
-            pairs = protected_pairs(self.domain, graph, "graph")
-            graph.add_edges_from(pairs[np.isin(pairs, isolated(graph)).any(axis=1)].tolist())
+            graph.add_edges_from(self._hidden(graph, np.intersect1d(isolated(graph), endangered)).tolist())
         return nx.freeze(graph), repaired
+
+    def _hidden(self, graph: nx.Graph, alone: Integers) -> Integers:
+        """Return the pairs within the hull that protect the nodes in `alone`, which have no edge: shape (k, 2).
+
+        Pairs with a node that the policy leaves free are returned only for nodes that nothing else protects.
+        """
+        pairs = protected_pairs(self.domain, graph, self.hull)
+        pairs = pairs[np.isin(pairs, alone).any(axis=1)]
+        bound = (np.isin(pairs, alone) | np.isin(pairs, np.setdiff1d(list(graph), isolated(graph)))).all(axis=1)
+        unprotected = np.setdiff1d(alone, pairs[bound])
+        return pairs[bound | np.isin(pairs, unprotected).any(axis=1)]
 
 
 def check_mechanism(name: str, path: str = "mechanism") -> None:
@@ -193,10 +215,19 @@ def check_mechanism(name: str, path: str = "mechanism") -> None:
         raise InputError(path, "is not known", value=name, bound=f"one of {names}")
 
 
-def _snapped(mechanism: Mechanism, domain: Domain) -> Channel:
-    """Return the channel of the mechanism from its nodes to the domain; say what a trace can do where there is none."""
+def _distinct(places: Floats) -> Integers:
+    """Return the states whose place no earlier state has, sorted."""
+    _, first = np.unique(places, axis=0, return_index=True)
+    return np.sort(first)
+
+
+def _snapped(mechanism: Mechanism, domain: Domain, answers: Integers) -> Channel:
+    """Return the channel from the nodes of the mechanism to the states in `answers`.
+
+    Raises `InputError`, with a remedy for traces, where the mechanism has no channel.
+    """
     try:
-        return mechanism.channel(domain)
+        return mechanism.channel(domain if len(answers) == domain.size else domain.part(answers))
     except InputError as error:
         path, problem = error.path, error.problem
         if path == "observables":

@@ -34,9 +34,14 @@ def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers)
     return weights, costs
 
 
-def stated_problem(domain: Domain, weights: Floats, costs: Floats, graph: nx.Graph, epsilon: Fraction) -> Problem:
-    """Return the problem that a channel from the nodes of `graph` to the whole domain answers, well or badly."""
+def stated_problem(
+    domain: Domain, weights: Floats, costs: Floats, graph: nx.Graph, epsilon: Fraction, answers: Integers
+) -> Problem:
+    """Return the problem that a channel from the nodes of `graph` to the states in `answers` answers, well or badly."""
     members = np.array(sorted(graph), dtype=np.int64)
     policy = nx.relabel_nodes(nx.Graph(graph), {node: row for row, node in enumerate(members.tolist())})
-    secrets = domain.part(members)
-    return Problem(weights, costs, [GraphPrivacy(epsilon, policy)], secrets=secrets, observables=domain)
+    observables = domain
+    if len(answers) < domain.size:
+        observables, costs = domain.part(answers), costs[:, answers]
+    requirements = [GraphPrivacy(epsilon, policy)]
+    return Problem(weights, costs, requirements, secrets=domain.part(members), observables=observables)

@@ -52,7 +52,8 @@ class Fitted:
         hull: the sensitivity hull of the whole graph.
         mechanism: the mechanism of that name, or the design of the optimal channel.
         channel: a row for each member, a column for each of `observables`; None where outputs are not snapped.
-        observables: indices into the domain, ascending.
+        observables: the states that may be named, ascending: of several at one place, a mechanism of a hull names the
+            first.
     """
 
     graph: nx.Graph
@@ -125,7 +126,7 @@ class Stage:
         if self.channel is None:
             return None
         weights, costs = merged(self.prior, self.cost, self.members, self.surrogates)
-        problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon)
+        problem = stated_problem(self.domain, weights, costs, self.graph, self.epsilon, self.fitted.observables)
         arrays = (self.channel.numerators, EXPONENT, problem.prior, problem.cost)
         summary = SolveSummary(Status.STATED, mechanism=repr(self.fitted.mechanism))
         certificate = certify(Evidence(*arrays, problem.objective, problem.stated), summary.provenance())

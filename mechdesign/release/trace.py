@@ -19,7 +19,7 @@ from mechdesign.model.prior import Prior
 from mechdesign.policy.optimal import Within
 from mechdesign.release.filter import Transition, as_chain, as_initial, logarithm, predict, update
 from mechdesign.release.outcome import Release
-from mechdesign.release.planner import Planner, RepairMethod
+from mechdesign.release.planner import Planner, Repaired, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.synthesis.settings import TOLERANCE
@@ -48,11 +48,15 @@ class Trace:
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
-        repair: how nodes that the constrained domain exposes are protected, see `mechdesign.policy.repair`; None leaves
-            them exposed.
+        repair: how states that the constrained domain disconnects and exposes are protected, see
+            `mechdesign.policy.repair`; None leaves them exposed.
+        repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
+            possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
+            the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
+            the certificate of the step lists it in `revealed`. "all" protects such states, too.
         hull: the hull of the noise and of the test of exposure: that of the node's component, as in PGLP, or of the
-            whole graph, as in DPHMM. The channel of "lp" has no hull: "component" joins every node without an edge to
-            another one, "graph" adds, for those that the hull of the graph protects, the pairs that it protects.
+            whole graph, as in DPHMM. The channel of "lp" has no hull: to it are added the pairs that this hull protects
+            and that have a disconnected state in them.
         within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
         snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
             whose last bits may tell more than ε allows: coordinates are a rehearsal.
@@ -64,7 +68,8 @@ class Trace:
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget.
 
     A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
-    knows the state already. It is released as it is.
+    knows the state already. It is released as it is. States of one place are one answer: a mechanism of a hull gives
+    them the same law where they have the same hull, and names the first of them.
 
     Raises `InputError`, naming the argument, for anything that does not fit together.
 
@@ -88,6 +93,7 @@ class Trace:
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
+        repaired: Repaired = "disconnected",
         hull: HullChoice = "component",
         within: Within = "component",
         snap: bool = True,
@@ -106,6 +112,7 @@ class Trace:
             mechanism,
             delta=delta,
             repair=repair,
+            repaired=repaired,
             hull=hull,
             within=within,
             snap=snap,

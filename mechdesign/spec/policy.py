@@ -21,7 +21,7 @@ from mechdesign.mechanisms import registry as mechanisms
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.release.planner import OPTIMAL
+from mechdesign.release.planner import OPTIMAL, Repaired
 from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec.chains import Transitions, build_chain
 from mechdesign.spec.graphs import Graphs
@@ -57,8 +57,10 @@ class PolicyTable(Table, frozen=True):
         within: where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere.
         isolated: what becomes of secrets without an edge, which such a channel would reveal: refuse the policy,
             add edges that protect them, add those pairs that the sensitivity hull protects already, or reveal them;
-            along a trace they are always repaired.
+            along a trace `repaired` says it.
         repair: which edges a repair adds.
+        repaired: whom a repair protects along a trace: states whose neighbours are impossible ("disconnected"), or
+            states without an edge in the policy, too ("all"); such states are released as they are otherwise.
         hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
         support: the possible secrets, by index or label; all of them unless given.
         delta: the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is
@@ -68,6 +70,7 @@ class PolicyTable(Table, frozen=True):
     within: Within = "component"
     isolated: Isolated = "refuse"
     repair: Repair = "area"
+    repaired: Repaired = "disconnected"
     hull: Hull = "component"
     support: list[int | str] | None = None
     delta: Fraction | None = None
@@ -117,6 +120,7 @@ class PolicySettings:
     within: Within = "component"
     isolated: Isolated = "refuse"
     repair: Repair = "area"
+    repaired: Repaired = "disconnected"
     hull: Hull = "component"
     support: tuple[int, ...] | None = None
     delta: Fraction | None = None
@@ -175,7 +179,7 @@ def build_settings(raw: Raw, made: Graphs) -> PolicySettings:
         raise SpecificationError(
             "policy.delta", "is out of range", value=exact_text(table.delta), bound="at least 0 and below 1"
         )
-    return PolicySettings(table.within, table.isolated, table.repair, table.hull, support, table.delta)
+    return PolicySettings(table.within, table.isolated, table.repair, table.repaired, table.hull, support, table.delta)
 
 
 def build_policy(requirements: Sequence[Requirement], settings: PolicySettings) -> Policy:

@@ -38,6 +38,7 @@ _KEYS = {
     "snap": "release.snap",
     "delta": "policy.delta",
     "repair": "policy.repair",
+    "repaired": "policy.repaired",
     "hull": "policy.hull",
     "within": "policy.within",
 }
@@ -190,6 +191,7 @@ def _prepared(
             settings.mechanism,
             delta=policy.settings.delta,
             repair=policy.settings.repair,
+            repaired=policy.settings.repaired,
             hull=policy.settings.hull,
             within=policy.settings.within,
             snap=settings.snap is not False,

@@ -250,3 +250,29 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
     # A number of graphs too long to be printed.
     with pytest.raises(InputError, match=r"costly: 1600 of 1600 nodes are exposed; found 'exhaustive, 1599\*\*1600"):
         policy.repair(np.arange(1600.0)[:, None], policy.from_edges(1600, []), "exhaustive")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("hull", ["graph", "component"])
+def test_only_some_nodes_are_repaired(method, hull):
+    points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
+    g = policy.from_edges(5, [(0, 1)])
+    made = policy.repair(points, g, method, hull, nodes=[3])
+    assert made.order == (3,)
+    assert len(made.added) == 1
+    assert made.added[0][0] == 3
+    assert 3 not in policy.exposed(points, made.graph, hull)
+    assert policy.repair(points, g, method, hull, nodes=[0, 1]).added == ()
+    whole = policy.repair(points, g, method, hull)
+    assert policy.repair(points, g, method, hull, nodes=np.arange(5)).added == whole.added
+    assert set(whole.order) >= {2, 3, 4}
+
+
+@pytest.mark.parametrize("nodes", [[5], [-1], [1.5], ["a"], [True], [[1]], 4])
+def test_nodes_that_are_none(nodes):
+    g = policy.constrain(policy.from_edges(5, [(0, 1)]), [0, 1, 2, 4])
+    points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
+    with pytest.raises(InputError, match=r"^nodes"):
+        policy.repair(points, g, nodes=nodes)
+    with pytest.raises(InputError, match=r"^nodes: holds a node that the graph does not have"):
+        policy.repair(points, g, nodes=[3])

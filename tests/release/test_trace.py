@@ -168,7 +168,8 @@ def test_the_optimal_channel_costs_least_at_every_step(hull: Any, delta: float |
 def test_every_channel_keeps_its_graph_and_no_smaller_epsilon() -> None:
     domain = md.Domain.grid(3, 3, 3.0, 3.0)
     for mechanism in MECHANISMS:
-        trace = Trace(domain, md.policy.blocks(domain, 2), 1, np.full((9, 9), 1 / 9), np.full(9, 1 / 9), mechanism)
+        uniform = (np.full((9, 9), 1 / 9), np.full(9, 1 / 9))
+        trace = Trace(domain, md.policy.blocks(domain, 2), 1, *uniform, mechanism, repaired="all")
         release = trace.step(0)
         assert not list(nx.isolates(release.graph)), "cell 8 is a block of its own, and is joined to another"
         assert release.repair is not None
@@ -193,15 +194,144 @@ def test_the_optimal_channel_protects_what_a_hull_would() -> None:
     # Cells 0-1 are joined; 2 is alone, but the hull of the graph, a segment of length 1, hides it behind 1.
     g = md.policy.from_edges(3, [(0, 1)])
     uniform = np.full(3, 1 / 3)
-    by_hull = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", hull="graph").table(1)[0]
+    everybody = {"repaired": "all"}
+    by_hull = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", hull="graph", **everybody).table(1)[0]
     assert set(by_hull.graph.edges) == {(0, 1), (1, 2)}
     assert by_hull.repair is None
-    repaired = Trace(strip(3), g, 1, np.eye(3), uniform, "lp").table(1)[0]
+    repaired = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", **everybody).table(1)[0]
     assert repaired.repair is not None
     assert repaired.repair.added == ((2, 1),)
-    exposed = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", repair=None).table(1)[0]
+    exposed = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", repair=None, **everybody).table(1)[0]
     assert exposed.channel.matrix[2].tolist() == [0, 0, 1]
     assert exposed.degrees.tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_states_that_the_policy_leaves_free_are_released_as_they_are(mechanism: Any) -> None:
+    # 0-1-2 are joined, 3 and 4 are free by choice (PGLP, Lemma 1).
+    g, uniform = md.policy.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
+    model = (strip(5), g, 1, np.full((5, 5), 0.2), uniform, mechanism)
+    stage = Trace(*model).table(1)[0]
+    assert set(stage.graph.edges) == {(0, 1), (1, 2)}
+    assert stage.repair is None
+    for state in (3, 4):
+        row = stage.channel.matrix[state]
+        assert row[stage.fitted.observables.tolist().index(state)] == 1
+    everybody = Trace(*model, repaired="all").table(1)[0]
+    assert not list(nx.isolates(everybody.graph))
+    assert everybody.degrees.min() > 1
+
+
+@pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace"])
+def test_a_free_state_has_the_noise_of_the_hull_of_the_graph(mechanism: Any) -> None:
+    g, uniform = md.policy.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
+    stage = Trace(strip(5), g, 1, np.eye(5), uniform, mechanism, hull="graph").table(1)[0]
+    assert set(stage.graph.edges) == {(0, 1), (1, 2)}
+    assert stage.channel.matrix[4].max() < 1
+    assert stage.degrees.tolist() == [2, 3, 3, 3, 2]
+
+
+@pytest.mark.parametrize("hull", ["component", "graph"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_only_states_that_the_constraint_disconnected_are_repaired(mechanism: Any, hull: Any) -> None:
+    # 0-1 and 3-4 are joined, 2 and 6 are free; 1 is impossible, which disconnects 0.
+    g = md.policy.from_edges(7, [(0, 1), (3, 4), (4, 5)])
+    prior = np.array([0.2, 0, 0.2, 0.2, 0.1, 0.1, 0.2])
+    stage = Trace(strip(7), g, 1, np.eye(7), prior, mechanism, hull=hull, repair="nearest").table(1)[0]
+    assert stage.repair is not None
+    # Its nearest neighbour is the free state 2, which the repair joins to it.
+    assert stage.repair.added == ((0, 2),)
+    assert stage.repair.order == (0,)
+    assert (stage.degrees[6] == 1) == (mechanism == "lp" or hull == "component")
+    assert stage.certificate is not None
+    assert stage.certificate.holds
+
+
+def test_no_edge_of_a_hull_leads_to_a_free_state_where_another_protects() -> None:
+    # The hull of the graph is a vertical segment: it protects 1 by the free state 5, and by 7 where that is possible.
+    places = [[0, 0], [1, 0], [2, 0], [9, 0], [9, 1], [1, 1], [0, 1], [1, -1], [1, -2]]
+    domain = md.Domain.from_points(np.array(places, dtype=float))
+    g = md.policy.from_edges(9, [(1, 2), (3, 4), (0, 6), (7, 8)])
+    for impossible, added in (([2], (1, 7)), ([2, 7, 8], (1, 5))):
+        prior = np.ones(9)
+        prior[impossible] = 0
+        stage = Trace(domain, g, 1, np.eye(9), prior / prior.sum(), "lp", hull="graph").table(1)[0]
+        assert stage.repair is None
+        kept = md.policy.constrain(g, stage.members)
+        assert set(stage.graph.edges) - set(kept.edges) == {added}
+
+
+def test_free_states_and_repairs_in_every_small_policy() -> None:
+    rng = np.random.default_rng(20)
+    uncovered = 0
+    for _ in range(60):
+        n = int(rng.integers(3, 7))
+        places = md.Domain.from_points(rng.integers(0, 4, (n, 2)).astype(float))
+        g = nx.gnp_random_graph(n, 0.3, seed=int(rng.integers(2**31)))
+        prior = np.where(rng.random(n) < 0.3, 0.0, rng.random(n))
+        prior[0] = 1.0
+        mechanism = MECHANISMS[int(rng.integers(3))]
+        hull: Any = ["component", "graph"][int(rng.integers(2))]
+        stage = Trace(places, g, 1, np.eye(n), prior / prior.sum(), mechanism, hull=hull, tolerance=1e-2).table(1)[0]
+        if len(stage.members) == 1:
+            continue
+        left_alone = {s for s in stage.members.tolist() if stage.degrees[s] == 1}
+        assert left_alone <= {s for s in stage.members.tolist() if g.degree(s) == 0}
+        # Every added edge has a disconnected end.
+        for s, t in set(stage.graph.edges) - {tuple(sorted(edge)) for edge in g.edges}:
+            assert any(g.degree(end) > 0 and not set(g.adj[end]) & set(stage.members.tolist()) for end in (s, t))
+        uncovered += len(left_alone)
+        assert stage.certificate is not None
+        assert stage.certificate.holds
+    assert uncovered > 10
+
+
+def test_states_of_one_place_have_one_law_under_a_hull() -> None:
+    places = [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    domain = md.Domain.from_points(places, labels=["home", "shop", "den", "far"])
+    g = md.policy.complete(4)
+    for mechanism in ("planar-isotropic", "laplace"):
+        trace = Trace(domain, g, 1, np.full((4, 4), 0.25), [0.4, 0.2, 0.3, 0.1], mechanism, rng=1)
+        stage = trace.table(1)[0]
+        assert stage.fitted.observables.tolist() == [0, 1, 3]
+        rows = stage.channel.numerators
+        np.testing.assert_array_equal(rows[0], rows[2])
+        assert stage.certificate is not None
+        assert stage.certificate.holds
+        release = trace.step("den")
+        assert release.output in (0, 1, 3)
+        # Their odds never change.
+        assert release.posterior[0] / release.posterior[2] == pytest.approx(0.4 / 0.3, rel=1e-9)
+        drawn = Trace(domain, g, 1, np.full((4, 4), 0.25), [0.4, 0.2, 0.3, 0.1], mechanism, snap=False, rng=1).step(2)
+        assert drawn.posterior[0] / drawn.posterior[2] == pytest.approx(0.4 / 0.3, rel=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace"])
+def test_twins_in_different_components_have_one_law_under_the_hull_of_the_graph(mechanism: Any) -> None:
+    # A segment for a hull: each component uses columns of its own, but for those of the twins 0 and 3.
+    domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0], [0.0, 0.0], [4.0, 5.0], [0.0, 0.0]])
+    g = md.policy.from_edges(6, [(0, 1), (2, 4)])
+    stage = Trace(domain, g, 1, np.eye(6), np.full(6, 1 / 6), mechanism, hull="graph").table(1)[0]
+    rows = stage.channel.numerators
+    np.testing.assert_array_equal(rows[[3, 5]], rows[[0, 0]])
+    assert stage.certificate is not None
+    assert stage.certificate.holds
+
+
+def test_states_of_one_place_are_states_like_others_for_the_optimal_channel() -> None:
+    domain = md.Domain.from_points([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0], [6.0, 0.0]])
+    hamming = 1 - np.eye(4)
+    prior = [0.3, 0.3, 0.2, 0.2]
+    free = Trace(domain, md.policy.from_edges(4, [(2, 3)]), 1, np.eye(4), prior, "lp", cost=hamming).table(1)[0]
+    assert free.channel.matrix[:2, :2].tolist() == [[1, 0], [0, 1]]
+    # Both lose their neighbours: the hull {0} protects each by the other, the channel by an edge between the two.
+    torn = md.policy.from_edges(4, [(0, 2), (1, 3)])
+    alone = Trace(domain, torn, 1, np.eye(4), [0.5, 0.5, 0, 0], "lp", cost=hamming).table(1)[0]
+    assert set(alone.graph.edges) == {(0, 1)}
+    np.testing.assert_allclose(alone.channel.matrix[0, 0], np.e / (1 + np.e), rtol=1e-5)
+    # A member of a δ-location set is released as itself, not as its twin.
+    trace = Trace(domain, md.policy.complete(4), 1, np.eye(4), prior, "lp", delta=0, cost=hamming)
+    assert trace.table(1)[0].surrogates.tolist() == [0, 1, 2, 3]
 
 
 def test_degrees_of_protection() -> None:
@@ -426,7 +556,6 @@ DOMAIN = strip(3)
     [
         ({"domain": np.zeros((3, 2))}, "domain"),
         ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "domain.points"),
-        ({"domain": md.Domain.from_points([[0.0], [1.0], [0.0]])}, "domain.points[2]"),
         ({"g": nx.path_graph(4)}, "g"),
         ({"g": nx.path_graph(2)}, "g"),
         ({"g": nx.Graph([("a", "b")])}, "g"),
@@ -442,6 +571,8 @@ DOMAIN = strip(3)
         ({"delta": 1}, "delta"),
         ({"delta": -0.1}, "delta"),
         ({"repair": "magic"}, "repair"),
+        ({"repaired": "some"}, "repaired"),
+        ({"repaired": None}, "repaired"),
         ({"hull": "convex"}, "hull"),
         ({"within": "town"}, "within"),
         ({"mechanism": "lp", "snap": False}, "snap"),
@@ -515,6 +646,7 @@ def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
         mechanism,
         delta=data.draw(st.sampled_from([None, 0, 0.3])),
         repair=data.draw(st.sampled_from(["area", "nearest", None])),
+        repaired=data.draw(st.sampled_from(["disconnected", "all"])),
         hull=data.draw(st.sampled_from(["component", "graph"])),
         within=data.draw(st.sampled_from(["component", "map"])),
         snap=mechanism == "lp" or data.draw(st.booleans()),
@@ -531,7 +663,9 @@ def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
         joint = release.prior * np.exp(release.log_likelihood - release.log_likelihood.max())
         np.testing.assert_allclose(release.posterior, joint / joint.sum(), rtol=1e-9, atol=1e-300)
         if trace._planner.repair is not None and len(release.members) > 1:
-            assert release.stage.degrees[release.members].min() > 1
+            free = [s for s in release.members.tolist() if not g.degree(s)]
+            free *= trace._planner.repaired == "disconnected"
+            assert release.stage.degrees[np.setdiff1d(release.members, free)].min(initial=2) > 1
         for edge in release.graph.edges:
             pair = release.log_likelihood[list(edge)]
             assert pair.max() == -np.inf or np.ptp(pair) <= float(release.epsilon) + 1e-6

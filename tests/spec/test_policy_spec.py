@@ -103,6 +103,8 @@ def test_how_a_policy_is_kept():
     settings = read(rest=text).policy.settings
     assert (settings.within, settings.isolated, settings.repair, settings.hull) == ("map", "hull", "nearest", "graph")
     assert settings.support == (0, 2)
+    assert settings.repaired == "disconnected"
+    assert read(rest="policy.repaired = 'all'").policy.settings.repaired == "all"
     assert read(rest="policy.delta = 0.1").policy.settings.delta == Fraction(1, 10)
 
 
@@ -206,6 +208,7 @@ def test_wrong_graphs_are_refused(folder, keys, domain, path, words):
         ("policy.within = 'maps'", "policy.within", "Did you mean map?"),
         ("policy.isolated = 'repaired'", "policy.isolated", "Did you mean repair?"),
         ("policy.repair = 'are'", "policy.repair", "Did you mean area?"),
+        ("policy.repaired = 'al'", "policy.repaired", "Did you mean all?"),
         ("policy.hull = 3", "policy.hull", "must be a string"),
         ("policy.hull = 'whole'", "policy.hull", "component, graph"),
         ("policy.support = []", "policy.support", "is empty"),
