@@ -4,7 +4,7 @@
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //
-// p(o|s) = N[s][o] / 2^62 with the integers N below. Each call of sample spends the privacy budget anew.
+// p(o|s) = N[s][o] / 2^62 with the integers N below. Each answer that is drawn spends the privacy budget anew.
 // Written by mechdesign @VERSION@. It needs BigInt and, unless other random bytes are handed over, crypto.
 
 const TEXT = @TEXT@;
@@ -13,6 +13,10 @@ const SHA256 = "@SHA256@";
 const DATA = JSON.parse(TEXT);
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
+const remembered = new Map();
+
+/** How many answers sample has drawn since the module was loaded: each one has spent the budget once. */
+export let count = 0;
 
 /** What the module holds, for people: title, sizes, labels, places, and what is claimed. */
 export const about = Object.freeze({
@@ -27,12 +31,28 @@ export const about = Object.freeze({
 /** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
  *
  * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
- * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf. Between anchors
- * one of the four around the place is drawn, with exactly its bilinear weight; places outside go to the border first,
- * unless they are refused. */
+ * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf; remember: true
+ * returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
+ * Equal answers then tell that the cell is the same. Between anchors one of the four around the place is drawn, with
+ * exactly its bilinear weight, and nothing can be remembered; places outside go to the border first, unless they are
+ * refused. */
 export function sample(place, options = {}) {
   const random = options.random ?? systemBytes;
-  return answer(draw(secretOf(place, options, random), random));
+  const remember = options.remember ?? false;
+  if (typeof remember !== "boolean") throw new TypeError("remember must be true or false");
+  if (remember && DATA.lattice !== null)
+    throw new RangeError("remember: a place between anchors belongs to no cell, and its answer cannot be remembered");
+  const secret = secretOf(place, options, random);
+  if (remember && remembered.has(secret)) return answer(remembered.get(secret));
+  const drawn = draw(secret, random);
+  count += 1;
+  if (remember) remembered.set(secret, drawn);
+  return answer(drawn);
+}
+
+/** Forget all remembered answers: the next one for each cell is drawn anew, and spends the budget anew. */
+export function forget() {
+  remembered.clear();
 }
 
 /** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.

@@ -102,6 +102,8 @@ class ReleaseTable(Table, frozen=True):
 class LedgerTable(Table, frozen=True):
     """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
 
+    Nothing else charges it: it goes with ``[release]`` and with policy graphs alone.
+
     Attributes:
         path: its file, made when something is first spent.
         epsilon: the budget of all releases together under pure differential privacy, exact.

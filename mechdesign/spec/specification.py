@@ -479,11 +479,26 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     convert(document.release, ReleaseTable, "release")
     if document.ledger is not None:
         convert(document.ledger, LedgerTable, "ledger")
+        _require_charge(document)
     if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         raise SpecificationError(
             "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
         )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
+
+
+def _require_charge(document: Document) -> None:
+    """Raise `SpecificationError` where a ledger is named and nothing would ever be charged to it."""
+    others = [raw.get("kind") for raw in document.privacy if raw.get("kind") != GraphPrivacy.kind]
+    if document.release and not others:
+        return
+    raise SpecificationError(
+        "ledger",
+        "is never charged: `mechdesign release` alone charges a ledger, for a trace under a policy graph",
+        value="no [release]" if not document.release else f"[[privacy]] of kind {others[0]!r}",
+        bound='a [release] table, and [[privacy]] of kind "graph" alone',
+        remedy="leave [ledger] out, and record each answer that is sampled with Ledger.spend in Python",
+    )
 
 
 def _settings(raw: Raw) -> SolveSettings:

@@ -268,3 +268,47 @@ def test_factors_that_are_ratios() -> None:
         made = exported(problem, numerators)
         assert made.certificate.holds is holds
         assert Module(source(made)).call("verdict")["holds"] is holds
+
+
+def hidden_line(n: int = 4) -> Module:
+    """Return a module in which every answer is likely for every cell."""
+    domain = md.Domain.grid(n, 1, float(n), 1.0)
+    problem = md.Problem(
+        md.Prior.uniform(n),
+        md.distances.euclidean(domain),
+        [md.MetricPrivacy("0.01", md.distances.euclidean(domain))],
+        secrets=domain,
+        observables=domain,
+    )
+    return Module(source(exported(problem, channel_like(np.ones((n, n))))))
+
+
+def test_an_answer_is_remembered_for_its_cell_until_it_is_forgotten() -> None:
+    module = hidden_line()
+    here, near, there = {"x": 0.2, "y": 0.5}, {"x": 0.9, "y": 0.1}, {"x": 1.5, "y": 0.5}
+    visits = [here, near, there, {"secret": 0}, here, there, {"secret": 1}] * 5
+    answers = [found["index"] for found in module.call("visit", visits, {"remember": True})]
+    assert len({answers[i] for i, place in enumerate(visits) if place in (here, near, {"secret": 0})}) == 1
+    assert len({answers[i] for i, place in enumerate(visits) if place in (there, {"secret": 1})}) == 1
+    assert module.call("counted") == 2
+    # Without it, and after it, answers are drawn anew.
+    fresh = [found["index"] for found in module.call("visit", [here] * 40, {})]
+    assert len(set(fresh)) > 1
+    assert module.call("counted") == 42
+    again = module.call("visit", [here, "forget"] * 40, {"remember": True})
+    assert len({found["index"] for found in again[::2]}) > 1
+    assert module.call("counted") == 81
+    # What is drawn without it is not remembered, and does not replace what is.
+    kept = module.call("visit", [here], {"remember": True})
+    module.call("visit", [here] * 20, {})
+    assert module.call("visit", [here], {"remember": True}) == kept
+
+
+@pytest.mark.parametrize("value", [1, "yes", [], {}])
+def test_remember_is_a_truth_value(value: Any) -> None:
+    module = hidden_line()
+    with pytest.raises(RuntimeError, match="TypeError: remember must be true or false"):
+        module.call("visit", [{"secret": 0}], {"remember": value})
+    with pytest.raises(RuntimeError, match="RangeError"):
+        module.call("visit", [{"x": 9.0, "y": 0.5}], {"remember": True})
+    assert module.call("counted") == 0

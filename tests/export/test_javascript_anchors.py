@@ -80,3 +80,13 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
         verdict = module(design, [asked]).call("verdict")["requirements"][0]
         assert verdict["holds"] is holds
         assert ("changes too fast at anchor" in verdict["reason"]) is not holds
+
+
+def test_nothing_is_remembered_between_anchors() -> None:
+    code = module(made())
+    for place in ({"x": 1.0, "y": 1.0}, {"secret": 3}):
+        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors belongs to no cell"):
+            code.call("visit", [place], {"remember": True})
+    assert code.call("counted") == 0
+    code.call("visit", [{"x": 1.0, "y": 1.0}] * 3, {"remember": False})
+    assert code.call("counted") == 3

@@ -262,3 +262,30 @@ def test_policies_need_a_graph_of_one_epsilon():
     graphless = LABELS + "\n" + UNIFORM + '\ncost.distance = "hamming"\nprivacy = [{ kind = "metric", epsilon = 1, '
     error = failure(lambda: spec.parse(graphless + 'distance = "hamming" }]').policy)
     assert (error.path, 'kind = "graph"' in str(error)) == ("privacy", True)
+
+
+LEDGER = 'ledger = { path = "l.json", epsilon = 1 }\n'
+CHAIN = 'release.transition = { path = "p.csv" }\n'
+
+
+def test_a_ledger_goes_with_the_release_of_a_trace(folder):
+    assert read(folder, rest=LEDGER + CHAIN).document.ledger is not None
+    assert not (folder / "l.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("graph", "rest", "more", "found"),
+    [
+        ("line = true", "", "", "no [release]"),
+        ("line = true", 'policy.isolated = "release"\n', "", "no [release]"),
+        ("line = true", CHAIN, ', { kind = "distortion", minimum = 0 }', "distortion"),
+        ("", CHAIN, "", "distortion"),
+        ("", "", ', { kind = "metric", epsilon = 1, distance = "hamming" }', "no [release]"),
+    ],
+)
+def test_a_ledger_that_nothing_charges_is_refused(folder, graph, rest, more, found):
+    error = failure(lambda: read(folder, graph=graph, rest=LEDGER + rest, more=more))
+    assert error.path == "ledger"
+    assert "is never charged" in str(error)
+    assert found in str(error)
+    assert "Ledger.spend" in str(error)

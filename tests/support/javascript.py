@@ -15,6 +15,12 @@ const draws = (place, words, options) => called(() => words.map((word) =>
     sample(place, { ...options, random: (bytes) => bytes.set(word) })));
 const stream = (place, words, size, options) => called(() => Array.from({ length: size }, () =>
     sample(place, { ...options, random: (bytes) => bytes.set(words.shift()) })));
+const visit = (places, options) => called(() => places.map((place) =>
+    place === "forget" ? forget() ?? null : sample(place, { ...options, random })));
+const counted = () => called(() => count);
+let seed = 1;
+const random = (bytes) => bytes.forEach((_, i) => {
+    bytes[i] = (seed = (seed * 48271) % 2147483647) >> 8; });
 const verdict = () => called(verify);
 const cell = (place, options) => called(() => cellOf(place, options));
 const lower = (numerator, denominator, weights) => called(() =>
