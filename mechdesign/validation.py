@@ -50,6 +50,9 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"an array of {raw.dtype} was given")
         array = np.array(raw, dtype=np.float64, order="C", copy=True)
+    except InputError as error:
+        # What refuses to be an array says why itself.
+        raise renamed(error, path, error.path) from error
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(path, f"is not an array of real numbers ({error})", bound=f"of shape {shape}") from error
     axes = len([name for name in shape.strip("()").split(",") if name.strip()])

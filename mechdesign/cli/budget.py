@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from mechdesign.cli.console import output, say_note, table
-from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
+from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.export.files import check_writable
@@ -70,6 +70,9 @@ def budget(
 
     Matrices are numbers without a header, a row for each state now, or .npy, or a sparse .npz of SciPy. A matrix left
     out means that the adversary knows nothing of that direction. Releases are counted from 0.
+
+    One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
+    Where there are such ends, what holds under mixture is shown beside.
     """
     if cost_file is None and (weights is not None or window is not None):
         raise click.UsageError("give --cost with --weights or --window")
@@ -96,15 +99,23 @@ def budget(
             from mechdesign.report.figures import save_figure
 
             save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
+    found = {"ε": (constant, budgets)}
+    if (other := mixed(before, after)) is not None:
+        with silenced():
+            both = [] if steps is None else allocate_budget(alpha, steps, *other.losses).tolist()
+            found["mixture"] = constant_budget(alpha, *other.losses), both
+        say_note(other.note)
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
-        click.echo(json.dumps({"alpha": alpha, "constant": constant, "budgets": budgets or None}, indent=2))
+        said = {name: {"constant": one, "budgets": several or None} for name, (one, several) in found.items()}
+        click.echo(json.dumps({"alpha": alpha} | said.pop("ε") | said, indent=2))
         return
-    shown = table("release", "ε", numbers=("ε",))
-    for name, epsilon in _named(budgets):
-        shown.add_row(name, f"{epsilon:.10g}")
-    shown.add_row("all, for any number of releases", f"{constant:.10g}")
+    shown = table("release", *found, numbers=tuple(found))
+    rows = [dict(_named(several)) for _, several in found.values()]
+    for name in rows[0]:
+        shown.add_row(name, *(f"{row[name]:.10g}" for row in rows))
+    shown.add_row("all, for any number of releases", *(f"{one:.10g}" for one, _ in found.values()))
     output().print(shown)
 
 
@@ -156,12 +167,21 @@ def _least_cost(
             save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
     if target is not None:
         write_budgets(target, best.epsilons)
+    under_mixture = None
+    if (other := mixed(before, after)) is not None:
+        say_note(other.note)
+        if given:
+            say_note("costs under mixture are found by another run, with that word in place of such rows")
+        else:
+            with silenced():
+                under_mixture = best_budgets(alpha, weighted, *other.losses, window=window, tolerance=tolerance).cost
     if as_json:
         names = ("alpha", "window", "cost", "lower_bound", "constant", "allocated")
         found = {name: getattr(best, name) for name in names}
-        click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()}, indent=2))
+        more = {} if under_mixture is None else {"mixture": {"cost": under_mixture}}
+        click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()} | more, indent=2))
         return
-    _show_best(best)
+    _show_best(best, under_mixture)
 
 
 def _count(*counts: int | None) -> int:
@@ -200,7 +220,7 @@ def _of_specification(
     return priced.best
 
 
-def _show_best(best: BestBudgets) -> None:
+def _show_best(best: BestBudgets, under_mixture: float | None) -> None:
     console = output()
     shown = table("release", "ε", numbers=("ε",))
     for name, epsilon in _runs(best.epsilons.tolist()):
@@ -213,6 +233,7 @@ def _show_best(best: BestBudgets) -> None:
         ("no budgets cost less than", best.lower_bound),
         ("more at both ends (Algorithm 8)", best.allocated),
         ("the same for all (Algorithm 7)", best.constant),
+        ("the best budgets under mixture", under_mixture),
     ):
         if value is not None:
             costs.add_row(name, f"{value:.6g}")

@@ -9,6 +9,7 @@ import click
 from mechdesign.cli.console import output, say_note, show_next
 from mechdesign.cli.specified import specified
 from mechdesign.export.files import check_folder
+from mechdesign.model.open_chain import ENDS
 
 __all__ = ["chain"]
 
@@ -21,18 +22,39 @@ _FILE = click.Path(path_type=Path)
 @click.option("--every", metavar="TIME", help='Bring the data to steps of this length first, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Cut the data where nothing was seen for longer; three steps by default.")
 @click.option("--smoothing", metavar="S", type=float, help="Add so much to each count of steps.")
-def chain(specification: Path, directory: Path, every: str | None, gap: str | None, smoothing: float | None) -> None:
+@click.option(
+    "--ends", type=click.Choice(ENDS),
+    help="What the row of a state that nobody was seen to leave, or to enter, may be: stay (a 1 on the diagonal, the "
+    "default), any mixture of the rows seen, or any row.",
+)  # fmt: skip
+@click.option(
+    "--border", type=click.Choice(["cut", "state"]),
+    help="Leave steps out of the box out (cut, the default), or lead them to a further state outside (state).",
+)  # fmt: skip
+def chain(
+    specification: Path,
+    directory: Path,
+    every: str | None,
+    gap: str | None,
+    smoothing: float | None,
+    ends: str | None,
+    border: str | None,
+) -> None:
     """Write how secrets follow one another: forward and backward matrices, for `leakage`, `budget` and `release`.
 
     The chain is that of [release] in SPEC.toml, or is counted in the data that its prior comes from. DIR gets
     forward.csv, Pr(next state | state now), backward.csv, Pr(state before | state now), and states.csv, which says what
-    each row is. Without smoothing, states that no step leaves or reaches are left out of all three.
+    each row is. Without smoothing, states that nobody visits are left out of all three.
+
+    Rows are counted in the steps that leave a state, those of backward.csv in the steps that enter it. Where there are
+    none, --ends says what the row may be; mixture and any stand as words in place of the row, for `leakage` and
+    `budget`.
     """
     # Imported late: wrong usage is refused at once.
     from mechdesign.spec.pair import chain_files
 
     check_folder(directory, lambda entry: entry.name in ("forward.csv", "backward.csv", "states.csv"), "a chain")
-    files, notes = chain_files(specified(specification, None, "release"), every, gap, smoothing)
+    files, notes = chain_files(specified(specification, None, "release"), every, gap, smoothing, ends, border)
     from mechdesign.atomic import write_file
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -6,16 +6,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mechdesign.cli.console import say_warning
-from mechdesign.data.matrices import read_any_matrix
+from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.model.open_chain import as_ends
 
 if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
 
-__all__ = ["check_figure", "loss_of", "warnings_once"]
+__all__ = ["Mixed", "check_figure", "loss_of", "mixed", "silenced", "warnings_once"]
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -24,9 +25,51 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
     if path is None:
         return None
-    from mechdesign.leakage import LossFunction
+    from mechdesign.leakage import LossFunction, OpenChain
+    from mechdesign.validation import renamed
 
-    return LossFunction(read_any_matrix(path), path=f"{name} ({path})")
+    place = f"{name} ({path})"
+    matrix, word = read_chain_matrix(path)
+    if not word:
+        return LossFunction(matrix, path=place)
+    try:
+        chain = OpenChain(dense(matrix, path), as_ends(word))
+    except InputError as error:
+        raise renamed(error, place, "matrix") from error
+    return LossFunction(chain, path=place)
+
+
+class Mixed(NamedTuple):
+    """Loss functions of both directions if the rows of all ends were mixtures of the others, and how to say it."""
+
+    before: LossFunction | None
+    after: LossFunction | None
+    note: str
+
+    @property
+    def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
+        """Backward and forward."""
+        return self.before, self.after
+
+
+def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | None:
+    """Return the loss functions under "mixture" beside those asked for, or None where they are the same."""
+    found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
+    if all(loss is other for loss, other in zip((before, after), found, strict=True)):
+        return None
+    counts = [
+        f"{len(loss.end_states)} of {loss.n} states of the {name} matrix"
+        for name, loss, other in (("backward", before, found[0]), ("forward", after, found[1]))
+        if loss is not None and loss is not other
+    ]
+    stopped = [loss for loss in (before, after) if loss is not None and loss.identity]
+    note = (
+        f"ends, whose rows are unknown or have a 1 on the diagonal: {' and '.join(counts)}. The values under mixture "
+        "hold if each such row is any mixture of the other rows"
+    )
+    if stopped and all(loss.stopped_by_ends for loss in stopped):
+        note += ". No budget holds without end, because of ends alone"
+    return Mixed(found[0], found[1], note)
 
 
 @contextmanager
@@ -38,6 +81,15 @@ def warnings_once() -> Iterator[None]:
         yield
     for message, kind in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
         say_warning(message, kind, "", 0)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Say nothing of budgets and correlations: it was said of what was asked for."""
+    with warnings.catch_warnings():
+        for category in (BudgetWarning, CorrelationWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def check_figure(path: Path | None) -> None:

@@ -6,18 +6,22 @@ import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import output, show_next, table
-from mechdesign.cli.correlations import check_figure, loss_of, warnings_once
+from mechdesign.cli.console import output, say_note, show_next, table
+from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.cli.specified import example_for, example_option
 from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
 from mechdesign.spec.examples import on_disk
+
+if TYPE_CHECKING:
+    from mechdesign.leakage import LossFunction
 
 __all__ = ["leakage"]
 
@@ -59,6 +63,9 @@ def leakage(
     P.csv holds the matrix Pr(state before | state now), a row for each state now: numbers without a header, or .npy, or
     a sparse .npz of SciPy. Leave it out, and give --forward, for an adversary who knows only how data go on. Releases
     are counted from 0.
+
+    One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
+    Where there are such ends, what holds under mixture is shown beside.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -73,7 +80,7 @@ def leakage(
         if path is not None:
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage import composition, recursion
+    from mechdesign.leakage import recursion
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
@@ -84,33 +91,54 @@ def leakage(
             "forward": recursion.forward(budgets, after),
             "temporal": recursion.temporal(budgets, before, after),
         }
-        facts = {"largest": float(columns["temporal"].max())}
-        if width is not None:
-            facts["window"] = float(composition.windows(budgets, width, before, after).max())
-        facts["total"] = math.fsum(budgets)
-        if len(set(budgets.tolist())) == 1:
-            facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
+        facts = _facts(budgets, width, before, after)
         if plot is not None:
             from mechdesign.leakage import plots
             from mechdesign.report.figures import save_figure
 
             save_figure(plots.leakage(budgets, before, after), plot)
+    shown_facts = {"nats": facts}
+    if (other := mixed(before, after)) is not None:
+        with silenced():
+            shown_facts["mixture"] = _facts(budgets, width, *other.losses)
+        say_note(other.note)
     if target is not None:
         _write_table(target, columns)
     if as_json:
         lists = {name: values.tolist() for name, values in columns.items()}
         # JSON has no infinity: null means that there is no bound.
-        finite = {name: value if math.isfinite(value) else None for name, value in facts.items()}
-        click.echo(json.dumps(lists | {"facts": finite}, indent=2))
+        finite = {
+            "facts" if key == "nats" else key: {
+                name: value if math.isfinite(value) else None for name, value in found.items()
+            }
+            for key, found in shown_facts.items()
+        }
+        click.echo(json.dumps(lists | finite, indent=2))
         return
     _print_table(columns)
-    shown = table("", "nats", numbers=("nats",))
-    for name, value in facts.items():
+    shown = table("", *shown_facts, numbers=tuple(shown_facts))
+    for name in facts:
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
-        shown.add_row(meaning, f"{value:.6g}" if math.isfinite(value) else "no bound")
+        values = (found[name] for found in shown_facts.values())
+        shown.add_row(meaning, *(f"{value:.6g}" if math.isfinite(value) else "no bound" for value in values))
     output().print(shown)
     if example is not None:
         show_next(_next(example))
+
+
+def _facts(
+    budgets: NDArray[np.float64], width: int | None, before: LossFunction | None, after: LossFunction | None
+) -> dict[str, float]:
+    """Return what one release, a window of them, and all of them leak; see `_MEANINGS`."""
+    from mechdesign.leakage import composition, recursion
+
+    facts = {"largest": float(recursion.temporal(budgets, before, after).max())}
+    if width is not None:
+        facts["window"] = float(composition.windows(budgets, width, before, after).max())
+    facts["total"] = math.fsum(budgets)
+    if len(set(budgets.tolist())) == 1:
+        facts["supremum"] = recursion.supremum(float(budgets[0]), before, after)
+    return facts
 
 
 def _next(example: str) -> dict[str, str]:

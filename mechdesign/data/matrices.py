@@ -8,7 +8,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
 from mechdesign.errors import InputError
+from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
 from mechdesign.validation import LARGEST_MATRIX
 
-__all__ = ["read_any_matrix", "read_matrix"]
+__all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix"]
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,11 @@ def read_matrix(path: Path, delimiter: str | None = None) -> Floats:
     Raises:
         InputError: For a file that cannot be read or holds no matrix, naming the line where there is one.
     """
-    found = read_any_matrix(path, delimiter)
+    return dense(read_any_matrix(path, delimiter), path)
+
+
+def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
+    """Return a matrix that was read from `path` as an array; raise `InputError` for one that would be too large."""
     if not isinstance(found, sparse.csr_array):
         return found
     if math.prod(found.shape) > LARGEST_MATRIX:
@@ -60,8 +65,61 @@ def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse
         return _read_npy(path)
     if suffix == ".npz":
         return _read_npz(path)
+    return _numbers(path, _rows(path, delimiter))
+
+
+def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats | sparse.csr_array, str]:
+    """Return the matrix of a chain, and the word that stands in place of some of its rows, if any.
+
+    In a text, a line may hold one of the words "stay", "mixture" and "any" in place of a row: nobody was seen to leave
+    that state (see `mechdesign.model.open_chain`). Its row is then zero, and under "stay" it has a 1 on the diagonal.
+
+    Raises:
+        InputError: As `read_any_matrix` does; or several words stand in one file, or nothing but words, or a row of
+            zeros.
+    """
+    if path.suffix.lower() in (".npy", ".npz"):
+        return read_any_matrix(path, delimiter), ""
+    words: dict[int, str] = {}
+    lines: list[int] = []
+
+    def known() -> Iterator[tuple[int, list[str]]]:
+        for place, (line, row) in enumerate(_rows(path, delimiter)):
+            # A spreadsheet fills a line up with empty fields.
+            if row[0].strip() in ENDS and not any(row[1:]):
+                words[place] = row[0].strip()
+            else:
+                lines.append(line)
+                yield line, row
+        if words and not lines:
+            raise InputError(str(path), "has no row that is known", bound="some lines of numbers beside those of words")
+
+    found = _numbers(path, known())
+    if len(set(words.values())) > 1:
+        bound = "the same word in all lines that have one"
+        raise InputError(
+            str(path), "has several words in place of rows", value=sorted(set(words.values())), bound=bound
+        )
+    zero = np.flatnonzero(~found.any(axis=1))
+    if zero.size:
+        remedy = "write one of the words stay, mixture and any in its place"
+        bound = "a row that sums to 1"
+        raise InputError(f"{path}, line {lines[zero[0]]}", ROW_OF_ZEROS, bound=bound, remedy=remedy)
+    if not words:
+        return found, ""
+    rows = np.zeros((len(lines) + len(words), found.shape[1]))
+    ends = np.array(list(words))
+    rows[np.delete(np.arange(len(rows)), ends)] = found
+    if words[int(ends[0])] != "stay":
+        return rows, words[int(ends[0])]
+    inside = ends[ends < rows.shape[1]]
+    rows[inside, inside] = 1.0
+    return rows, ""
+
+
+def _numbers(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Floats:
     result: list[list[float]] = []
-    for line, row in _free_rows(path) if delimiter is None else read_rows(path, delimiter):
+    for line, row in lines:
         where = f"{path}, line {line}"
         if result and len(row) != len(result[0]):
             bound = f"{len(result[0])} as in the first line"
@@ -70,6 +128,10 @@ def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse
     if not result:
         raise InputError(str(path), "is empty", bound="at least one line of numbers")
     return np.array(result)
+
+
+def _rows(path: Path, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    return _free_rows(path) if delimiter is None else read_rows(path, delimiter)
 
 
 def _free_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -243,7 +243,8 @@ class ChainTable(Table, frozen=True):
     """How states follow one another: a Markov chain, or the data to count its steps in.
 
     Attributes:
-        path: a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now.
+        path: a file with the matrix Pr(next state | state now), as `matrix` elsewhere; rows are states now. The word
+            stay in place of a row puts a 1 on the diagonal.
         estimated: true: from the check-ins or trajectories that the prior comes from.
         checkins: a file of check-ins.
         plt: a folder of trajectories.
@@ -256,6 +257,11 @@ class ChainTable(Table, frozen=True):
         gap: data are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
         by: "hour": a matrix for each hour of the day (UTC), counted in the data, or from 24 files; "step": a matrix for
             each step of the trace, from files.
+        ends: what follows a state that nobody was seen to leave, in data without smoothing: "stay" (a 1 on the
+            diagonal, unless given), "mixture" (any mixture of the rows that were seen) or "any" (any row). The last two
+            are for leakage; a release refuses them.
+        border: what becomes of steps out of the box, in data: "cut" (unless given) leaves them out, "state" leads them
+            to a further state outside, for leakage.
     """
 
     alternatives: ClassVar = ("path", "paths", "estimated", "checkins", "plt", "neighbours")
@@ -271,3 +277,5 @@ class ChainTable(Table, frozen=True):
     every: str | None = None
     gap: str | None = None
     by: Literal["hour", "step"] | None = None
+    ends: Literal["stay", "mixture", "any"] | None = None
+    border: Literal["cut", "state"] | None = None

@@ -94,7 +94,8 @@ class Visits:
 
     `cells` holds int64 arrays of cell indices, read-only, each a stretch of consecutive points inside the box, and
     `users` the user of each stretch. `inside` and `outside` count points; `domain` is the grid. `times` holds the times
-    of each stretch, datetime64[s], or None, and is empty where nothing is known of them.
+    of each stretch, datetime64[s], or None, and is empty where nothing is known of them. `exits` says of each stretch
+    whether the user then went on outside the box; it is empty where that is not known.
     """
 
     cells: tuple[Integers, ...]
@@ -103,6 +104,7 @@ class Visits:
     outside: int
     domain: Domain
     times: tuple[Times | None, ...] = ()
+    exits: tuple[bool, ...] = ()
     # Where the stretches of each user stand in `cells`.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
@@ -121,6 +123,8 @@ class Visits:
             None if each is None else len(stretch) for each, stretch in zip(self.times, self.cells, strict=False)
         ]:
             raise InputError("times", "do not fit the cells", value=len(self.times), bound="a time for each point")
+        if self.exits and len(self.exits) != len(self.cells):
+            raise InputError("exits", "differ in length", value=len(self.exits), bound=f"{len(self.cells)} stretches")
         stretches: dict[str, list[int]] = {}
         for index, user in enumerate(self.users):
             stretches.setdefault(user, []).append(index)
@@ -245,7 +249,8 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     Column k covers the longitudes from west + k · (east − west) / columns on, up to but without the next such border;
     only the last column includes its eastern border. Rows likewise, from south to north. Points outside the box are
     left out, and a trace that leaves the box is split there: the points before and after become stretches of their own,
-    so that no step of the user is invented. Raises `InputError` when no point is inside.
+    so that no step of the user is invented. `Visits.exits` marks the stretches before. Raises `InputError` when no
+    point is inside.
     """
     if domain.cells is None or domain.geographic is None:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
@@ -256,6 +261,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     cells: list[Integers] = []
     users: list[str] = []
     times: list[Times | None] = []
+    exits: list[bool] = []
     inside = outside = 0
     for trace in given:
         column = interval(trace.longitude, meridians)
@@ -271,9 +277,10 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
         cells += stretches
         times += [None] * len(stretches) if trace.time is None else np.split(trace.time[kept], cuts)
         users += [trace.user] * len(stretches)
+        exits += [True] * len(cuts) + [bool(kept[-1] < len(trace) - 1)]
     if inside == 0:
         raise _all_outside(given, box)
-    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times))
+    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits))
 
 
 def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:

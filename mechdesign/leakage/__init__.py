@@ -26,6 +26,7 @@ from mechdesign.leakage.loss import LossFunction, Pieces
 from mechdesign.leakage.population import User, UsersLeakage, users
 from mechdesign.leakage.recursion import backward, forward, supremum, temporal
 from mechdesign.leakage.row_pair import fractional, row_pair_program
+from mechdesign.model.open_chain import OpenChain
 
 if TYPE_CHECKING:
     from mechdesign.leakage import cao2019 as cao2019
@@ -50,6 +51,7 @@ __all__ = [
     "Guarantees",
     "LeakageExceededError",
     "LossFunction",
+    "OpenChain",
     "Pieces",
     "StateError",
     "User",

@@ -134,9 +134,16 @@ def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
 
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
-    which = [name for name, losses in (("backward", before), ("forward", after)) if _identity(losses)]
-    message = (
-        f"no positive budget is possible {where}: two rows of the {' and the '.join(which)} matrix have disjoint "
-        "supports, so that leakage adds up without loss; smooth the matrix if that is too pessimistic"
-    )
-    warnings.warn(message, BudgetWarning, stacklevel=3)
+    which = {name: losses for name, losses in (("backward", before), ("forward", after)) if _identity(losses)}
+    stopped = [loss for losses in which.values() for loss in losses if loss is not None and loss.identity]
+    if all(loss.stopped_by_ends for loss in stopped):
+        reason = (
+            f"because of ends alone, states of the {' and the '.join(which)} matrix whose rows are unknown or have a 1 "
+            "on the diagonal; if such a row were a mixture of the others, positive budgets would be possible"
+        )
+    else:
+        reason = (
+            f"two rows of the {' and the '.join(which)} matrix have disjoint supports, so that leakage adds up without "
+            "loss; smooth the matrix if that is too pessimistic"
+        )
+    warnings.warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.leakage.lines import Integers
-from mechdesign.model.markov import MarkovChain, smooth
+from mechdesign.leakage.lines import Floats, Integers
+from mechdesign.model.markov import MarkovChain, chain_of, reversed_rows, smooth
+from mechdesign.model.open_chain import Ends, OpenChain, as_ends
 from mechdesign.model.prior import Prior
-from mechdesign.validation import as_indices, as_integer, as_smoothing, read_only
+from mechdesign.validation import as_floats, as_indices, as_integer, as_smoothing, read_only
 
-__all__ = ["Correlations", "correlations_from_traces", "smooth"]
+__all__ = ["Border", "Correlations", "correlations_from_traces", "smooth"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+Border = Literal["cut", "state"]
+
+
+def _none() -> Integers:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Correlations:
     """Estimated correlations over the states that occur.
 
-    `states` are their indices among all n, ascending, read-only; row and column i of the chains belong to states[i].
-    `forward` is Pr(next | now), `backward` Pr(before | now), `initial` the distribution of the state before a step;
-    `steps` counts the steps seen.
+    Attributes:
+        forward: Pr(next | now); an `OpenChain` where rows are unknown.
+        backward: Pr(before | now), likewise.
+        initial: The distribution of the state before a step.
+        states: Their indices among all n, ascending, read-only: row and column i of the chains belong to states[i]. The
+            state outside the box is n.
+        steps: How many steps were counted.
+        never_left: Those of the states that nobody was seen to leave.
+        never_entered: Those that nobody was seen to enter.
+        leaving: How many steps led out of the box, whether or not they were counted.
     """
 
-    forward: MarkovChain
-    backward: MarkovChain
+    forward: MarkovChain | OpenChain
+    backward: MarkovChain | OpenChain
     initial: Prior
     states: Integers
     steps: int
+    never_left: Integers = field(default_factory=_none)
+    never_entered: Integers = field(default_factory=_none)
+    leaving: int = 0
 
 
 class _Visits(Protocol):
@@ -51,55 +69,114 @@ def correlations_from_traces(
     smoothing: float = 0.0,
     initial: Prior | ArrayLike | None = None,
     only_visited: bool = True,
+    *,
+    ends: Ends = "stay",
+    border: Border = "cut",
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
 
-    `traces` is what `mechdesign.data.traces.to_grid` returns, or any arrays of consecutive states. `smoothing` is added
-    to each count. The backward chain follows from the forward one by Bayes' rule with `initial`, the distribution of
-    the state before a step; by default its observed frequency, smoothed alike. With `only_visited` states that no step
-    leaves, or none reaches, are left out, again and again until none is; otherwise all n stay, and smoothing must be
-    positive if some state has no step. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
+    Forward rows are counted in the steps that leave a state, backward rows in those that enter it. A state that nobody
+    was seen to leave, or to enter, keeps its column; `ends` says what its row may be. With smoothing every state has a
+    row, and `ends` says nothing; Equation (28)'s smoothing of the result is `smooth(chain, s)`.
+
+    Args:
+        traces: What `mechdesign.data.traces.to_grid` returns, or any arrays of consecutive states.
+        n: The number of states.
+        smoothing: What is added to each count.
+        initial: The distribution of the state before a step, shape (n,), by which the backward chain follows from the
+            forward one (Bayes' rule); by default its observed frequency, smoothed alike.
+        only_visited: Leave out the states that no trace visits.
+        ends: "stay", a 1 on the diagonal; "mixture", any mixture of the rows that were seen; or "any", any row. The
+            last two make an `OpenChain`.
+        border: "cut": steps that leave the box are left out, and the chain is that of people who stay inside.
+            "state": they lead to a further state n, outside, that nobody is seen to leave.
+
+    Raises:
+        InputError: No step is counted; `initial` has weight on a state without steps that leave it, or reaches not
+            every state that is entered; or there is no box whose border could be a state.
+
+    >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
+    >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
+    (OpenChain(3 states, 1 of them ends: mixture), [2], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     """
     n = as_integer(n, "n", 1)
     smoothing = as_smoothing(smoothing, "smoothing")
-    counts = np.zeros((n, n))
-    given: Any = traces
-    sequences: Iterable[ArrayLike] = getattr(given, "cells", given)
-    for index, trace in enumerate(sequences):
+    ends = as_ends(ends)
+    counts, visited, leaving = _count(traces, n, border)
+    steps = int(counts.sum())
+    if steps == 0:
+        raise InputError("traces", "hold no step", bound="at least one trace of two states")
+    states = np.flatnonzero(visited) if only_visited else np.arange(len(counts))
+    counts = counts[np.ix_(states, states)]
+    weights = counts + smoothing
+    first = _initial(initial, weights.sum(axis=1), states, n, len(visited))
+    forward = chain_of(weights, ends)
+    joint = weights if initial is None else first.probabilities[:, None] * forward.matrix
+    unreached = (weights.sum(axis=0) > 0) & ~joint.any(axis=0)
+    if unreached.any():
+        state = int(states[np.argmax(unreached)])
+        raise InputError(
+            "initial",
+            f"state {state} cannot be reached, so nothing can be said of the state before it",
+            bound="a probability above zero for every state that is entered",
+            remedy="smooth the initial distribution, or leave it out",
+        )
+    backward = chain_of(reversed_rows(joint), ends)
+    states = states.astype(np.int64)
+    never_left, never_entered = (states[counts.sum(axis=axis) == 0] for axis in (1, 0))
+    for array in (states, never_left, never_entered):
+        read_only(array)
+    return Correlations(forward, backward, first, states, steps, never_left, never_entered, leaving)
+
+
+def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
+    """Return the steps from state to state, (m, m), how often each state is visited, (m,), and steps out of the box.
+
+    m is n, or n + 1 where the border is a state.
+    """
+    exits: tuple[bool, ...] | None = getattr(traces, "exits", None)
+    if border not in ("cut", "state"):
+        raise InputError("border", "is not known", value=border, bound='"cut" or "state"')
+    if border == "state" and not exits:
+        raise InputError(
+            "border",
+            "is no state: nothing is known of steps that leave the box",
+            value=border,
+            bound='"cut", or traces as to_grid returns them',
+        )
+    size = n + (border == "state")
+    counts, visited = np.zeros((size, size)), np.zeros(size)
+    leaving = 0
+    given: Iterable[ArrayLike] = getattr(traces, "cells", traces)
+    for index, trace in enumerate(given):
         cells = as_indices(trace, f"traces[{index}]", n)
         np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
-    total = int(counts.sum())
-    if total == 0:
-        raise InputError("traces", "hold no step", bound="at least one trace of two states")
-    states = np.arange(n)
-    while only_visited:
-        part = counts[np.ix_(states, states)]
-        kept = (part.sum(axis=1) > 0) & (part.sum(axis=0) > 0)
-        if kept.all():
-            break
-        states = states[kept]
-    if not len(states):
-        raise InputError(
-            "traces",
-            "never return to a state",
-            bound="steps that go on",
-            remedy="give only_visited=False and smoothing",
-        )
-    weights = counts[np.ix_(states, states)] + smoothing
-    left = weights.sum(axis=1)
-    if not left.all():
-        raise InputError(
-            "traces",
-            f"no trace ever leaves state {int(states[np.argmin(left)])}",
-            remedy="give a positive smoothing, or only_visited=True",
-        )
-    forward = MarkovChain(weights / left[:, None])
+        np.add.at(visited, cells, 1.0)
+        if exits and exits[index] and len(cells):
+            leaving += 1
+            if border == "state":
+                counts[cells[-1], n] += 1.0
+                visited[n] += 1.0
+    return counts, visited, leaving
+
+
+def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, n: int, size: int) -> Prior:
+    """Return the distribution before a step over `states`, checked to have weight only where steps leave a state."""
     if initial is None:
-        first = Prior(left / left.sum())
-    else:
-        weight = np.asarray(initial, dtype=np.float64)
-        if weight.shape == (n,) and len(states) < n:
-            weight = weight[states] / weight[states].sum()
-        first = Prior(weight)
-    read_only(states)
-    return Correlations(forward, forward.reverse(first), first, states.astype(np.int64), total)
+        return Prior(left / left.sum())
+    given = as_floats(initial, "initial", "(n,)")
+    if len(given) not in (n, len(states)):
+        raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({n},) or ({len(states)},)")
+    weight, known = np.zeros(size), np.zeros(size, dtype=bool)
+    weight[np.arange(n) if len(given) == n else states] = given
+    known[states] = left > 0
+    wrong = np.flatnonzero((weight != 0) & ~known)
+    if wrong.size:
+        raise InputError(
+            "initial",
+            f"has weight on state {int(wrong[0])}, which nobody was seen to leave",
+            value=float(weight[wrong[0]]),
+            bound="0 there",
+            remedy="leave initial out, or give smoothing (and only_visited=False, where no trace visits the state)",
+        )
+    return Prior(weight[states])

@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
 from mechdesign.display import card, data_frame, line_plot
+from mechdesign.leakage.ends import as_open_rows, emptied, end_states, known_rows, line_of_any
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
 from mechdesign.leakage.hull import envelope
-from mechdesign.leakage.lines import Floats, Line, are_pieces
+from mechdesign.leakage.lines import Floats, Integers, Line, are_pieces
 from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
 from mechdesign.leakage.numbers import as_alphas, as_not_negative
 from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
+from mechdesign.model.open_chain import OpenChain
 from mechdesign.validation import read_only
 
 __all__ = ["LossFunction", "Pieces"]
@@ -61,9 +63,13 @@ class LossFunction:
     in nats. It is found once for all α, and kept in the cache of `mechdesign.cache` from 32 states on (or always, or
     never, by `cache`).
 
+    `P` may be an `OpenChain`; the maximum is then over all rows that its ends may have. A mixture of other rows adds no
+    pair: (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same for d. One row that may be any gives
+    L(α) = ln(1 + (1 − m)(e^α − 1)), m the least entry of the other rows; several give L(α) = α.
+
     Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
-    `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, or None where
-    the function was read from a file.
+    `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, with rows of
+    zeros for the ends of an open chain, or None where the function was read from a file.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -78,6 +84,8 @@ class LossFunction:
     pieces: Pieces
     identity: bool
     matrix: Floats | sparse.csr_array | None
+    # The word that stands for rows of zeros; empty where there are none.
+    ends: str
     # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage.pairing`.
     misfits: dict[str, str]
     _gains: Floats
@@ -85,15 +93,20 @@ class LossFunction:
     _starts: tuple[float, ...]
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
-        matrix = as_transition(P, path)
-        digest = matrix_digest(matrix)
+        if isinstance(P, OpenChain):
+            self._find(as_open_rows(P, path), P.ends, cache)
+        else:
+            self._find(as_transition(P, path), "", cache)
+
+    def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
+        digest = matrix_digest(matrix, ends)
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
         lines = _stored(digest) if keep else None
         if lines is None:
-            lines = _lines(matrix)
+            lines = [line_of_any(matrix)] if ends == "any" else _lines(known_rows(matrix))
             if keep:
                 caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
-        self._fill(matrix.shape[0], digest, lines, matrix)
+        self._fill(matrix.shape[0], digest, lines, matrix, ends)
 
     @classmethod
     def from_lines(cls, n: int, digest: str, lines: list[Line]) -> LossFunction:
@@ -102,7 +115,14 @@ class LossFunction:
         made._fill(n, digest, lines)
         return made
 
-    def _fill(self, n: int, digest: str, lines: list[Line], matrix: Floats | sparse.csr_array | None = None) -> None:
+    def _fill(
+        self,
+        n: int,
+        digest: str,
+        lines: list[Line],
+        matrix: Floats | sparse.csr_array | None = None,
+        ends: str = "",
+    ) -> None:
         G, D, rest = _columns(lines)
         start = np.zeros(len(lines))
         start[1:] = np.maximum.accumulate(breakpoint_between(G[:-1], D[:-1], G[1:], D[1:]))
@@ -116,6 +136,7 @@ class LossFunction:
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
             "matrix": matrix,
+            "ends": ends,
             "misfits": {},
             "_gains": G,
             "_rests": rest,
@@ -189,6 +210,33 @@ class LossFunction:
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
+
+    @property
+    def end_states(self) -> Integers:
+        """The ends: states whose rows are unknown, or have a 1 on the diagonal alone; int64, ascending."""
+        return np.zeros(0, dtype=np.int64) if self.matrix is None else end_states(self.matrix)
+
+    @property
+    def stopped_by_ends(self) -> bool:
+        """Whether L(α) = α because of ends alone: no two of the other rows have disjoint supports."""
+        if not self.identity or self.matrix is None or len(self.end_states) == self.n:
+            return False
+        return disjoint_rows(known_rows(emptied(self.matrix, self.end_states))) is None
+
+    def under_mixture(self) -> LossFunction:
+        """Return the loss if the row of each end were any mixture of the other rows; itself without `end_states`.
+
+        It is itself, too, where all states are ends, and no other row is known.
+
+        >>> LossFunction([[0.8, 0.2, 0], [0.2, 0.8, 0], [0, 0, 1]]).under_mixture()(1.0) < 1.0
+        True
+        """
+        ends = self.end_states
+        if self.matrix is None or self.ends == "mixture" or len(ends) in (0, self.n):
+            return self
+        made = object.__new__(LossFunction)
+        made._find(emptied(self.matrix, ends), "mixture", None)
+        return made
 
     def __repr__(self) -> str:
         return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…)"

@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats, Integers
+from mechdesign.model.open_chain import ROW_OF_ZEROS
 from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
 
-__all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest"]
+__all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest", "row_scales"]
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
+_END_REMEDY = (
+    'put a 1 on its diagonal if people stay there, give OpenChain(matrix, "mixture"), or, in a file, write the word '
+    "stay, mixture or any in place of the row"
+)
 
 
 def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
@@ -38,7 +43,7 @@ def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
     )
     # Adding zero makes −0 a plain zero, so that equal matrices have equal bytes.
     array = array + 0.0
-    for row, scale in enumerate(_row_scales([array_row.tolist() for array_row in array], path)):
+    for row, scale in enumerate(row_scales([array_row.tolist() for array_row in array], path)):
         if scale != 1.0:
             array[row] /= scale
     read_only(array)
@@ -64,7 +69,7 @@ def _as_sparse(matrix: Any, path: str) -> sparse.csr_array:
         )
     ends = array.indptr
     rows = [array.data[ends[row] : ends[row + 1]].tolist() for row in range(array.shape[0])]
-    scales = np.array(_row_scales(rows, path))
+    scales = np.array(row_scales(rows, path))
     array.data /= np.repeat(scales, np.diff(ends))
     return array
 
@@ -80,7 +85,7 @@ def _require_square(shape: tuple[int, ...], path: str) -> None:
         )
 
 
-def _row_scales(rows: list[list[float]], path: str) -> list[float]:
+def row_scales(rows: list[list[float]], path: str) -> list[float]:
     """Return what to divide each row by: its sum, or 1 when the sum is 1 to the rounding of its entries."""
     scales = []
     for index, row in enumerate(rows):
@@ -88,6 +93,8 @@ def _row_scales(rows: list[list[float]], path: str) -> list[float]:
             total = math.fsum(row)
         except OverflowError:
             total = math.inf
+        if total == 0:
+            raise InputError(f"{path}[{index}]", ROW_OF_ZEROS, bound="a row that sums to 1", remedy=_END_REMEDY)
         if not abs(total - 1) <= SUM_TOLERANCE:
             raise InputError(
                 f"{path}[{index}]",
@@ -100,9 +107,11 @@ def _row_scales(rows: list[list[float]], path: str) -> list[float]:
     return scales
 
 
-def matrix_digest(matrix: Floats | sparse.csr_array) -> str:
-    """Return the SHA-256 of a checked matrix, in hexadecimal digits."""
+def matrix_digest(matrix: Floats | sparse.csr_array, ends: str = "") -> str:
+    """Return the SHA-256 of a checked matrix, and of the word that stands for its rows of zeros, in hexadecimal."""
     state = hashlib.sha256()
+    if ends:
+        state.update(f"ends {ends}\n".encode())
     if sparse.issparse(matrix):
         state.update(f"sparse {matrix.shape[0]}\n".encode())
         state.update(matrix.indptr.astype("<i8").tobytes())

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage.correlation import require_same_states
+from mechdesign.leakage.ends import end_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 
@@ -75,22 +77,26 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     just where the transpose of F is, and the ratios around every cycle must agree; π and μ are found along the most
     probable steps. Where both correlations hold at every step, π and μ are the same, the stationary distribution.
     Deviations up to 1 per cent of probability, and 10 per cent between π and μ, count as rounding or estimation. Ratios
-    are looked at in matrices of up to four million entries.
+    are looked at in matrices of up to four million entries. A state that the data show nobody to leave has π = 0, and
+    no row that could be judged; neither has one that nobody enters. Then π and μ differ, and are not compared.
     """
     ahead, back = sparse.csr_array(forward), sparse.csr_array(backward).T.tocsr()
     if ahead.shape != back.shape:
         return ""
+    never_left, never_entered = _unseen(ahead, back), _unseen(back.T.tocsr(), ahead.T.tocsr())
+    seen = np.flatnonzero(~never_left), np.flatnonzero(~never_entered)
+    ahead, back = (sparse.csr_array(each[seen[0]][:, seen[1]]) for each in (ahead, back))
     lone = sparse.coo_array((ahead > 0).astype(np.int8) - (back > 0).astype(np.int8))
     lone.eliminate_zeros()
     if lone.nnz:
-        now, following, sign = (array[0] for array in (lone.row, lone.col, lone.data))
+        now, following, sign = seen[0][lone.row[0]], seen[1][lone.col[0]], lone.data[0]
         possible, other = ("forward", "backward") if sign > 0 else ("backward", "forward")
         return (
             f"a step from state {now} to state {following} is possible in the {possible} matrix, not in the {other} one"
         )
     if ahead.nnz > _MOST_ENTRIES:
         return ""
-    fit = _fit(ahead, back)
+    fit = _fit(ahead, back, forward.shape[0])
     if fit.misfit > _TOLERANCE:
         return (
             f"with no distribution of the states is one the other reversed by Bayes' rule ({fit.misfit:.1%} of the "
@@ -104,19 +110,27 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     return ""
 
 
-def _fit(ahead: sparse.csr_array, back: sparse.csr_array) -> _Fit:
-    """Return the fit of F and the transpose of B, of shape (n, n) and with the same support."""
-    n = ahead.shape[0]
+def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> NDArray[np.bool_]:
+    """Return which rows of F, (n, n), say nothing: rows of zeros, and a 1 on the diagonal where Bᵀ has no entry."""
+    ends = np.zeros(ahead.shape[0], dtype=bool)
+    ends[end_states(ahead)] = True
+    unseen: NDArray[np.bool_] = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
+    return unseen
+
+
+def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
+    """Return the fit of F and the transpose of B, of shape (n, m) and with the same support, of so many states."""
+    n, m = ahead.shape
     steps = sparse.coo_array(ahead)
     # In row order both have the same entries.
     ratio = np.log(ahead.data) - np.log(back.data)
-    # A graph of states before (0..n-1) and after (n..2n-1); a tree of its most probable steps fixes π and μ.
+    # A graph of states before (0..n-1) and after (n..n+m-1); a tree of its most probable steps fixes π and μ.
     lengths = 1.0 - np.log(ahead.data) - np.log(back.data)
-    graph = sparse.csr_array((lengths, (steps.row, steps.col + n)), shape=(2 * n, 2 * n))
+    graph = sparse.csr_array((lengths, (steps.row, steps.col + n)), shape=(n + m, n + m))
     tree = csgraph.minimum_spanning_tree(graph)
     count, label = csgraph.connected_components(tree, directed=False)
-    known = sparse.csr_array((ratio, (steps.row, steps.col)), shape=(n, n))
-    logarithm = np.zeros(2 * n)
+    known = sparse.csr_array((ratio, (steps.row, steps.col)), shape=(n, m))
+    logarithm = np.zeros(n + m)
     for component in range(count):
         root = int(np.argmax(label == component))
         order, parent = csgraph.breadth_first_order(tree, root, directed=False)
@@ -127,7 +141,8 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array) -> _Fit:
             step = known[origin, node - n] if forwards else -known[node, origin - n]
             logarithm[node] = logarithm[origin] + step
         own = label == component
-        logarithm[own] -= logarithm[own & (np.arange(2 * n) < n)].max()
+        if own[:n].any():
+            logarithm[own] -= logarithm[:n][own[:n]].max()
     before = np.exp(logarithm[:n])
     totals = np.bincount(label[:n], weights=before, minlength=count)
     # Every component counts as much as it has states: its own weight is open.
@@ -135,5 +150,5 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array) -> _Fit:
     joint = sparse.csr_array(ahead.multiply(before[:, None]))
     after = np.asarray(joint.sum(axis=0)).ravel()
     misfit = float(abs(joint - back.multiply(after[None, :])).sum()) / 2
-    drift = float(np.abs(after - before).sum()) / 2 if count == 1 else None
+    drift = float(np.abs(after - before).sum()) / 2 if count == 1 and n == m == states else None
     return _Fit(misfit, drift)

@@ -11,20 +11,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from mechdesign.display import card, heat_map
 from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
+from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import (
-    SUM_TOLERANCE,
-    Floats,
-    as_floats,
-    as_indices,
-    as_integer,
-    as_nonnegative,
-    as_smoothing,
-    renamed,
-    require,
-)
+from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
 
-__all__ = ["MarkovChain", "VaryingChain", "smooth"]
+__all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 
 
 def __dir__() -> list[str]:
@@ -43,23 +34,7 @@ class MarkovChain:
 
     def __post_init__(self) -> None:
         """Check that every row is a distribution, and freeze the matrix."""
-        matrix = as_floats(self.matrix, "matrix", "(n, n)")
-        if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-            raise InputError("matrix", "has the wrong shape", value=matrix.shape, bound="of shape (n, n), n >= 1")
-        require(np.isfinite(matrix) & (matrix >= 0), matrix, "matrix", "a finite number >= 0")
-        # Entries near the largest float64 would overflow in the sum; that sum is refused all the same.
-        with np.errstate(over="ignore"):
-            totals = matrix.sum(axis=1)
-        wrong = np.flatnonzero(np.abs(totals - 1) > SUM_TOLERANCE)
-        if wrong.size:
-            row = int(wrong[0])
-            raise InputError(
-                f"matrix[{row}]",
-                "does not sum to 1",
-                value=float(totals[row]),
-                bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="rows are the present state, columns the next one; normalise each row",
-            )
+        matrix = as_rows(self.matrix)
         object.__setattr__(self, "matrix", matrix)
 
     @property
@@ -88,33 +63,43 @@ class MarkovChain:
         return np.asarray(self.matrix, dtype=dtype)
 
     @classmethod
-    def from_traces(cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0) -> MarkovChain:
+    def from_traces(
+        cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends | None = None
+    ) -> MarkovChain:
         """Estimate a chain over states 0..n−1 from traces, integer arrays of shape (k,) of consecutive states.
 
         Entry (i, j) is (number of steps from i to j + smoothing) / (number of steps from i + n · smoothing); the last
-        state of a trace is followed by nothing. Raises `InputError` when a state is never left and nothing is added.
+        state of a trace is followed by nothing. Where nothing is added, a state that is never left has a 1 on the
+        diagonal with `ends` "stay". Otherwise it raises `InputError`: see `OpenChain`.
         """
         n = as_integer(n, "n", 1)
         counts = np.zeros((n, n))
         for index, trace in enumerate(traces):
             states = as_indices(trace, f"traces[{index}]", n)
             np.add.at(counts, (states[:-1], states[1:]), 1.0)
-        return cls.from_counts(counts, smoothing)
+        return cls.from_counts(counts, smoothing, ends=ends)
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0) -> MarkovChain:
+    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends | None = None) -> MarkovChain:
         """Estimate a chain from the numbers (n, n) of steps from each state to each, as `from_traces` does."""
         smoothing = as_smoothing(smoothing, "smoothing")
+        ends = None if ends is None else as_ends(ends)
         counts = as_nonnegative(counts, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size and smoothing == 0:
-            raise InputError(
-                "traces",
-                f"no trace ever leaves state {never_left[0]} ({never_left.size} such states of {n})",
-                bound="at least one step from each state",
-                remedy="give a positive smoothing, or fewer and larger cells",
-            )
+            which = f"no trace ever leaves state {never_left[0]} ({never_left.size} such states of {n})"
+            if ends is None:
+                raise InputError(
+                    "traces",
+                    which,
+                    bound="at least one step from each state",
+                    remedy='give a positive smoothing, ends="stay", or fewer and larger cells',
+                )
+            if ends != "stay":
+                raise InputError("ends", f"gives no Markov chain: {which}", value=ends, remedy=CLOSED)
+            counts = counts.copy()
+            counts[never_left, never_left] = 1.0
         return cls(_smoothed(counts, smoothing))
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
@@ -136,9 +121,7 @@ class MarkovChain:
                 bound="a probability above zero for every next state",
                 remedy="smooth the chain or the prior, or leave the state out",
             )
-        # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
-        backward = (joint / largest).T
-        return MarkovChain(backward / backward.sum(axis=1, keepdims=True))
+        return MarkovChain(reversed_rows(joint))
 
     def stationary(self) -> Prior:
         """Return the stationary distribution π = πP; states that the chain leaves for ever get zero.
@@ -223,7 +206,27 @@ class VaryingChain:
         return self.chains[step]
 
 
-def smooth(matrix: MarkovChain | ArrayLike, s: float) -> MarkovChain:
+def chain_of(weights: Floats, ends: Ends) -> MarkovChain | OpenChain:
+    """Return the chain with rows in proportion to `weights` (n, n); a row of zeros is an end."""
+    totals = weights.sum(axis=1)
+    missing = totals == 0
+    rows = weights / np.where(missing, 1.0, totals)[:, None]
+    if missing.any() and ends != "stay":
+        return OpenChain(rows, ends)
+    return MarkovChain(rows + np.diag(missing))
+
+
+def reversed_rows(joint: Floats) -> Floats:
+    """Return Pr(before = i | now = j) at (j, i), from weights (n, n) of steps; zeros for a state never entered."""
+    # Scaled to a largest entry of 1, a column of tiny numbers keeps its precision.
+    largest = joint.max(axis=0)
+    backward = (joint / np.where(largest > 0, largest, 1.0)).T
+    totals = backward.sum(axis=1, keepdims=True)
+    rows: Floats = backward / np.where(totals > 0, totals, 1.0)
+    return rows
+
+
+def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain:
     """Return the chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
 
     Equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release under
@@ -232,8 +235,12 @@ def smooth(matrix: MarkovChain | ArrayLike, s: float) -> MarkovChain:
     >>> smooth([[1.0, 0.0], [0.0, 1.0]], 0.5).matrix.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
+    s = as_smoothing(s, "s")
+    if isinstance(matrix, OpenChain) and s > 0:
+        # The row of an end becomes uniform.
+        return MarkovChain(_smoothed(matrix.matrix, s))
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix))
-    return MarkovChain(_smoothed(chain.matrix, as_smoothing(s, "s")))
+    return MarkovChain(_smoothed(chain.matrix, s))
 
 
 def _smoothed(weights: Floats, smoothing: float) -> Floats:

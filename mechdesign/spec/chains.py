@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.states import Steps
 from mechdesign.data.tables import ChainTable, Raw
@@ -21,6 +21,7 @@ from mechdesign.graphs.check import edge_array
 from mechdesign.leakage.estimate import Correlations, correlations_from_traces
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.report.numbers import percent
 from mechdesign.spec.priors import PriorTable, Read, read_visits
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
@@ -109,17 +110,35 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
         chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, path, domain, folder)
         return Transitions(chains, table.by, sampling.every)
     read = _visits(table, form, path, domain, folder, prior, sampling)
-    notes = (*read.notes, *_counted_notes(read, path))
-    median = read.median if read.sampling.every is None else None
+    if table.border == "state":
+        raise SpecificationError(
+            f"{path}.border",
+            "does not go with a release, whose states are those of the domain",
+            value="state",
+            bound='"cut"',
+            remedy="leave it out, and make the box larger",
+        )
+    smoothing = table.smoothing or 0.0
     with at(path, {"traces": form, "counts": form}):
-        if table.by is None:
-            chain = MarkovChain.from_traces(read.visits.cells, domain.size, table.smoothing or 0.0)
-            return Transitions((chain,), None, read.sampling.every, median, notes)
-        chains = _hourly(read.visits, domain.size, table.smoothing or 0.0)
-        return Transitions(chains, table.by, read.sampling.every, median, notes)
+        counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
+        chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
+    notes = (*read.notes, *_counted_notes(read, path), *_ends_notes(counts, smoothing, path))
+    median = read.median if read.sampling.every is None else None
+    return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
-def _counted_notes(read: Read, path: str) -> tuple[str, ...]:
+def _ends_notes(counts: NDArray[np.float64], smoothing: float, path: str) -> tuple[str, ...]:
+    """Say of which states nobody saw a step, where each of the chains (k, n, n) lets them stay."""
+    never_left = int((counts.sum(axis=2) == 0).sum())
+    if smoothing or not never_left:
+        return ()
+    many, n = counts.shape[:2]
+    of = f"{n} states" if many == 1 else f"{many * n} states of {many} chains"
+    taken = 'they are taken to stay (ends = "stay"); smoothing makes all steps possible'
+    return (f"{path}: nobody was seen to leave {never_left} of {of}: {taken}",)
+
+
+def _counted_notes(read: Read, path: str, border: str | None = None) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if read.sampling.every is None and read.median is not None:
         notes = (
@@ -127,7 +146,17 @@ def _counted_notes(read: Read, path: str) -> tuple[str, ...]:
             'every = "5 min", say, makes them even',
         )
     steps = sum(len(cells) - 1 for cells in read.visits.cells)
-    return (*notes, f"{path}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted")
+    notes += (f"{path}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted",)
+    leaving = sum(read.visits.exits)
+    if not leaving:
+        return notes
+    what = (
+        "they lead to the state outside"
+        if border == "state"
+        else "they are left out: the chain is that of people who stay inside"
+    )
+    share = percent(leaving / (steps + leaving))
+    return (*notes, f"{path}: {leaving} steps leave the box, {share} of all that start inside; {what}")
 
 
 def _check_keys(table: ChainTable, form: str, path: str) -> None:
@@ -137,6 +166,8 @@ def _check_keys(table: ChainTable, form: str, path: str) -> None:
         ("smoothing", counted, "leave it out"),
         ("gap", counted, "leave it out: nothing is counted"),
         ("by", counted or form == "paths", "give the files of the matrices as paths"),
+        ("ends", counted, "write the word in place of the row" if form in ("path", "paths") else "leave it out"),
+        ("border", counted, "leave it out: nothing is counted"),
     ):
         if getattr(table, key) is not None and not fits:
             raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy=remedy)
@@ -148,8 +179,16 @@ def _check_keys(table: ChainTable, form: str, path: str) -> None:
         )
 
 
-def _hourly(visits: Visits, n: int, smoothing: float) -> tuple[MarkovChain, ...]:
-    """Return a chain for each hour of the day (UTC): that of the steps that start in it."""
+def _steps(visits: Visits, n: int) -> NDArray[np.float64]:
+    """Return how often each step was seen, (n, n)."""
+    counts = np.zeros((n, n))
+    for cells in visits.cells:
+        np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
+    return counts
+
+
+def _hourly(visits: Visits, n: int) -> NDArray[np.float64]:
+    """Return how often each step was seen that starts in each hour of the day (UTC), (24, n, n)."""
     counts = np.zeros((_HOURS, n, n))
     if not visits.times or any(times is None for times in visits.times):
         raise InputError("by", "needs data with times", value="hour", bound="a column time")
@@ -157,7 +196,7 @@ def _hourly(visits: Visits, n: int, smoothing: float) -> tuple[MarkovChain, ...]
         assert times is not None
         hours = times.astype("datetime64[h]").astype(np.int64) % _HOURS
         np.add.at(counts, (hours[:-1], cells[:-1], cells[1:]), 1.0)
-    return tuple(MarkovChain.from_counts(hour, smoothing) for hour in counts)
+    return counts
 
 
 def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -> sparse.csr_array:
@@ -174,6 +213,9 @@ def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw
         raise SpecificationError(
             f"{path}.smoothing", "would make every step possible, and join all secrets", remedy="leave it out"
         )
+    for key in ("ends", "border"):
+        if getattr(table, key) is not None:
+            raise SpecificationError(f"{path}.{key}", "does not go with a policy graph", remedy="leave it out")
     if form in ("path", "neighbours"):
         (chain,) = (_read if form == "path" else _walk)(table, path, domain, folder)
         return sparse.csr_array(chain.matrix)
@@ -200,7 +242,16 @@ def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) ->
 
 def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
     with in_file(path):
-        matrix: NDArray[np.float64] = read_matrix(folder / name, delimiter)
+        read, word = read_chain_matrix(folder / name, delimiter)
+        matrix = dense(read, folder / name)
+    if word:
+        raise SpecificationError(
+            f"{path}.{key}",
+            "holds no Markov chain: a word stands in place of rows",
+            value=word,
+            bound="a row of numbers, or the word stay, for each state",
+            remedy="write stay in place of such rows, or count steps with a positive smoothing",
+        )
     if matrix.shape != (domain.size, domain.size):
         raise SpecificationError(
             f"{path}.{key}",
@@ -279,5 +330,12 @@ def build_correlations(
     read = _visits(table, form, path, domain, folder, prior, sampling)
     smoothing = table.smoothing or 0.0
     with at(path, {"traces": form}):
-        found = correlations_from_traces(read.visits, domain.size, smoothing, only_visited=not smoothing)
-    return found, (*read.notes, *_counted_notes(read, path))
+        found = correlations_from_traces(
+            read.visits,
+            domain.size,
+            smoothing,
+            only_visited=not smoothing,
+            ends=table.ends or "stay",
+            border="state" if table.border == "state" and any(read.visits.exits) else "cut",
+        )
+    return found, (*read.notes, *_counted_notes(read, path, table.border))

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.model.domain import Domain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.open_chain import OpenChain
 from mechdesign.spec.chains import build_correlations
 from mechdesign.spec.specification import Specification
-from mechdesign.validation import Floats
 
 __all__ = ["chain_files"]
 
 
 def chain_files(
-    given: Specification, every: str | None = None, gap: str | None = None, smoothing: float | None = None
+    given: Specification,
+    every: str | None = None,
+    gap: str | None = None,
+    smoothing: float | None = None,
+    ends: str | None = None,
+    border: str | None = None,
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return ``forward.csv``, ``backward.csv`` and ``states.csv``, and notes about the data.
 
-    The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap` and `smoothing` count
-    more than what stands there.
+    The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
+    `border` count more than what stands there. A row that nobody saw is the word that `ends` says, unless people stay.
     """
     release = given.document.release
     path = "release.transition"
     raw: Raw = dict(release["transition"]) if "transition" in release else {"estimated": True}
-    asked = {"every": every, "gap": gap, "smoothing": smoothing}
+    asked = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
     raw |= {name: value for name, value in asked.items() if value is not None}
     domain = given.domain
     try:
@@ -39,18 +46,37 @@ def chain_files(
             "prior", "comes from no data in order of time", remedy="add [release] with transition = { … }"
         ) from error
     files = {
-        "forward.csv": _matrix(found.forward.matrix),
-        "backward.csv": _matrix(found.backward.matrix),
+        "forward.csv": _matrix(found.forward),
+        "backward.csv": _matrix(found.backward),
         "states.csv": _states(found, domain),
     }
-    left_out = domain.size - len(found.states)
+    return files, (*notes, *_ends(found, domain, raw.get("smoothing") or 0.0, raw.get("ends") or "stay"))
+
+
+def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> Iterator[str]:
+    """Say which states have no row of their own, and what stands there."""
+    left_out = domain.size - int((found.states < domain.size).sum())
     if left_out:
-        notes += (f"{left_out} of {domain.size} states, which no step leaves or none reaches, are left out",)
-    return files, notes
+        yield f"{left_out} of {domain.size} states, which nobody visited, are left out"
+    if found.leaving and found.states[-1] < domain.size:
+        yield "--border state keeps the steps that leave the box"
+    counts = [(len(found.never_left), "leave", "forward.csv"), (len(found.never_entered), "enter", "backward.csv")]
+    for count, verb, name in counts:
+        if not count:
+            continue
+        if smoothing:
+            row = f"smoothing = {smoothing:g} alone makes their rows, all alike"
+        elif ends == "stay":
+            row = f"{name} has a 1 on their diagonal, as if people stayed; --ends mixture and --ends any suppose less"
+        else:
+            row = f"{name} has the word {ends} in place of their rows"
+        yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
 
 
-def _matrix(matrix: Floats) -> bytes:
-    return "".join(",".join(map(repr, row)) + "\n" for row in matrix.tolist()).encode()
+def _matrix(chain: MarkovChain | OpenChain) -> bytes:
+    words = {} if isinstance(chain, MarkovChain) else dict.fromkeys(chain.missing.tolist(), chain.ends)
+    rows = (words.get(place) or ",".join(map(repr, row)) for place, row in enumerate(chain.matrix.tolist()))
+    return "".join(f"{row}\n" for row in rows).encode()
 
 
 def _states(found: Correlations, domain: Domain) -> bytes:
@@ -59,6 +85,9 @@ def _states(found: Correlations, domain: Domain) -> bytes:
     degrees = domain.coordinates
     rows.writerow(["row", "state", "label"] + (["latitude", "longitude"] if degrees is not None else []))
     for row, state in enumerate(found.states.tolist()):
+        if state == domain.size:
+            rows.writerow([row, state, "outside"] + ([] if degrees is None else ["", ""]))
+            continue
         place = [] if degrees is None else [repr(value) for value in degrees[state].tolist()]
         rows.writerow([row, state, domain.labels[state], *place])
     return text.getvalue().encode()

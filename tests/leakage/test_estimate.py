@@ -31,9 +31,9 @@ def test_given_initial_distribution() -> None:
     np.testing.assert_allclose(found.backward.matrix, (joint / joint.sum(axis=0)).T)
 
 
-def test_states_that_lead_nowhere_are_left_out_again_and_again() -> None:
+def test_only_states_that_nobody_visits_are_left_out() -> None:
     found = leakage.correlations_from_traces([[0, 1, 0, 0, 2, 3, 4]], 6)
-    assert found.states.tolist() == [0, 1]
+    assert found.states.tolist() == [0, 1, 2, 3, 4]
     assert leakage.correlations_from_traces([[0, 1, 0]], 4, smoothing=0.5, only_visited=False).states.tolist() == [
         0,
         1,
@@ -47,10 +47,12 @@ def test_wrong_input() -> None:
         leakage.correlations_from_traces([[0]], 2)
     with pytest.raises(InputError, match=r"traces\[0\]\[1\]"):
         leakage.correlations_from_traces([[0, 5]], 2)
-    with pytest.raises(InputError, match="no trace ever leaves state 2"):
-        leakage.correlations_from_traces([[0, 1, 0]], 3, only_visited=False)
-    with pytest.raises(InputError, match="never return to a state"):
-        leakage.correlations_from_traces([[0, 1, 2]], 3)
+    with pytest.raises(InputError, match="ends: is not known; found 'leave'"):
+        leakage.correlations_from_traces([[0, 1]], 2, ends="leave")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="border: is not known; found 'wall'"):
+        leakage.correlations_from_traces([[0, 1]], 2, border="wall")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="border: is no state: nothing is known of steps that leave the box"):
+        leakage.correlations_from_traces([[0, 1]], 2, border="state")
 
 
 def test_smoothing_weakens_correlation() -> None:

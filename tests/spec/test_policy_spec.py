@@ -187,6 +187,8 @@ def test_geolife_transitions(data_folder):
         ("transitions = { path = 'wide.csv' }", LABELS, "privacy[0].transitions.path", "3 rows and 3 columns"),
         ("transitions = { path = 'sums.csv' }", LABELS, "privacy[0].transitions.path[0]", "does not sum to 1"),
         ("transitions = { path = 'p.csv', smoothing = 1 }", LABELS, "privacy[0].transitions.smoothing", "Leave it out"),
+        ("transitions = { path = 'p.csv', ends = 'any' }", LABELS, "privacy[0].transitions.ends", "Leave it out"),
+        ("transitions = { path = 'p.csv', border = 'cut' }", LABELS, "privacy[0].transitions.border", "Leave it out"),
         ("transitions = { estimated = false }", LABELS, "privacy[0].transitions.estimated", "cannot be false"),
         ("transitions = { estimated = true }", LABELS, "privacy[0].transitions.estimated", "checkins or plt"),
         ("transitions = { neighbours = 8 }", LABELS, "privacy[0].transitions.neighbours", "needs a grid"),
@@ -231,6 +233,11 @@ def test_wrong_policies_are_refused(rest, path, words):
         ("", "release.transition", "is missing"),
         ("release.transition = {}", "release.transition", "exactly one of path"),
         ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "does not go"),
+        ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "in place of the row"),
+        ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "does not go"),
+        ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "does not go"),
+        ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
+        ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
         ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
         ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
         ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
@@ -246,12 +253,29 @@ def test_wrong_releases_are_refused(folder, rest, path, words):
     assert words in str(error)
 
 
-def test_a_state_never_left_needs_smoothing(folder):
-    error = failure(
-        lambda: read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
-    )
-    assert error.path == "release.transition.estimated"
-    assert "smoothing" in error.remedy
+def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):
+    settings = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
+    assert settings.transition.matrix.tolist() == [[0, 0.5, 0, 0.5], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert any("nobody was seen to leave 2 of 4 states: they are taken to stay" in note for note in settings.notes)
+
+
+@pytest.mark.parametrize("ends", ["mixture", "any"])
+def test_a_state_without_a_row_is_refused(folder, ends):
+    rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
+    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
+    assert (error.path, error.value) == ("release.transition.ends", ends)
+    assert error.remedy == 'take ends = "stay", or a positive smoothing'
+    # With the remedy it works; and where each state has a row, there is nothing to refuse.
+    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace("ends", "smoothing = 1, ends"))
+    assert made.release_settings.transition.size == 4
+    # The same of a matrix in a file.
+    (folder / "open.csv").write_text(f"0,0.5,0,0.5\n1,0,0,0\n{ends}\n{ends}\n")
+    rest = "release.transition.path = 'open.csv'"
+    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
+    assert (error.path, error.value) == ("release.transition.path", ends)
+    (folder / "open.csv").write_text("0,0.5,0,0.5\n1,0,0,0\nstay\nstay\n")
+    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings
+    assert made.transition.matrix[2:].tolist() == [[0, 0, 1, 0], [0, 0, 0, 1]]
 
 
 def test_policies_need_a_graph_of_one_epsilon():
