@@ -65,9 +65,9 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
         if not count:
             continue
         if smoothing:
-            row = f"smoothing = {smoothing:g} alone makes their rows, all alike"
+            row = f"smoothing = {smoothing:g} alone makes their rows in {name}, all alike"
         elif ends == "stay":
-            row = f"{name} has a 1 on their diagonal, as if people stayed; --ends mixture and --ends any suppose less"
+            row = f"{name} has a 1 on their diagonal (--ends stay); mixture and any suppose something else"
         else:
             row = f"{name} has the word {ends} in place of their rows"
         yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"

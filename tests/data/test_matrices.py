@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.data.matrices import read_any_matrix, read_matrix
+from mechdesign.data.matrices import read_any_matrix, read_chain_matrix, read_matrix
 from mechdesign.errors import InputError
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
@@ -123,3 +123,48 @@ def test_a_small_sparse_file_does_not_fill_the_memory(tmp_path: Path) -> None:
         archive.writestr("data.npy", zeros)
     with pytest.raises(InputError, match="unpacks to much more than its own size"):
         read_matrix(tmp_path / "z.npz")
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "last"),
+    [
+        ("0.5,0.5\nstay\n", "", [0.0, 1.0]),
+        ("0.5,0.5\nmixture\n", "mixture", [0.0, 0.0]),
+        ("# one end\n0.5;0.5\nany  # unseen\n", "any", [0.0, 0.0]),
+        ("0.5,0.5\nany,\n", "any", [0.0, 0.0]),
+        ("0.5,0.5\n0,1\n", "", [0.0, 1.0]),
+    ],
+)
+def test_words_in_place_of_rows(tmp_path: Path, text: str, word: str, last: list[float]) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    for delimiter in (None, ",") if ";" not in text else (None,):
+        found, said = read_chain_matrix(tmp_path / "m.csv", delimiter)
+        assert (said, found.tolist()) == (word, [[0.5, 0.5], last])
+
+
+def test_arrays_hold_no_words(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.eye(2))
+    sparse.save_npz(tmp_path / "m.npz", sparse.eye_array(2))
+    for name in ("m.npy", "m.npz"):
+        found, word = read_chain_matrix(tmp_path / name)
+        assert (found.shape, word) == ((2, 2), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("any\nany\n", r"m\.csv: has no row that is known"),
+        ("", "is empty"),
+        ("0.5,0.25,0.25\nany\nstay\n", r"m\.csv: has several words in place of rows; found \['any', 'stay'\]"),
+        ("0.5,0.5\nleave\n", r"m\.csv, line 2: has the wrong number of fields"),
+        ("1\nAny\n", r"m\.csv, line 2: is not a number; found 'Any'"),
+        ("any,0.5\n0.5,0.5\n", r"m\.csv, line 1: is not a number; found 'any'"),
+        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: nobody was seen to leave.*stay, mixture and any"),
+        ("any\n# zeros\n0,0\n", r"m\.csv, line 3: is a row of zeros"),
+        ("0.5,0.5\nany\n0.5\n", r"m\.csv, line 3: has the wrong number of fields; found 1; must be 2"),
+    ],
+)
+def test_wrong_words(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(InputError, match=problem):
+        read_chain_matrix(tmp_path / "m.csv")
