@@ -23,7 +23,7 @@ Ends = Literal["stay", "mixture", "any"]
 ENDS: tuple[Ends, ...] = ("stay", "mixture", "any")
 """What the row of an end may be."""
 
-ROW_OF_ZEROS = "is a row of zeros: nobody was seen to leave the state"
+ROW_OF_ZEROS = "is a row of zeros: nobody was seen to leave the state (or, in a backward matrix, to enter it)"
 
 CLOSED = 'take ends = "stay", or a positive smoothing'
 """How an open chain becomes a Markov chain."""
