@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# A matrix (array, MarkovChain or SciPy sparse), an OpenChain, a LossFunction, Varying, Candidates, or None: no correlation.
+# A matrix (array, MarkovChain, OpenChain, SciPy sparse), LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any
 
 
