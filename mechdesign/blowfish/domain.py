@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Shown
 from mechdesign.validation import Integers, as_floats, as_indices, read_only
 
 __all__ = ["Attribute", "Domain"]
@@ -346,7 +346,7 @@ class Domain:
                 raise InputError(
                     f"data[{index}]",
                     "is not a record",
-                    value=row,
+                    value=Shown(f"{len(row)} values" if isinstance(row, tuple | list) else type(row).__name__),
                     bound=f"one value for each of {', '.join(self.names)}",
                 )
         return list(zip(*rows, strict=True))

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
-from mechdesign.data.text import unreadable
-from mechdesign.errors import InputError
+from mechdesign.data.text import cell, columns_text, unreadable
+from mechdesign.errors import InputError, Shown
 from mechdesign.validation import as_budgets
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
@@ -53,7 +53,8 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
             reader = csv.reader(lines)
             header = next(reader, None)
             if header is None or [name.strip() for name in header] != _HEADER:
-                raise InputError(str(source), "has the wrong header", value=header, bound=",".join(_HEADER))
+                shown = None if header is None else Shown(columns_text(header))
+                raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
             for row in filter(None, reader):
                 budgets.append(_budget(row, len(budgets), f"{source}, line {reader.line_num}"))
     except OSError as error:
@@ -67,13 +68,13 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
 
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
     if len(row) != len(_HEADER) or row[0].strip() != str(step):
-        raise InputError(where, "is out of order", value=",".join(row), bound=f"step {step} and its epsilon")
+        raise InputError(where, "is out of order", value=cell(row[0]), bound=f"step {step} and its epsilon")
     text, bound = row[1].strip(), "a finite number >= 0, in decimal digits"
     try:
         # Ratios such as 1/3 are numbers elsewhere, but names of folders come of these.
         budget = exact("" if "/" in text else text, where)
     except InputError as error:
-        raise InputError(where, error.problem, value=text, bound=bound) from error
+        raise InputError(where, error.problem, value=cell(text), bound=bound) from error
     if budget < 0:
         raise InputError(where, "is negative", value=text, bound=bound)
     if math.isinf(nearest(budget)):

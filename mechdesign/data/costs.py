@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import number, read_columns, read_rows
-from mechdesign.errors import InputError
+from mechdesign.data.text import columns_text, number, read_columns, read_rows
+from mechdesign.errors import InputError, Shown
 
 __all__ = ["read_cost_curves", "read_weights"]
 
@@ -28,7 +28,8 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
     source = Path(path)
     header = next((row for _, row in read_rows(source, ",")), None)
     if header is None or [name.strip() for name in header] not in (_ONE, _SEVERAL):
-        raise InputError(str(source), "has the wrong header", value=header, bound="epsilon,cost or step,epsilon,cost")
+        shown = None if header is None else Shown(columns_text(header))
+        raise InputError(str(source), "has the wrong header", value=shown, bound="epsilon,cost or step,epsilon,cost")
     columns = read_columns(source, header)
     texts = dict(zip([name.strip() for name in header], columns.values(), strict=True))
     epsilons, costs = (_numbers(texts[name], source) for name in _ONE)

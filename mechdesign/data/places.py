@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.text import number, read_columns, read_rows
-from mechdesign.errors import InputError
+from mechdesign.data.text import cell, columns_text, number, read_columns, read_rows
+from mechdesign.errors import InputError, Shown
 from mechdesign.model.places import DEGREES, PLANE, Axes
 from mechdesign.validation import Floats
 
@@ -44,7 +44,7 @@ def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str = ",") 
         if not good.all():
             row = int(np.argmin(good))
             bound = "a finite number" if axes == PLANE else f"between -{limit:g} and {limit:g} degrees"
-            raise InputError(where.format(row + 1), "is not accepted", value=columns[column][row], bound=bound)
+            raise InputError(where.format(row + 1), "is not accepted", value=cell(columns[column][row]), bound=bound)
         found.append(values)
     return found[0], found[1]
 
@@ -54,5 +54,5 @@ def _column(source: Path, header: list[str], axis: str) -> str:
     if len(found) != 1:
         problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
         bound = f"a header line with a column {' or '.join(COLUMNS[axis])}"
-        raise InputError(str(source), problem, value=header, bound=bound)
+        raise InputError(str(source), problem, value=Shown(columns_text(header)), bound=bound)
     return found[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,27 @@ Floats = NDArray[np.float64]
 
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+# What names of columns, and a cell, may take in an error.
+_LONGEST_LIST, _LONGEST_CELL = 200, 40
+# What names of columns do not hold, and coordinates do.
+_DECIMALS = re.compile(r"[0-9][.,][0-9]{2}")
+
+# How files of other formats begin, and what they are; the first that fits is taken.
+_BEGINNING = 1000
+_OTHERS = {
+    re.compile(pattern, re.IGNORECASE | re.DOTALL): name
+    for pattern, name in {
+        r"\s*[\[{].*\"(?:FeatureCollection|Feature|GeometryCollection|coordinates)\"": "GeoJSON",
+        r"\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]\d.-]|$))": "JSON",
+        r"\s*<(?:.*<)?gpx\b": "GPX",
+        r"\s*<(?:.*<)?kml\b": "KML",
+        r"\s*<(?:.*<)?TrainingCenterDatabase\b": "TCX",
+        r"\s*<(?:!doctype html|html)\b": "HTML",
+        r"\s*<(?:[?!]|[\w:.-]+(?:\s[^>]*)?>\s*<)": "XML",
+        r"\$G[A-Z]{4},": "NMEA",
+        r"SQLite format 3": "a database of SQLite",
+    }.items()
+}
 
 
 def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict[str, list[str]]:
@@ -30,9 +52,7 @@ def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict
     except StopIteration:
         raise InputError(str(path), "is empty", bound="a header line and at least one line more") from None
     for name in names:
-        if header.count(name) != 1:
-            problem = "has no column" if name not in header else "has more than one column"
-            raise InputError(str(path), f"{problem} {name!r}", bound=f"one of the columns {', '.join(header)}")
+        check_column(name, header, path)
     places = {name: header.index(name) for name in names}
     columns: dict[str, list[str]] = {name: [] for name in names}
     for line, row in rows:
@@ -50,6 +70,43 @@ def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict
     return columns
 
 
+def check_column(name: str, header: Sequence[str], path: Path) -> None:
+    """Raise `InputError` unless a header has one column of this name."""
+    if header.count(name) != 1:
+        problem = "has no column" if name not in header else "has more than one column"
+        raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header)}")
+
+
+def columns_text(header: Sequence[str]) -> str:
+    """Return the names of columns for an error; only as many as are short, and none where the line may hold data.
+
+    >>> columns_text(["user", "lat", "lon"])
+    'the columns user, lat, lon'
+    """
+    if any(is_number(name) or _DECIMALS.search(name) for name in header):
+        return f"the columns in its first line, which is not shown, as it holds numbers: {len(header)} of them"
+    return f"the columns {shortened(', '.join(header))}"
+
+
+def shortened(text: str) -> str:
+    """Return a list of names for an error, cut where it is long."""
+    return text if len(text) <= _LONGEST_LIST else f"{text[: _LONGEST_LIST - 1]}…"
+
+
+def cell(text: str) -> str:
+    """Return what an error shows of a cell: of a long one, which may be a list of true places, no digit."""
+    return text if len(text) <= _LONGEST_CELL else f"{re.sub('[0-9]', '9', text[: _LONGEST_CELL // 2])}…"
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def read_numbers(path: Path, name: str, delimiter: str = ",") -> Floats:
     """Return the numbers in column `name`, float64 of shape (lines,)."""
     texts = read_columns(path, [name], delimiter)[name]
@@ -62,7 +119,7 @@ def number(text: str, path: str, remedy: str = "") -> float:
         # Python reads 1_0 as 10.
         return float("x" if "_" in text else text)
     except ValueError:
-        raise InputError(path, "is not a number", value=text, bound="a number", remedy=remedy) from None
+        raise InputError(path, "is not a number", value=cell(text), bound="a number", remedy=remedy) from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -70,15 +127,15 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(str(path), f"cannot be opened ({error.strerror or error})", bound="a file that exists")
 
 
-def read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line that is not blank, and its fields."""
+def read_rows(path: Path, delimiter: str, blanks: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line, and its fields; blank lines, without fields, only where `blanks` says so."""
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
     with opened(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             for row in reader:
-                if row:
+                if row or blanks:
                     yield reader.line_num, row
         except csv.Error as error:
             bound = "a line of CSV, its quotes closed"
@@ -105,6 +162,12 @@ def opened(path: Path) -> Iterator[TextIO]:
             raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
         # A byte order mark is not part of the first field.
         with _text(path, start) as lines:
+            beginning = lines.read(_BEGINNING)
+            for pattern, name in _OTHERS.items():
+                if pattern.match(beginning):
+                    remedy = "export the data as CSV, with a header line and a row for each line"
+                    raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
+            lines.seek(0)
             yield lines
     except UnicodeDecodeError as error:
         remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import read_columns
+from mechdesign.data.text import cell, read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.tables import convert, one_of
 
@@ -126,7 +126,7 @@ class Records:
                 raise InputError(
                     f"{source}, row {row + 1}, column {attribute.name!r}",
                     "is outside the domain",
-                    value=texts[row],
+                    value=cell(texts[row]),
                     bound=_accepted(attribute),
                 )
             result *= attribute.size
