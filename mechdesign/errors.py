@@ -19,6 +19,7 @@ __all__ = [
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
+    "MissingTimeWarning",
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
@@ -186,6 +187,10 @@ class MetricWarning(UserWarning):
 
 class StepWarning(UserWarning):
     """The steps of a Markov chain and those of a trace are of different lengths."""
+
+
+class MissingTimeWarning(UserWarning):
+    """Rows of a table have no time and are left out; the result is correct for the others."""
 
 
 class Shown(str):

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import output, say_note, show_next
-from mechdesign.cli.specified import specified
+from mechdesign.cli.specified import specified, time_options
 from mechdesign.export.files import check_folder
 from mechdesign.model.open_chain import ENDS
 
@@ -31,6 +31,7 @@ _FILE = click.Path(path_type=Path)
     "--border", type=click.Choice(["cut", "state"]),
     help="Leave steps out of the box out (cut, the default), or lead them to a further state outside (state).",
 )  # fmt: skip
+@time_options
 def chain(
     specification: Path,
     directory: Path,
@@ -39,6 +40,9 @@ def chain(
     smoothing: float | None,
     ends: str | None,
     border: str | None,
+    time_: str | None,
+    date: str | None,
+    time_format: str | None,
 ) -> None:
     """Write how secrets follow one another: forward and backward matrices, for `leakage`, `budget` and `release`.
 
@@ -54,7 +58,9 @@ def chain(
     from mechdesign.spec.pair import chain_files
 
     check_folder(directory, lambda entry: entry.name in ("forward.csv", "backward.csv", "states.csv"), "a chain")
-    files, notes = chain_files(specified(specification, None, "release"), every, gap, smoothing, ends, border)
+    times = {"time": time_, "date": date, "time_format": time_format}
+    given = specified(specification, None, "release")
+    files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
     from mechdesign.atomic import write_file
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import click
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import say_note
+from mechdesign.cli.specified import time_options
 from mechdesign.errors import ExportError, InputError
 from mechdesign.export.files import check_writable
 
@@ -23,7 +24,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
 @click.option("--user", metavar="COLUMN", help="The column that says who it was.")
-@click.option("--time", "time_", metavar="COLUMN", help="The column with the time.")
+@time_options
 @click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
 @click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
 def init(
@@ -34,6 +35,8 @@ def init(
     longitude: str | None,
     user: str | None,
     time_: str | None,
+    date: str | None,
+    time_format: str | None,
     trace: str | None,
     overwrite: bool,
 ) -> None:
@@ -52,8 +55,20 @@ def init(
         if target.exists() and not overwrite:
             raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
         check_writable(target.parent)
-    columns = {"latitude": latitude, "longitude": longitude, "user": user, "time": time_, "trace": trace}
-    found = look_at(data, columns)
+    columns = {
+        "latitude": latitude,
+        "longitude": longitude,
+        "user": user,
+        "date": date,
+        "time": time_,
+        "trace": trace,
+    }
+    try:
+        found = look_at(data, columns, time_format)
+    except InputError as error:
+        if error.path not in ("date", "time_format"):
+            raise
+        raise renamed(error, f"--{error.path.replace('_', '-')}", error.path) from error
     try:
         proposal = propose(found, cells)
     except InputError as error:
@@ -62,6 +77,8 @@ def init(
         raise renamed(error, "--cells", "cells") from error
     for note in proposal.notes:
         say_note(note)
+    if found.order not in proposal.notes:
+        say_note(f"{data}: {found.order}")
     text = text_of(found, proposal, None if target is None else target.parent)
     if target is None:
         click.echo(text, nl=False)

@@ -16,7 +16,7 @@ from rich.text import Text
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option, specified
+from mechdesign.cli.specified import example_for, example_option, specified, time_options, with_release
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.solvers.contract import Progress
@@ -49,6 +49,7 @@ _UNSNAPPED = (
     help="Folder for what may be published.",
 )  # fmt: skip
 @click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TRACE.csv.")
+@time_options
 @click.option("--channels", is_flag=True, help="Write the channel of each step, too, for `mechdesign verify`.")
 @click.option(
     "--truth", "private", metavar="DIR2", type=_FILE,
@@ -68,6 +69,9 @@ def release(
     example: str | None,
     directory: Path,
     delimiter: str,
+    time_: str | None,
+    date: str | None,
+    time_format: str | None,
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
@@ -79,8 +83,9 @@ def release(
     """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
 
     TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
-    longitude under a header, and, where it is known, time. SPEC.toml says which policy is kept ([[privacy]] with
-    kind = "graph", [policy]) and what is known of how states follow one another ([release]).
+    longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
+    says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
+    another ([release]).
 
     DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
     without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
@@ -91,7 +96,8 @@ def release(
     is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
-    given = specified(specification, example, "release")
+    asked = {"time": time_, "date": date, "time_format": time_format}
+    given = with_release(specified(specification, example, "release"), **asked)
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:
             trace = opened.enter_context(examples.on_disk(example_for(example, "release").trace))

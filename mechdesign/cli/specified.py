@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
 
-__all__ = ["example_for", "example_option", "specified"]
+__all__ = ["example_for", "example_option", "specified", "time_options", "with_release"]
 
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--example`` of a command."""
     names = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
     return click.option("--example", metavar="NAME", help=f"Run an embedded example instead: {names}.")
+
+
+def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where the times of a table are, and how they are written."""
+    for option in (
+        click.option(
+            "--time-format", metavar="FORM", help='How times are written: a pattern such as "%Y%m%d", unix, or unix-ms.'
+        ),
+        click.option("--date", metavar="COLUMN", help="The column with the date, if that with the time lacks it."),
+        click.option("--time", "time_", metavar="COLUMN", help="The column with the time, if it is not recognised."),
+    ):
+        command = option(command)
+    return command
+
+
+def with_release(given: Specification, **changed: object) -> Specification:
+    """Return a specification with other values of keys of ``[release]``; those that are None are kept."""
+    asked = {key: value for key, value in changed.items() if value is not None}
+    if not asked:
+        return given
+    return replace(given, document=structs.replace(given.document, release={**given.document.release, **asked}))
 
 
 def example_for(name: str, command: str) -> examples.Example:

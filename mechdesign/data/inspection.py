@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.text import opened
-from mechdesign.data.traces import Trace, read_checkins, read_plt, seconds_of
+from mechdesign.data.text import columns_text, is_number, opened, read_rows
+from mechdesign.data.time_columns import TimeColumns, find_times
+from mechdesign.data.times import order_of
+from mechdesign.data.traces import Points, Trace, read_plt, read_points
 from mechdesign.errors import InputError
 
 __all__ = ["Found", "look_at"]
@@ -26,7 +28,6 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "latitude": ("latitude", "lat", "ylat", "venuelatitude", "startlatitude", "ycoordinate"),
     "longitude": ("longitude", "lon", "lng", "long", "xlon", "venuelongitude", "startlongitude", "xcoordinate"),
     "user": ("user", "userid", "uid", "username", "person", "personid", "driver", "driverid", "taxiid", "label"),
-    "time": ("time", "timestamp", "datetime", "utctime", "utctimestamp", "checkintime", "date", "createdat", "epoch"),
     "trace": ("trace", "traceid", "tid", "trajectory", "trajectoryid", "trip", "tripid", "session", "sessionid"),
 }
 _ESSENTIAL = ("latitude", "longitude")
@@ -36,50 +37,52 @@ _ESSENTIAL = ("latitude", "longitude")
 class Found:
     """What was found: the traces, and how to read them again.
 
-    `columns` holds the names of the columns "latitude", "longitude" and, where they are, "user", "time" and "trace";
-    it is empty for a folder of trajectories (.plt). `left_out` names columns that are called times, and are not.
+    `columns` holds the names of the columns "latitude", "longitude" and, where they are, "user", "date", "time" and
+    "trace"; it is empty for a folder of trajectories (.plt). `time_format` says how times are written, where it was
+    given; `unread` tells of columns that may be times and are not read, and `without_time` counts rows left out.
     """
 
     path: Path
     columns: Mapping[str, str]
     delimiter: str
     traces: tuple[Trace, ...]
-    left_out: tuple[str, ...] = ()
+    time_format: str | None = None
+    unread: tuple[str, ...] = ()
+    without_time: int = 0
 
     @property
     def is_folder(self) -> bool:
         """Whether it is a folder of trajectories."""
         return not self.columns
 
+    @property
+    def order(self) -> str:
+        """Say the first and last time, and in which order points are taken to be."""
+        return order_of([trace.time for trace in self.traces], self.without_time)
 
-def look_at(path: Path, given: Mapping[str, str | None] | None = None) -> Found:
+
+def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_format: str | None = None) -> Found:
     """Return what is in a table of check-ins, also gzipped or Parquet, or in a folder of trajectories.
 
-    `given` names columns that are known already. Raises `InputError` where latitude and longitude cannot be found, with
-    the columns that there are.
+    `given` names columns that are known already, and `time_format` says how times are written, see
+    `mechdesign.data.traces.read_checkins`. Raises `InputError` where latitude and longitude cannot be found, with the
+    columns that there are.
     """
     if path.is_dir():
         return Found(path, {}, ",", _trajectories(path))
-    with opened(path) as lines:
-        head = [line for _, line in zip(range(_SAMPLE), lines, strict=False)]
-    if not head or not head[0].strip():
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
-    delimiter = max(_DELIMITERS, key=head[0].count)
-    rows = list(csv.reader(head, delimiter=delimiter))
-    header, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    header, body, delimiter = _head(path)
     known = {name: column for name, column in (given or {}).items() if column is not None}
     for name, column in known.items():
         if column not in header:
-            raise InputError(f"--{name}", "is not a column", value=column, bound=f"one of {', '.join(header)}")
+            raise InputError(f"--{name}", "is not a column", value=column, bound=f"one of {columns_text(header)}")
     for name, column in known.items():
         for other, second in known.items():
             if other != name and second == column:
                 raise InputError(f"--{other}", "is the same column", value=column, bound=f"another one than --{name}")
-    if not known and len(header) > 1 and any(_is_number(field) for field in header):
+    if not known and len(header) > 1 and any(map(is_number, header)):
         raise InputError(
             str(path),
-            "has no header line",
-            value=head[0].strip(),
+            "has no header line: there are numbers in its first line",
             remedy="add one that names the columns, such as user,time,latitude,longitude",
         )
     columns = dict(known)
@@ -89,30 +92,38 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None) -> Found:
             columns[name] = recognised
     for name in _ESSENTIAL:
         if name not in columns:
-            bound = f"one of the columns {', '.join(header)}"
+            bound = f"one of {columns_text(header)}"
             raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=f"say --{name}")
-    left_out: tuple[str, ...] = ()
-    if "time" in columns and "time" not in known and not _are_times(columns["time"], header, body):
-        left_out = (columns.pop("time"),)
-    ordered: dict[str, str] = {
-        name: columns[name] for name in ("user", "latitude", "longitude", "time", "trace") if name in columns
-    }
-    traces = _read(path, ordered, delimiter)
+    taken = [column for name, column in columns.items() if name not in ("date", "time")]
+    times = find_times(header, body, time_format, known.get("time"), known.get("date"), taken)
+    found = _read(path, columns, times, delimiter, time_format)
     for name in _ESSENTIAL:
-        if all(float(degree).is_integer() for trace in traces for degree in getattr(trace, name)):
+        if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             raise InputError(
-                f"{path}, column {ordered[name]}",
+                f"{path}, column {columns[name]}",
                 "holds whole numbers only",
                 bound=f"a {name} in decimal degrees",
                 remedy=f"say --{name}, if it is another column",
             )
-    if "time" in ordered and all(_is_counted_from_zero(trace) for trace in traces):
-        column = ordered.pop("time")
+    if times.time is not None and all(_is_counted_from_zero(trace) for trace in found.traces):
+        problem = "is within a day of 1970-01-01 in every line"
         if "time" in known:
-            raise InputError("--time", "is within a day of 1970-01-01 in every line", value=column, bound="times")
-        left_out = (column,)
-        traces = _read(path, ordered, delimiter)
-    return Found(path, ordered, delimiter, traces, left_out)
+            raise InputError("--time", problem, value=times.time, bound="times")
+        times = TimeColumns(unread=(f"the column {times.time} is not read: it {problem}",))
+        return _read(path, columns, times, delimiter, None)
+    return found
+
+
+def _head(path: Path) -> tuple[list[str], list[tuple[int, list[str]]], str]:
+    """Return the header, the first rows below it with their lines, and the character between columns."""
+    with opened(path) as lines:
+        first = lines.readline()
+    if not first.strip():
+        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+    delimiter = max(_DELIMITERS, key=first.count)
+    rows = list(itertools.islice(read_rows(path, delimiter), _SAMPLE))
+    header = rows[0][1]
+    return header, [row for row in rows[1:] if len(row[1]) == len(header)], delimiter
 
 
 def _trajectories(path: Path) -> tuple[Trace, ...]:
@@ -131,9 +142,20 @@ def _trajectories(path: Path) -> tuple[Trace, ...]:
         raise InputError(str(path), error.problem, remedy=remedy) from error
 
 
-def _read(path: Path, columns: Mapping[str, str], delimiter: str) -> tuple[Trace, ...]:
-    user, time, trace = (columns.get(name) for name in ("user", "time", "trace"))
-    return read_checkins(path, user, columns["latitude"], columns["longitude"], time, trace, delimiter)
+def _read(path: Path, columns: Mapping[str, str], times: TimeColumns, delimiter: str, form: str | None) -> Found:
+    if form is not None and times.time is None:
+        remedy = "; ".join(times.notes) or "say --time COLUMN"
+        raise InputError("time_format", "fits no column of times", value=form, remedy=remedy)
+    named = {**columns, "date": times.date, "time": times.time}
+    ordered = {
+        name: column
+        for name in ("user", "latitude", "longitude", "date", "time", "trace")
+        if (column := named.get(name)) is not None
+    }
+    user, time, trace = (ordered.get(name) for name in ("user", "time", "trace"))
+    where = (path, user, columns["latitude"], columns["longitude"], time, trace, delimiter)
+    points: Points = read_points(*where, date=times.date, time_format=form)
+    return Found(path, ordered, delimiter, points.traces, form, times.notes, sum(points.without_time.values()))
 
 
 def _is_counted_from_zero(trace: Trace) -> bool:
@@ -149,24 +171,3 @@ def _column(name: str, header: Sequence[str], known: Mapping[str, str]) -> str |
         if candidate in plain and plain[candidate] not in known.values():
             return plain[candidate]
     return None
-
-
-def _are_times(column: str, header: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    def error(problem: str, value: object, bound: str) -> InputError:
-        return InputError(column, problem, value=value, bound=bound)
-
-    place = header.index(column)
-    try:
-        for row in body:
-            seconds_of(row[place], column, error)
-    except InputError:
-        return False
-    return True
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import number, read_rows
-from mechdesign.data.traces import seconds_of
-from mechdesign.errors import InputError
+from mechdesign.data.text import cell, check_column, columns_text, number, read_rows
+from mechdesign.data.time_columns import TimeColumns, find_times
+from mechdesign.data.times import Clock, order_of
+from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
 
@@ -41,10 +42,14 @@ _FORMS = (
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The true states of a trace: indices, int64 of shape (steps,), and when they were, datetime64[s], or None."""
+    """The true states of a trace: indices, int64 of shape (steps,), and when they were, datetime64[s], or None.
+
+    `notes` say of a file how its times were read.
+    """
 
     states: Integers
     times: NDArray[np.datetime64] | None = None
+    notes: tuple[str, ...] = ()
 
     def resampled(self, sampling: Sampling) -> tuple[Steps, str]:
         """Return the states at even steps, and a sentence about it; raise `InputError` without times, or at a gap."""
@@ -64,7 +69,7 @@ class Steps:
         if sampling.every is not None:
             times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
         facts = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
-        return Steps(self.states[taken], times), str(facts)
+        return Steps(self.states[taken], times, self.notes), str(facts)
 
     @property
     def interval(self) -> float | None:
@@ -74,31 +79,107 @@ class Steps:
         return float(np.median(np.diff(self.times).astype(np.int64)))
 
 
-def as_steps(trace: States, domain: Domain, delimiter: str = ",") -> Steps:
-    """Return the states of a trace, see `as_states`, with the times in its column ``time``, where it has one."""
-    times: NDArray[np.datetime64] | None = None
+def as_steps(
+    trace: States,
+    domain: Domain,
+    delimiter: str = ",",
+    *,
+    time: str | None = None,
+    date: str | None = None,
+    time_format: str | None = None,
+) -> Steps:
+    """Return the states of a trace, see `as_states`, with their times, where it has some.
+
+    The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
+    date, where `time` holds the time of day only, and `time_format` says how times are written, as
+    `mechdesign.data.traces.read_checkins` takes it. Those of a mapping are in ``time``. A step whose time is missing is
+    left out. Raises `InputError` for a time that cannot be read, or may be two, and for times that descend.
+    """
+    form = Clock(time_format)
     if isinstance(trace, str | os.PathLike):
-        source = Path(trace)
-        rows = iter(read_rows(source, delimiter))
-        head = [field.strip().lower() for field in next(rows, (0, []))[1]]
-        if len(head) > 1 and head.count("time") == 1:
-            at_time = head.index("time")
-            found = [_when(row, at_time, f"{source}, line {line}") for line, row in rows]
-            times = np.array(found, dtype=np.int64).astype("datetime64[s]")
-    elif isinstance(trace, Mapping):
-        given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
-        if given is not None:
-            try:
-                times = np.array(given, dtype="datetime64[s]")
-            except (ValueError, TypeError) as error:
-                raise InputError("trace.time", f"holds no times ({error})", bound="dates and times") from error
-    states = as_states(trace, domain, delimiter)
-    if times is not None and len(times) != len(states):
-        raise InputError("trace.time", "differs in length", value=len(times), bound=f"{len(states)} times")
+        steps = _steps_in_file(Path(trace), domain, delimiter, (time, date), time_format)
+    else:
+        times, states = None, as_states(trace, domain, delimiter)
+        if isinstance(trace, Mapping):
+            given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
+            times = None if given is None else _moments(given, form)
+        if times is not None and len(times) != len(states):
+            raise InputError("trace.time", "differs in length", value=len(times), bound=f"{len(states)} times")
+        known = np.ones(len(states), dtype=np.bool_) if times is None else ~np.isnat(times)
+        steps = Steps(states[known], None if times is None else times[known])
+    times = steps.times
+    if times is not None and not len(times):
+        raise InputError("trace", "has no step with a time", remedy="leave the times out: the order is the file's")
     if times is not None and (early := np.flatnonzero(np.diff(times) < np.timedelta64(0, "s"))).size:
         where = int(early[0]) + 1
         raise InputError(f"trace, step {where}", "is before the step that precedes it", value=str(times[where]))
-    return Steps(states, times)
+    return steps
+
+
+def _steps_in_file(
+    source: Path, domain: Domain, delimiter: str, named: tuple[str | None, str | None], form: str | None
+) -> Steps:
+    """Return the states and times in a file; `named` are the columns with the time and the date, where they are known.
+
+    A column called time must be one; others are told of where they cannot be read.
+    """
+    rows = list(read_rows(source, delimiter, blanks=True))
+    filled = [row for row in rows if row[1]]
+    header = [field.strip() for field in filled[0][1]] if filled else []
+    time, date = named
+    for column in filter(None, named):
+        check_column(column, header, source)
+    own = [name for name in header if name.lower() == "time"]
+    time = own[0] if time is None and len(own) == 1 else time
+    found = TimeColumns()
+    if len(header) > 1:
+        _check_lengths(filled, source)
+        found = find_times(header, filled[1:], form, time, date)
+    if found.time is None:
+        for key, value in (("time_format", form), ("date", date)):
+            if value is not None:
+                raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
+        return Steps(_states_of(rows, source, domain), None, (*found.notes, order_of([None], what="steps")))
+    clock = Clock(form, " and ".join(filter(None, (found.date, found.time))))
+    at_time, at_date = header.index(found.time), None if found.date is None else header.index(found.date)
+    kept, seconds = filled[:1], []
+    for line, row in filled[1:]:
+        day = None if at_date is None else row[at_date]
+        moment = clock.seconds(row[at_time], f"{source}, line {line}".__str__, day)
+        if moment is not None:
+            kept.append((line, row))
+            seconds.append(moment)
+    clock.check()
+    times = np.array(seconds, dtype=np.int64).astype("datetime64[s]")
+    if not seconds and len(filled) > 1:
+        return Steps(np.zeros(0, dtype=np.int64), times)
+    notes = (*found.notes, order_of([times], len(filled) - len(kept), "steps"))
+    return Steps(_states_of(kept, source, domain), times, notes)
+
+
+def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> None:
+    for line, row in rows:
+        if len(row) != len(rows[0][1]):
+            raise InputError(
+                f"{source}, line {line}",
+                "has the wrong number of fields",
+                value=len(row),
+                bound=f"{len(rows[0][1])} as in the first line",
+            )
+
+
+def _moments(given: Any, clock: Clock) -> NDArray[np.datetime64]:
+    """Return the moments in a column in memory, NaT where they are missing: dates, or what a file may hold."""
+    column = np.asarray(given)
+    if column.dtype.kind == "M":
+        return column.astype("datetime64[s]")
+    moments = []
+    for step, value in enumerate(given):
+        text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+        seconds = clock.seconds(text, f"trace.time[{step}]".__str__)
+        moments.append(np.datetime64("NaT") if seconds is None else np.datetime64(seconds, "s"))
+    clock.check()
+    return np.array(moments, dtype="datetime64[s]")
 
 
 def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
@@ -133,30 +214,34 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = "
     likewise; or ``x`` and ``y``, in the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``,
     ``lng``), in degrees. Other columns are left alone. A place is the cell of a grid that it lies in, and the nearest
     member of any other domain, the first of equals. Raises `InputError` naming the line and the value: for an unknown
-    state, for a place outside the grid, and for a file without steps.
+    state, for a place outside the grid, for a blank line before the last state, and for a file without steps.
     """
     source = Path(path)
-    rows = list(read_rows(source, delimiter))
-    if not rows:
+    return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)
+
+
+def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) -> Integers:
+    """Return the states in the lines of a file, by number and fields."""
+    filled = [index for index, (_, row) in enumerate(rows) if row]
+    if not filled:
         raise InputError(str(source), "is empty", bound=_FORMS)
+    rows = rows[filled[0] : filled[-1] + 1]
+    blank = next((line for line, row in rows if not row), None)
+    if blank is not None:
+        remedy = "delete the line if no state is missing there; else release the parts as traces of their own"
+        raise InputError(f"{source}, line {blank}", "is blank", bound="a state in every line", remedy=remedy)
     places = {label: index for index, label in enumerate(domain.labels)}
     head = [field.strip().lower() for field in rows[0][1]]
     form, columns = _columns(head) if head[0] not in places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
     if not form:
         if len(head) > 1:
-            raise InputError(f"{source}, line {rows[0][0]}", "names no states", value=rows[0][1], bound=_FORMS)
+            shown = Shown(columns_text(rows[0][1]))
+            raise InputError(f"{source}, line {rows[0][0]}", "names no states", value=shown, bound=_FORMS)
         form, columns = "state", (0,)
     if not body:
         raise InputError(str(source), "holds no steps", bound="at least one line below its header")
-    for line, row in body:
-        if len(row) != len(head):
-            raise InputError(
-                f"{source}, line {line}",
-                "has the wrong number of fields",
-                value=len(row),
-                bound=f"{len(head)} as in the first line",
-            )
+    _check_lengths(rows, source)
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
     if form == "state":
         return np.array([index_of(texts[0], places, where) for where, texts in fields], dtype=np.int64)
@@ -170,7 +255,10 @@ def index_of(name: int | str, places: Mapping[str, int], path: str) -> int:
         return places[name]
     index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) < 20) else -1
     if not 0 <= index < len(places):
-        raise InputError(path, "is not a secret", value=name, bound=f"a label, or an index from 0 to {len(places) - 1}")
+        shown = cell(name) if isinstance(name, str) else name
+        raise InputError(
+            path, "is not a secret", value=shown, bound=f"a label, or an index from 0 to {len(places) - 1}"
+        )
     return index
 
 
@@ -201,7 +289,7 @@ def _name(state: object) -> int | str:
 
 def _place(row: Sequence[object], path: str) -> list[float]:
     if len(row) != 2:
-        raise InputError(path, "is not a place", value=list(row), bound="two coordinates")
+        raise InputError(path, "is not a place", value=Shown(f"{len(row)} numbers"), bound="two coordinates")
     return [_finite(str(value), path) for value in row]
 
 
@@ -241,15 +329,8 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
     return found
 
 
-def _when(row: Sequence[str], place: int, where: str) -> int:
-    def error(problem: str, value: object, bound: str) -> InputError:
-        return InputError(where, problem, value=value, bound=bound)
-
-    return seconds_of(row[place] if place < len(row) else "", "time", error)
-
-
 def _finite(text: str, path: str) -> float:
     value = number(text, path)
     if not np.isfinite(value):
-        raise InputError(path, "is not finite", value=text, bound="a finite number")
+        raise InputError(path, "is not finite", value=cell(text), bound="a finite number")
     return value

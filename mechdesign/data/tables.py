@@ -125,7 +125,10 @@ class Checkins(Table, frozen=True):
         user: the column that says who it was; "" where there is none, and all are counted together.
         latitude: the column with the latitude in degrees.
         longitude: the column with the longitude in degrees.
-        time: the column with the time, by which lines are sorted.
+        time: the column with the time, by which lines are sorted; lines without one are left out.
+        date: the column with the date, where `time` holds the time of day only.
+        time_format: how times are written, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or
+            "unix-ns" since 1970; needed where digits may be a date, or a day may be a month.
         trace: the column that tells the traces of a user apart.
         delimiter: the character between columns.
         only: the one user to take; everybody unless given.
@@ -140,6 +143,8 @@ class Checkins(Table, frozen=True):
     latitude: str = "latitude"
     longitude: str = "longitude"
     time: str | None = None
+    date: str | None = None
+    time_format: str | None = None
     trace: str | None = None
     delimiter: str = ","
     only: int | str | None = None

@@ -6,26 +6,26 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 from __future__ import annotations
 
 import csv
-import math
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import opened, read_columns
-from mechdesign.errors import InputError, Shown
+from mechdesign.data.text import cell, check_column, opened, read_columns
+from mechdesign.data.times import Clock, rows_without_time
+from mechdesign.errors import InputError, MissingTimeWarning, Shown
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
 
-__all__ = ["Trace", "Visits", "read_checkins", "read_places", "read_plt", "seconds_of", "to_grid"]
+__all__ = ["Points", "Trace", "Visits", "read_checkins", "read_places", "read_plt", "read_points", "to_grid"]
 
 
 def __dir__() -> list[str]:
@@ -33,15 +33,6 @@ def __dir__() -> list[str]:
 
 
 Times = NDArray[np.datetime64]
-
-# Years 1 to 9999, in seconds since 1970: what a date can show, and what milliseconds exceed.
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-
-# Foursquare's times, as Twitter wrote them, and dates with slashes, year first. Others may mean two days.
-_FORMS = ("%a %b %d %H:%M:%S %z %Y", "%Y/%m/%d %H:%M:%S")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ONE_SECOND = timedelta(seconds=1)
 
 # The user of a table that names none.
 _EVERYBODY = "everybody"
@@ -77,6 +68,9 @@ class Trace:
         if len(self.longitude) != k:
             raise InputError("longitude", "differs in length", value=len(self.longitude), bound=f"{k} values")
         if self.time is not None:
+            if np.asarray(self.time).dtype.kind in "biuf":
+                bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
+                raise InputError("time", "holds numbers", bound=bound)
             time = np.array(self.time, dtype="datetime64[s]")
             if time.shape != (k,):
                 raise InputError("time", "has the wrong shape", value=time.shape, bound=f"({k},)")
@@ -188,32 +182,81 @@ def read_checkins(
     *,
     place: str | None = None,
     places: Mapping[str, tuple[float, float]] | None = None,
+    date: str | None = None,
+    time_format: str | None = None,
 ) -> tuple[Trace, ...]:
     """Read a text file with one check-in a line and a header line with the names of the columns.
 
     `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
     trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
-    first occur. Points are put in order of time if there is one (ISO 8601, "Tue Apr 03 18:00:09 +0000 2012",
-    "2012/04/03 18:00:09", or seconds since 1970 as a number; parts of a second are dropped), and else keep the order of
-    the file. The file may be compressed by gzip, or be Parquet. With `places`, which gives latitude and longitude by
-    key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
+    first occur. Points are put in order of time if there is one, and else keep the order of the file; a row whose time
+    is missing (blank, NaT, NULL, NaN, NA) is left out, with a `MissingTimeWarning`. The file may be compressed by gzip,
+    or be Parquet. With `places`, which gives latitude and longitude by key, `place` names the column of the key, and
+    `latitude` and `longitude` are not looked at.
+
+    Times are ISO 8601 or another date with the year first or the month by name, such as "2022/5/2 7:05 PM" or "Tue Apr
+    03 18:00:09 +0000 2012", or seconds since 1970 between 1980 and the end of next year; parts of a second are dropped.
+    `date` names the column with the date, where `time` has the time of day. `time_format` says how both together are
+    written: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" since
+    1970. It is needed for numbers that may be dates as well as seconds, and for days and months in digits.
 
     Raises:
         InputError: The file cannot be read so; the path names the line.
     """
-    source = Path(path)
+    found = read_points(
+        *(path, user, latitude, longitude, time, trace, delimiter),
+        place=place,
+        places=places,
+        date=date,
+        time_format=time_format,
+    )
+    if left_out := sum(found.without_time.values()):
+        warnings.warn(f"{path}: {rows_without_time(left_out)}", MissingTimeWarning, stacklevel=2)
+    return found.traces
+
+
+class Points(NamedTuple):
+    """The traces of a table, and of each user how many rows were left out because their time is missing."""
+
+    traces: tuple[Trace, ...]
+    without_time: Mapping[str, int]
+
+
+def read_points(
+    path: str | PathLike[str],
+    user: str | None,
+    latitude: str,
+    longitude: str,
+    time: str | None,
+    trace: str | None,
+    delimiter: str,
+    *,
+    place: str | None = None,
+    places: Mapping[str, tuple[float, float]] | None = None,
+    date: str | None = None,
+    time_format: str | None = None,
+) -> Points:
+    """Return what `read_checkins` reads, and count the rows whose time is missing in place of a warning."""
+    source, character = Path(path), _checked_delimiter(delimiter)
+    for name, value in (("date", date), ("time_format", time_format)):
+        if value is not None and time is None:
+            raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
     # For each trace: latitudes, longitudes and seconds, as compact arrays of numbers rather than of objects.
     points: dict[tuple[str, str], tuple[array[float], array[float], array[int]]] = {}
+    without_time: dict[str, int] = {}
+    clock = Clock(time_format, " and ".join(filter(None, (date, time))))
     where = (latitude, longitude) if places is None else (place or "place",)
-    wanted = [name for name in (user, *where, time, trace) if name is not None]
+    wanted = [name for name in (user, *where, date, time, trace) if name is not None]
     with opened(source) as lines:
-        rows = _Rows(source, lines, _checked_delimiter(delimiter), csv.QUOTE_MINIMAL)
+        rows = _Rows(source, lines, character, csv.QUOTE_MINIMAL)
         remaining = iter(rows)
         header = next(remaining, None)
         if header is None:
             raise InputError(str(source), "is empty", bound="a header line and at least one check-in")
         column = _columns(header, wanted, source)
-        at_user, at_time, at_trace = (None if name is None else column[name] for name in (user, time, trace))
+        at_user, at_date, at_time, at_trace = (
+            None if name is None else column[name] for name in (user, date, time, trace)
+        )
         at_where = [column[name] for name in where]
         for row in remaining:
             if len(row) != len(header):
@@ -221,6 +264,12 @@ def read_checkins(
             who = _EVERYBODY if at_user is None else row[at_user]
             if not who:
                 raise rows.error(f"has no {user}", who, "a text that is not empty")
+            seconds = None
+            if at_time is not None:
+                seconds = clock.seconds(row[at_time], rows.where, None if at_date is None else row[at_date])
+                if seconds is None:
+                    without_time[who] = without_time.get(who, 0) + 1
+                    continue
             key = (who, "" if at_trace is None else row[at_trace])
             found = points.get(key)
             if found is None:
@@ -229,18 +278,24 @@ def read_checkins(
                 try:
                     point = places[row[at_where[0]]]
                 except KeyError:
-                    raise rows.error(f"{where[0]} is not in the table of places", row[at_where[0]], "a key") from None
+                    raise rows.error(
+                        f"{where[0]} is not in the table of places", cell(row[at_where[0]]), "a key"
+                    ) from None
                 found[0].append(point[0])
                 found[1].append(point[1])
             else:
                 given = [row[index] for index in at_where]
                 found[0].append(_latitude(given[0], given[1], latitude, rows.error))
                 found[1].append(_degrees(given[1], 180, longitude, rows.error))
-            if at_time is not None:
-                found[2].append(seconds_of(row[at_time], str(time), rows.error))
+            if seconds is not None:
+                found[2].append(seconds)
+    clock.check()
     if not points:
-        raise InputError(str(source), "holds no check-ins", bound="at least one line after the header")
-    return tuple(_trace(name, *found) for (name, _), found in points.items())
+        problem, remedy = "holds no check-ins", ""
+        if without_time:
+            problem, remedy = f"{problem} with a time in the column {time}", "leave time out: the order is the file's"
+        raise InputError(str(source), problem, bound="at least one line after the header", remedy=remedy)
+    return Points(tuple(_trace(name, *found) for (name, _), found in points.items()), without_time)
 
 
 def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
@@ -320,12 +375,16 @@ def _read_plt_file(path: Path, user: str) -> Trace:
     latitudes, longitudes, seconds = array("d"), array("d"), array("q")
     with opened(path) as lines:
         rows = _Rows(path, lines, ",", csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
+        clock = Clock(name="date and time")
         for row in rows:
             if len(row) != _PLT_FIELDS:
                 raise rows.error("has the wrong number of fields", len(row), str(_PLT_FIELDS))
             latitudes.append(_degrees(row[0], 90, "latitude", rows.error))
             longitudes.append(_degrees(row[1], 180, "longitude", rows.error))
-            seconds.append(seconds_of(f"{row[5]}T{row[6]}", "date and time", rows.error))
+            moment = clock.seconds(f"{row[5]}T{row[6]}", rows.where)
+            # A text with a T is never a missing one.
+            assert moment is not None
+            seconds.append(moment)
     if not latitudes:
         raise InputError(str(path), "holds no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
     return _trace(user, latitudes, longitudes, seconds)
@@ -352,9 +411,13 @@ class _Rows:
         except csv.Error as error:
             raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
+    def where(self) -> str:
+        """Return the path of the row just read."""
+        return f"{self._path}, line {self._reader.line_num}"
+
     def error(self, problem: str, value: object, bound: str) -> InputError:
         """Return an error about the row just read."""
-        return InputError(f"{self._path}, line {self._reader.line_num}", problem, value=value, bound=bound)
+        return InputError(self.where(), problem, value=value, bound=bound)
 
 
 def _checked_delimiter(delimiter: str) -> str:
@@ -365,9 +428,7 @@ def _checked_delimiter(delimiter: str) -> str:
 
 def _columns(header: list[str], wanted: list[str], path: Path) -> dict[str, int]:
     for name in wanted:
-        if header.count(name) != 1:
-            problem = "has no column" if name not in header else "has more than one column"
-            raise InputError(str(path), f"{problem} {name!r}", bound=f"one of the columns {', '.join(header)}")
+        check_column(name, header, path)
     return {name: header.index(name) for name in wanted}
 
 
@@ -384,7 +445,7 @@ def read_places(
 
         point = _latitude(texts[1], texts[2], latitude, error), _degrees(texts[2], 180, longitude, error)
         if found.setdefault(texts[0], point) != point:
-            raise error(f"{key} has another place in an earlier row", texts[0], "one place for each key")
+            raise error(f"{key} has another place in an earlier row", cell(texts[0]), "one place for each key")
     return found
 
 
@@ -407,36 +468,8 @@ def _degrees(text: str, limit: int, name: str, error: _Error) -> float:
         # Python reads 1_0 as 10.
         value = float("x" if "_" in text else text)
     except ValueError:
-        raise error(f"{name} is not a number", text, "decimal degrees") from None
+        raise error(f"{name} is not a number", cell(text), "decimal degrees") from None
     # NaN compares false, so it is refused as well.
     if not -limit <= value <= limit:
-        raise error(f"{name} is out of range", text, f"between -{limit} and {limit} degrees")
+        raise error(f"{name} is out of range", cell(text), f"between -{limit} and {limit} degrees")
     return value
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        for form in _FORMS:
-            with suppress(ValueError):
-                return datetime.strptime(text, form)
-        raise
-
-
-def seconds_of(text: str, name: str, error: _Error) -> int:
-    """Return seconds since 1970, rounded down, from a number of seconds or an ISO 8601 date and time."""
-    try:
-        try:
-            # A float64 holds every whole second of these years exactly.
-            seconds = math.floor(float("x" if "_" in text else text))
-        except ValueError:
-            moment = _moment(text.strip())
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-            seconds = (moment - _EPOCH) // _ONE_SECOND
-    except (ValueError, OverflowError):
-        raise error(f"{name} is not a time", text, "ISO 8601, or seconds since 1970") from None
-    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
-        raise error(f"{name} is out of range", text, "between the years 1 and 9999, in seconds, not milliseconds")
-    return seconds

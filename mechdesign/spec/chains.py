@@ -146,7 +146,7 @@ def _counted_notes(read: Read, path: str, border: str | None = None) -> tuple[st
             'every = "5 min", say, makes them even',
         )
     steps = sum(len(cells) - 1 for cells in read.visits.cells)
-    notes += (f"{path}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted",)
+    notes += (f"{path}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted", read.order)
     leaving = sum(read.visits.exits)
     if not leaving:
         return notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
@@ -25,20 +25,26 @@ def chain_files(
     smoothing: float | None = None,
     ends: str | None = None,
     border: str | None = None,
+    *,
+    times: Mapping[str, str | None] | None = None,
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return ``forward.csv``, ``backward.csv`` and ``states.csv``, and notes about the data.
 
     The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
-    `border` count more than what stands there. A row that nobody saw is the word that `ends` says, unless people stay.
+    `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date" and
+    "time_format". A row that nobody saw is the word that `ends` says, unless people stay.
     """
     release = given.document.release
     path = "release.transition"
     raw: Raw = dict(release["transition"]) if "transition" in release else {"estimated": True}
     asked = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
     raw |= {name: value for name, value in asked.items() if value is not None}
+    prior = given.document.prior
+    if said := {name: value for name, value in (times or {}).items() if value is not None}:
+        raw, prior = _with_times(raw, prior, said)
     domain = given.domain
     try:
-        found, notes = build_correlations(raw, path, domain, given.folder, given.document.prior)
+        found, notes = build_correlations(raw, path, domain, given.folder, prior)
     except SpecificationError as error:
         if "transition" in release or error.path != f"{path}.estimated" or "prior" not in error.problem:
             raise
@@ -71,6 +77,17 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
         else:
             row = f"{name} has the word {ends} in place of their rows"
         yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
+
+
+def _with_times(raw: Raw, prior: Raw, times: Mapping[str, str]) -> tuple[Raw, Raw]:
+    """Return the tables of the chain and of the prior with other keys about times in that of the check-ins."""
+    if isinstance(raw.get("checkins"), dict):
+        return {**raw, "checkins": {**raw["checkins"], **times}}, prior
+    if raw.get("estimated") and isinstance(prior.get("checkins"), dict):
+        return raw, {**prior, "checkins": {**prior["checkins"], **times}}
+    key, value = next(iter(times.items()))
+    problem = "goes with check-ins only, in which this chain is not counted"
+    raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="leave it out")
 
 
 def _matrix(chain: MarkovChain | OpenChain) -> bytes:

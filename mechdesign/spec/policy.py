@@ -83,8 +83,12 @@ class ReleaseTable(Table, frozen=True):
         mechanism: a mechanism of `mechdesign.mechanisms` by its name, such as "planar-isotropic" or "laplace", or
             "lp": the optimal channel, solved at each step as ``[solver]`` says.
         transition: how states follow one another, as the adversary knows it, too.
-        every: the trace is brought to even steps of this length, such as "5 min", by its column ``time``.
+        every: the trace is brought to even steps of this length, such as "5 min", by its times.
         gap: the longest time without a state; a trace with a longer gap is refused; three steps unless given.
+        time: the column of the trace with the time; one with a usual name unless given.
+        date: the column of the trace with the date, where `time` holds the time of day only.
+        time_format: how the times of the trace are written, date first: a pattern such as "%Y%m%d", or "unix",
+            "unix-ms", "unix-us" or "unix-ns" since 1970.
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
@@ -94,6 +98,9 @@ class ReleaseTable(Table, frozen=True):
     transition: Annotated[Raw, holds(ChainTable)] | None = None
     every: str | None = None
     gap: str | None = None
+    time: str | None = None
+    date: str | None = None
+    time_format: str | None = None
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None

@@ -13,6 +13,7 @@ from mechdesign.data import traces
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
+from mechdesign.data.times import order_of, rows_without_time
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -156,12 +157,17 @@ def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.
 
 
 class Read(NamedTuple):
-    """Visits to the cells of a grid, what became of the points before they were counted, and how to say it."""
+    """Visits to the cells of a grid, what became of the points before they were counted, and how to say it.
+
+    `order` says in which order points are taken to be, and the first and last time, which no file that is published
+    should hold.
+    """
 
     visits: traces.Visits
     sampling: Sampling
     median: float | None
     notes: tuple[str, ...]
+    order: str
 
 
 def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sampling: Sampling | None = None) -> Read:
@@ -185,7 +191,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
             visits = traces.to_grid(found.found, domain)
         except InputError as error:
             raise renamed(error, str(folder / table.path), "traces") from error
-    return Read(visits, found.sampling, found.median, found.notes)
+    return Read(visits, found.sampling, found.median, found.notes, found.order)
 
 
 class Traces(NamedTuple):
@@ -195,6 +201,7 @@ class Traces(NamedTuple):
     sampling: Sampling
     median: float | None
     notes: tuple[str, ...]
+    order: str
 
 
 def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling | None = None) -> Traces:
@@ -202,22 +209,31 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
     table: Checkins | Trajectories
     table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     with in_file(path):
-        found = _checkins(table, path, folder) if isinstance(table, Checkins) else traces.read_plt(folder / table.path)
+        found, without_time = (
+            _checkins(table, path, folder)
+            if isinstance(table, Checkins)
+            else traces.Points(traces.read_plt(folder / table.path), {})
+        )
+    left_out = sum(without_time.values())
     if table.only is not None:
         user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
         found = tuple(trace for trace in found if trace.user == user)
+        left_out = without_time.get(user, 0)
     with at(path):
         own = Sampling.of(table.every, table.gap)
         sampling = own if sampling is None or own != Sampling() else sampling
         median = median_interval(found)
+        order = f"{path}: {order_of([trace.time for trace in found])}"
         notes: tuple[str, ...] = ()
+        if left_out:
+            notes = (f"{path}: {rows_without_time(left_out)}",)
         if sampling != Sampling():
             found, facts = resample(found, sampling)
-            notes = (f"{path}: {facts}",)
-    return Traces(found, sampling, median, notes)
+            notes += (f"{path}: {facts}",)
+    return Traces(found, sampling, median, notes, order)
 
 
-def _checkins(table: Checkins, path: str, folder: Path) -> tuple[traces.Trace, ...]:
+def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
     if (table.place is None) != (table.places is None):
         lacking = "places" if table.places is None else "place"
         raise SpecificationError(f"{path}.{lacking}", "is missing", bound="given beside the other: place and places")
@@ -227,7 +243,7 @@ def _checkins(table: Checkins, path: str, folder: Path) -> tuple[traces.Trace, .
         with in_file(f"{path}.places"):
             source = folder / by_key.path
             places = traces.read_places(source, by_key.key, by_key.latitude, by_key.longitude, by_key.delimiter)
-    return traces.read_checkins(
+    return traces.read_points(
         folder / table.path,
         table.user or None,
         table.latitude,
@@ -237,6 +253,8 @@ def _checkins(table: Checkins, path: str, folder: Path) -> tuple[traces.Trace, .
         table.delimiter,
         place=table.place,
         places=places,
+        date=table.date,
+        time_format=table.time_format,
     )
 
 

@@ -101,7 +101,8 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
         "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
-        *(f"# Note: {note}." for note in proposal.notes),
+        # A comment is one line, whatever the names of columns hold.
+        *(f"# Note: {' '.join(note.split())}." for note in proposal.notes),
         "",
         f"title = {_quoted(_title(found))}",
         "",
@@ -125,6 +126,8 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
         lines += [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
         if "user" not in found.columns:
             lines.append('user = ""  # no column says who it was: all lines are counted together')
+        if found.time_format is not None and "time" in found.columns:
+            lines.append(f"time_format = {_quoted(found.time_format)}")
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
     if len(users) > 1:
@@ -185,7 +188,9 @@ def _title(found: Found) -> str:
 
 def _notes(found: Found, beyond: int) -> tuple[str, ...]:
     """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
-    notes = [f"the column {column} is not read: it holds no times" for column in found.left_out]
+    notes = list(found.unread)
+    if "time" not in found.columns and not found.is_folder:
+        notes.append(found.order)
     for name in ("latitude", "longitude"):
         if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
             notes.append(f"every point has the same {name}, as if it were not the right column")

@@ -32,7 +32,7 @@ from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
 from mechdesign.data.tables import Raw
-from mechdesign.errors import InfeasibleError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SolverInterruptedError, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
@@ -251,14 +251,21 @@ class Specification:
         """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
-        found = as_steps(trace, secrets, delimiter)
-        sampling = convert(self.document.release, ReleaseTable, "release")
+        table = convert(self.document.release, ReleaseTable, "release")
         with at("release"):
-            asked = Sampling.of(sampling.every, sampling.gap)
+            asked = Sampling.of(table.every, table.gap)
+        try:
+            found = as_steps(trace, secrets, delimiter, time=table.time, date=table.date, time_format=table.time_format)
+        except InputError as error:
+            if error.path not in ("date", "time_format"):
+                raise
+            with at("release"):
+                raise
+        notes = tuple(f"trace: {note}" for note in found.notes)
         if asked == Sampling():
-            return found, ()
+            return found, notes
         found, note = found.resampled(asked)
-        return found, (f"trace: {note}",)
+        return found, (*notes, f"trace: {note}")
 
     def release(
         self,
@@ -274,7 +281,8 @@ class Specification:
         Args:
             trace: The true state of each step: a file, as `mechdesign release` reads it; indices or labels; places, an
                 array (steps, 2) of x and y in the unit of the domain; or a mapping with the columns ``latitude`` and
-                ``longitude``, ``x`` and ``y``, or ``state``, and, where it is known, ``time``.
+                ``longitude``, ``x`` and ``y``, or ``state``, and, where it is known, ``time``. A step whose time is
+                missing is left out.
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
             delimiter: The character between columns of a file.

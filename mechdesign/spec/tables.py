@@ -107,8 +107,8 @@ def in_file(path: str) -> Iterator[None]:
     except SpecificationError:
         raise
     except InputError as error:
-        if error.path == "delimiter":
-            place, problem = join(path, "delimiter"), error.problem
+        if error.path in ("delimiter", "date", "time_format"):
+            place, problem = join(path, error.path), error.problem
         elif error.path == "folder" or isinstance(error.__cause__, OSError):
             place, problem = join(path, "path"), error.problem
         else:

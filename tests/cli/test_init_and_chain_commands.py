@@ -107,7 +107,8 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["whole.csv"], "column latitude: holds whole numbers only"),
         (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
         (["sets"], "one of the folders in it that do: one, two"),
-        (["hours.csv", "--time", "time"], "--time: is within a day of 1970-01-01"),
+        (["hours.csv", "--time", "time"], "line 2: time is a number, and as seconds since 1970 it is before 1980"),
+        (["hours.csv", "--time", "time", "--time-format", "unix"], "--time: is within a day of 1970-01-01"),
     ],
 )
 def test_wrong_data(folder: Path, arguments: list[str], words: str) -> None:
@@ -238,7 +239,10 @@ def test_comments_are_left_out_and_strings_are_not(text: str, kept: str) -> None
 def test_hours_are_no_times(folder: Path) -> None:
     found = run("init", "hours.csv", "--cells", 9)
     assert found.exit_code == 0, found.output
-    assert "the column time is not read: it holds no times" in " ".join(found.stderr.split())
+    assert (
+        "the column time is not read: line 2: time is a number, and as seconds since 1970 it is before 1980"
+        in " ".join(found.stderr.split())
+    )
     assert "time =" not in found.stdout
     assert "# every" not in found.stdout
 

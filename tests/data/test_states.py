@@ -27,7 +27,7 @@ def states(tmp_path):
 @pytest.mark.parametrize(
     ("text", "domain", "expected"),
     [
-        ("3\n\n11\n0\n", PLANE, [3, 11, 0]),
+        ("\n3\n11\n0\n\n", PLANE, [3, 11, 0]),
         ("home\nwork\n1\n", NAMES, [0, 1, 1]),
         # A label counts before an index, and before the name of a column.
         ("7\nstate\n", NAMES, [2, 3]),
@@ -63,6 +63,9 @@ def test_other_delimiters(states):
         ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "names no states"),
         ("x,y\n1,2\n1,2,3\n", PLANE, "line 3", "found 3; must be 2"),
         ("x,y\n1,two\n", PLANE, "line 2", "found 'two'"),
+        ("3\n\n11\n0\n", PLANE, "line 2", "is blank; must be a state in every line. Delete the line if no state"),
+        ("x,y\n1,1\n\n\n2,2\n", PLANE, "line 3", "is blank"),
+        ("state\n\n2\n", PLANE, "line 2", "is blank"),
         ("x,y\n1,nan\n", PLANE, "line 2", "found 'nan'; must be a finite number"),
         ("x,y\n1,4\n", PLANE, "line 2", "found (1.0, 4.0); must be x from 0 to 8, y from 0 to 3"),
         ("lat,lon\n40,-74.1\n", BOX, "line 2", "must be latitude from 40 to 41, longitude from -74 to -73"),

@@ -100,7 +100,7 @@ def test_a_folder_inside_itself_does_not_loop(tmp_path):
         ("400.166667,116.4,0,0,0,2008-10-23,02:53:04\n", "line 8", "latitude is out of range"),
         ("39.9,181,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
         ("39.9,nan,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
-        ("39.9,116.4,0,0,0,2008-10-32,02:53:04\n", "line 8", "not a time; found '2008-10-32T02:53:04'"),
+        ("39.9,116.4,0,0,0,2008-10-32,02:53:04\n", "line 8", "there is no such day or hour; found 9999-99-99a99:99:99"),
     ],
 )
 def test_wrong_plt_lines_are_named(tmp_path, line, place, words):
@@ -192,13 +192,17 @@ def test_read_checkins(tmp_path):
 
 def test_other_columns_delimiters_epochs_and_a_byte_order_mark(tmp_path):
     path = write(tmp_path / "c.tsv", "\ufefflat\tlon\tid\tt\n1\t2\tu\t60.9\n3\t4\tu\t-0.5\n5\t6\tu\t60\n")
-    (trace,) = read_checkins(path, user="id", latitude="lat", longitude="lon", time="t", delimiter="\t")
+    (trace,) = read_checkins(
+        path, user="id", latitude="lat", longitude="lon", time="t", delimiter="\t", time_format="unix"
+    )
     assert trace.latitude.tolist() == [3.0, 1.0, 5.0]
     assert trace.time.astype(np.int64).tolist() == [-1, 60, 60]
 
 
 def test_equal_times_keep_the_order_of_the_file(tmp_path):
-    path = write(tmp_path / "c.csv", "user,latitude,longitude,t\n" + "".join(f"u,{i},0,7\n" for i in range(50)))
+    path = write(
+        tmp_path / "c.csv", "user,latitude,longitude,t\n" + "".join(f"u,{i},0,2012-04-03\n" for i in range(50))
+    )
     assert read_checkins(path, time="t")[0].latitude.tolist() == list(range(50))
 
 
@@ -212,20 +216,20 @@ HEADER = "user,latitude,longitude,t\n"
         (HEADER, "", "holds no check-ins"),
         ("user,lat,longitude,t\nu,1,2,3\n", "", "one of the columns user, lat, longitude, t"),
         ("user,latitude,longitude,t,t\nu,1,2,3,4\n", "", "more than one column 't'"),
-        (HEADER + "u,1,2,3\nu,1,2\n", ", line 3", "number of fields; found 3; must be 4"),
-        (HEADER + "u,1,2,3\n,1,2,3\n", ", line 3", "has no user"),
-        (HEADER + "u,1,2,3\nu,one,2,3\n", ", line 3", "latitude is not a number; found 'one'"),
-        (HEADER + '"u\nv",1,2,3\nu,,2,3\n', ", line 4", "latitude is not a number; found ''"),
-        (HEADER + "u,1_0,2,3\n", ", line 2", "latitude is not a number"),
-        (HEADER + "u,90.01,2,3\n", ", line 2", "latitude is out of range"),
-        (HEADER + "u,1,-180.01,3\n", ", line 2", "longitude is out of range"),
-        (HEADER + "u,nan,2,3\n", ", line 2", "latitude is out of range"),
-        (HEADER + "u,1,inf,3\n", ", line 2", "longitude is out of range"),
-        (HEADER + "u,1,2,yesterday\n", ", line 2", "t is not a time"),
-        (HEADER + "u,1,2,nan\n", ", line 2", "t is not a time"),
+        (HEADER + "u,1,2,2012-04-03\nu,1,2\n", ", line 3", "number of fields; found 3; must be 4"),
+        (HEADER + "u,1,2,2012-04-03\n,1,2,3\n", ", line 3", "has no user"),
+        (HEADER + "u,1,2,2012-04-03\nu,one,2,2012-04-03\n", ", line 3", "latitude is not a number; found 'one'"),
+        (HEADER + '"u\nv",1,2,2012-04-03\nu,,2,2012-04-03\n', ", line 4", "latitude is not a number; found ''"),
+        (HEADER + "u,1_0,2,2012-04-03\n", ", line 2", "latitude is not a number"),
+        (HEADER + "u,90.01,2,2012-04-03\n", ", line 2", "latitude is out of range"),
+        (HEADER + "u,1,-180.01,2012-04-03\n", ", line 2", "longitude is out of range"),
+        (HEADER + "u,nan,2,2012-04-03\n", ", line 2", "latitude is out of range"),
+        (HEADER + "u,1,inf,2012-04-03\n", ", line 2", "longitude is out of range"),
+        (HEADER + "u,1,2,yesterday\n", ", line 2", "t is not a time; found aaaaaaaaa"),
         (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
-        (HEADER + "u,1,2,\n", ", line 2", "t is not a time"),
-        (HEADER + "u,1,2,1333476009000\n", ", line 2", "not milliseconds"),
+        (HEADER + "u,1,2,nan\n", "", "holds no check-ins with a time in the column t"),
+        (HEADER + "u,1,2,\n", "", "holds no check-ins with a time in the column t"),
+        (HEADER + "u,1,2,1333476009000\n", ", line 2", 'for milliseconds --time-format "unix-ms"'),
         (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
     ],
 )

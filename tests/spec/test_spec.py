@@ -92,7 +92,7 @@ def test_counts_from_files(tmp_path):
 @pytest.mark.parametrize("only", ["6", '"6"'])
 def test_checkins_of_one_user(tmp_path, only):
     write(tmp_path, "c.csv", CHECKINS)
-    columns = 'user = "who", latitude = "lat", longitude = "lon", time = "at"'
+    columns = 'user = "who", latitude = "lat", longitude = "lon", time = "at", time_format = "unix"'
     prior = f'prior = {{ checkins = {{ path = "c.csv", {columns}, only = {only} }}, smoothing = 0 }}'
     specification = spec.parse(document(domain=BOX, prior=prior), tmp_path)
     assert specification.problem().prior.tolist() == [0.5, 0.0, 0.0, 0.5]
