@@ -1,4 +1,4 @@
-"""The answers together: does the channel keep its promises, what does it cost, and how much less could it cost."""
+"""The answers together: does a channel keep its promises, whom does it reveal, how far is its cost from the least."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mechdesign.certify.claims import Claim, Floor, PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact_text, float_down, float_up, printed, text_up
+from mechdesign.certify.revealed import revealed
 from mechdesign.certify.stated import FORMS
 from mechdesign.errors import CertificateError
 
@@ -29,6 +30,9 @@ def __dir__() -> list[str]:
 
 # How the number of each form of claim is shown to people.
 _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}
+
+# So many of the secrets revealed are named where a certificate is shown.
+_NAMED = 5
 
 # What the first number of each kind with a name of its own is called.
 _NUMBERS = {kind: form.numbers[0] for kind, form in FORMS.items() if not form.named}
@@ -72,7 +76,9 @@ class Certificate:
     counts the pairs of a secret and an observable whose cost is infinite: the channel never gives these answers, and
     the lower bound is one for channels that never do. `reason` is empty if the certificate `holds`; otherwise it says
     which requirement does not, or which forbidden answer is given (costs are then infinite), and `pair` is the worst
-    pair of secrets, if one is at fault. `provenance` says who made the channel; nothing in it is proved.
+    pair of secrets, if one is at fault. `revealed` lists the secrets, ascending, that have an answer which no other
+    secret is ever given: whoever sees it knows the secret. It is None where a certificate was written by a version that
+    did not say. `provenance` says who made the channel; nothing in it is proved.
     """
 
     holds: bool
@@ -88,6 +94,7 @@ class Certificate:
     reason: str = ""
     pair: tuple[int, int] | None = None
     provenance: Mapping[str, str | float | int] = field(default_factory=dict)
+    revealed: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
@@ -109,7 +116,13 @@ class Certificate:
             name = f"{checked.kind} privacy"
             found.append((name, f"{checked.symbol} {checked.realised:.6g} of {checked.nominal}"))
         gap = f"{self.relative_gap:.2g}" if self.lower_bound > 0 or self.cost == 0 else "no bound"
-        return [*found, (f"{self.objective} cost", f"{self.cost:.6g}"), ("relative gap", gap)]
+        found += [(f"{self.objective} cost", f"{self.cost:.6g}"), ("relative gap", gap)]
+        if self.revealed:
+            more = ", …" if len(self.revealed) > _NAMED else ""
+            secrets = "secret" if len(self.revealed) == 1 else "secrets"
+            named = ", ".join(map(str, self.revealed[:_NAMED])) + more
+            found.append(("reveals", f"{len(self.revealed)} {secrets} for certain ({named})"))
+        return found
 
     @property
     def cost(self) -> float:
@@ -132,13 +145,15 @@ class Certificate:
             raise CertificateError(self.reason, self.pair)
 
     def differences(self, other: Certificate) -> tuple[str, ...]:
-        """Return the names of the fields that differ, provenance aside."""
-        names = (item.name for item in fields(self) if item.name != "provenance")
+        """Return the names of the fields that differ, provenance aside, and `revealed` where one does not say it."""
+        silent = None in (self.revealed, other.revealed)
+        left = {"provenance", "revealed"} if silent else {"provenance"}
+        names = (item.name for item in fields(self) if item.name not in left)
         return tuple(name for name in names if getattr(self, name) != getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, from which `from_json` makes an equal certificate."""
-        return {
+        written = {
             "holds": self.holds,
             "objective": self.objective,
             "expected_cost": _to_json(self.expected_cost),
@@ -155,6 +170,7 @@ class Certificate:
                 name: _to_json(value) if isinstance(value, float) else value for name, value in self.provenance.items()
             },
         }
+        return written if self.revealed is None else {**written, "revealed": list(self.revealed)}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Certificate:
@@ -166,6 +182,10 @@ class Certificate:
         if not all(isinstance(value, str | float | int) for value in provenance.values()):
             raise CertificateError("malformed certificate: provenance holds more than texts and numbers")
         entries = _take(values, "requirements", (list,))
+        # Versions that did not look for them wrote no such field.
+        secrets = _take(values, "revealed", (list,)) if "revealed" in values else None
+        if secrets is not None and not all(type(secret) is int for secret in secrets):
+            raise CertificateError("malformed certificate: revealed holds more than integers")
         return Certificate(
             holds=_take(values, "holds", (bool,)),
             objective=_take(values, "objective", (str,)),
@@ -180,6 +200,7 @@ class Certificate:
             reason=_take(values, "reason", (str,)),
             pair=None if pair is None else (pair[0], pair[1]),
             provenance=provenance,
+            revealed=None if secrets is None else tuple(secrets),
         )
 
 
@@ -220,6 +241,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         reason=reason,
         pair=pair,
         provenance=provenance or {},
+        revealed=revealed(evidence.numerators),
     )
 
 

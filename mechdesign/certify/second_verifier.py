@@ -5,6 +5,7 @@ docs/reference/bundle.md describes, believes none of it, and exits with 0 if it 
 
 - all digests fit, every row of the channel sums to 1, and channel.csv holds the same numbers under the same labels;
 - every bound on pairs, p(o|s) <= g p(o|t), and every floor on the expected error of the best attack is kept;
+- the secrets that the certificate calls revealed are those, and only those, with an answer that no other secret gives;
 - costs, gap, the least ε and factors, and errors are those that the certificate states, rounded as it says;
 - the multipliers prove a lower bound of the cost that is not below the one stated.
 
@@ -57,6 +58,10 @@ def prove(folder: Path) -> list[str]:
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
     need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
 
+    # Earlier versions did not say it. Texts are compared, since true and 1.0 are equal to 1.
+    alone = revealed(rows)
+    need(repr(stated.get("revealed", alone)) == repr(alone), f"the secrets revealed for certain are {alone}")
+
     lines, claims = [], []
     for index, (entry, found) in enumerate(zip(document["requirements"], stated["requirements"], strict=True)):
         kind, radius, realised = entry["kind"], entry.get("radius", ""), found["realised"]
@@ -104,7 +109,14 @@ def prove(folder: Path) -> list[str]:
     need(0 <= lower <= lower_bound(objective, prior, cost, claims, dual), f"no channel costs less than {float(lower)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
     need(is_least(stated["relative_gap"], (value - lower) / scale if scale else Fraction(0)), "the gap is as stated")
-    return [*lines, f"{objective} cost {float(value)}; no channel costs less than {float(lower)}"]
+    told = f"; revealed for certain: secrets {alone}" if alone else ""
+    return [*lines, f"{objective} cost {float(value)}; no channel costs less than {float(lower)}{told}"]
+
+
+def revealed(rows: list[list[int]]) -> list[int]:
+    """Return the secrets s, ascending, with an answer o such that p(o|s) > 0 and p(o|t) = 0 for all others t."""
+    givers = ([s for s, number in enumerate(column) if number] for column in zip(*rows, strict=True))
+    return sorted({found[0] for found in givers if len(found) == 1})
 
 
 def bounds(kind: str, entry: dict[str, Any], arrays: dict[str, Any], n: int) -> list[tuple[int, int, Fraction]]:

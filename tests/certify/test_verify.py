@@ -214,6 +214,7 @@ def test_one_unit_too_many_breaks_the_bound(tmp_path: Path) -> None:
         (lambda d: d["certificate"].update(reason="x"), "claims reason"),
         (lambda d: d["certificate"].update(forbidden=1), "claims forbidden"),
         (lambda d: d["certificate"].update(pair=[0, 1]), "claims pair"),
+        (lambda d: d["certificate"].update(revealed=[0]), "claims revealed"),
         (lambda d: d["certificate"].update(lower_bound=0.5), "claims lower_bound"),
         (lambda d: d["certificate"].update(lower_bound=0.0), "claims lower_bound"),
         (lambda d: d["certificate"].update(relative_gap=0.0), "claims relative_gap"),
@@ -253,6 +254,7 @@ def test_every_recorded_number_is_tried_above() -> None:
         "forbidden",
         "reason",
         "pair",
+        "revealed",
         "provenance",
     }
 

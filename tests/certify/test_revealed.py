@@ -1,0 +1,152 @@
+"""The secrets that an answer reveals for certain: found by brute force, stated by certificates, compared by both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from certify_examples import line
+
+from mechdesign.certify import bundle, second_verifier
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.revealed import revealed
+from mechdesign.certify.stated import Stated
+from mechdesign.certify.verify import verify
+from mechdesign.errors import CertificateError
+
+ONE = 2**62
+
+
+def by_definition(rows: list[list[int]]) -> tuple[int, ...]:
+    n, m = len(rows), len(rows[0])
+    return tuple(
+        s
+        for s in range(n)
+        if any(rows[s][o] > 0 and all(rows[t][o] == 0 for t in range(n) if t != s) for o in range(m))
+    )
+
+
+def channel(rng: np.random.Generator, n: int, m: int) -> np.ndarray:
+    """Return rows over 2^62 with many zeros, and ones that are as small as can be."""
+    numerators = np.where(rng.random((n, m)) < 0.7, 0, 1).astype(np.int64)
+    numerators[np.arange(n), rng.integers(m, size=n)] = 0
+    most = rng.integers(m, size=n)
+    numerators[np.arange(n), most] = 0
+    numerators[np.arange(n), most] = ONE - numerators.sum(axis=1)
+    return numerators
+
+
+def test_it_is_the_definition() -> None:
+    rng = np.random.default_rng(341)
+    sizes = set()
+    for _ in range(300):
+        numerators = channel(rng, int(rng.integers(1, 6)), int(rng.integers(1, 7)))
+        found = revealed(numerators)
+        assert found == by_definition(numerators.tolist())
+        assert list(found) == second_verifier.revealed(numerators.tolist())
+        sizes.add(len(found))
+    assert sizes >= {0, 1, 2, 3}
+
+
+def test_one_unit_of_another_secret_hides_it() -> None:
+    identity = np.eye(2, dtype=np.int64) * ONE
+    assert revealed(identity) == (0, 1)
+    assert revealed(identity + np.array([[-1, 1], [0, 0]])) == (0,)
+    assert revealed(np.full((3, 2), ONE // 2)) == ()
+    assert revealed(np.array([[ONE, 0]])) == (0,)
+
+
+def telling(count: int = 4) -> Evidence:
+    """Secrets 0 and 1 are told for certain, 2 and 3 share their answers."""
+    half = ONE // 2
+    numerators = np.array([[ONE, 0, 0, 0], [0, ONE - 5, 5, 0], [0, 0, half, half], [0, 0, half - 1, half + 1]])
+    stated = (Stated.graph(Fraction(1), [[2, 3]]),)
+    return Evidence(numerators[:count], 62, np.full(count, 1 / count), 1.0 - np.eye(count, 4), "expected", stated)
+
+
+def written(evidence: Evidence) -> dict[str, bytes]:
+    return bundle.encode(evidence, certify(evidence))
+
+
+FILES = {"telling": written(telling()), "hiding": written(line(4, 0.6))}
+
+
+def put(folder: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """Write a set whose certificate was changed so that its digest fits again."""
+    document = json.loads(FILES[name][CERTIFICATE])
+    change(document["certificate"])
+    document["digest"] = bundle.document_digest(document)
+    for file, content in {**FILES[name], CERTIFICATE: json.dumps(document).encode()}.items():
+        (folder / file).write_bytes(content)
+    return folder
+
+
+def test_certificates_say_it_and_both_verifiers_prove_it(tmp_path: Path) -> None:
+    assert certify(telling()).revealed == (0, 1)
+    assert certify(line(4, 0.6)).revealed == ()
+    put(tmp_path, "telling", lambda certificate: None)
+    assert verify(tmp_path).revealed == (0, 1)
+    assert second_verifier.prove(tmp_path)[-1].endswith("; revealed for certain: secrets [0, 1]")
+    assert "revealed" not in second_verifier.prove(put(tmp_path, "hiding", lambda certificate: None))[-1]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "claimed",
+    [[0], [1], [], [0, 1, 2], [1, 0], [0, 0, 1], [0, 3], [2, 3], [0, -3], [0.0, 1.0], [False, True], ["0", "1"],
+     [[0, 1]], [0, 1, None], "[0, 1]", "none", {"0": 1}, None, 0, 2, True, 1.5],
+    ids=json.dumps,
+)  # fmt: skip
+def test_any_other_claim_is_refused_by_both(tmp_path: Path, name: str, claimed: object) -> None:
+    if (name, claimed) == ("hiding", []):
+        return
+    put(tmp_path, name, lambda certificate: certificate.update(revealed=claimed))
+    with pytest.raises(CertificateError, match="revealed"):
+        verify(tmp_path)
+    with pytest.raises(Exception, match="revealed"):
+        second_verifier.prove(tmp_path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_certificate_of_an_earlier_version_does_not_say_it_and_is_accepted(tmp_path: Path, name: str) -> None:
+    put(tmp_path, name, lambda certificate: certificate.pop("revealed"))
+    claimed = bundle.read(tmp_path).certificate
+    assert claimed.revealed is None
+    assert "revealed" not in claimed.to_json()
+    assert Certificate.from_json(claimed.to_json()) == claimed
+    # What it did not say is found all the same.
+    found = verify(tmp_path)
+    assert found.revealed == ((0, 1) if name == "telling" else ())
+    assert found.differences(claimed) == claimed.differences(found) == ()
+    assert second_verifier.prove(tmp_path)
+
+
+def test_a_single_secret_is_revealed(tmp_path: Path) -> None:
+    only = Evidence(np.array([[ONE // 2, ONE // 2]]), 62, np.array([1.0]), np.zeros((1, 2)), "expected", ())
+    assert certify(only).revealed == (0,)
+    bundle.write(tmp_path, written(only))
+    assert verify(tmp_path).revealed == (0,)
+    assert second_verifier.prove(tmp_path)[-1].endswith("secrets [0]")
+
+
+def test_it_is_shown_in_words() -> None:
+    found = certify(telling())
+    assert "reveals: 2 secrets for certain (0, 1))" in repr(found)
+    assert "reveals" in found._repr_html_()
+    assert "reveals" not in repr(certify(line(4, 0.6)))
+    many = Evidence(np.eye(7, dtype=np.int64) * ONE, 62, np.full(7, 1 / 7), 1.0 - np.eye(7), "expected", ())
+    assert "reveals: 7 secrets for certain (0, 1, 2, 3, 4, …)" in repr(certify(many))
+
+
+def test_the_field_is_read_back() -> None:
+    for evidence in (telling(), line(3, 0.6)):
+        found = certify(evidence)
+        assert found.to_json()["revealed"] == list(found.revealed or ())
+        assert Certificate.from_json(json.loads(json.dumps(found.to_json()))) == found
