@@ -23,6 +23,7 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "RevealedWarning",
     "Shown",
     "SizeWarning",
     "SolverError",
@@ -171,6 +172,10 @@ class SpacingWarning(UserWarning):
 
 class OutsideWarning(UserWarning):
     """Places lie outside the rectangle of anchors and were projected onto it; what is certified still holds."""
+
+
+class RevealedWarning(UserWarning):
+    """Answers reveal secrets for certain, or all but, or no pair of them is bounded; what is certified still holds."""
 
 
 class CorrelationWarning(UserWarning):

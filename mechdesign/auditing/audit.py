@@ -19,6 +19,7 @@ from mechdesign.auditing.rows import Rows, exact_rows
 from mechdesign.auditing.tight import Tight, Witness, rates, tight
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact, float_down, float_up
+from mechdesign.certify.revealed import revealed
 from mechdesign.errors import InputError, MetricWarning
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.model import distances
@@ -26,10 +27,12 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import OBJECTIVES, Problem
+from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.design import design
+from mechdesign.synthesis.design import synthesise
+from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.validation import Floats, as_floats, as_nonnegative, require
 
 __all__ = ["Audit", "PairLoss", "audit"]
@@ -137,6 +140,11 @@ class Audit:
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
     @functools.cached_property
+    def revealed(self) -> tuple[int, ...]:
+        """The secrets that have an answer which no other secret is ever given, ascending, whatever was asked about."""
+        return revealed(self._rows.floats)
+
+    @functools.cached_property
     def design(self) -> Design | None:
         """The certified design of least cost with the ε that the channel really has; designed when first asked for.
 
@@ -146,14 +154,16 @@ class Audit:
         if self.costs is None or not self._needs_design:
             return None
         # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such.
+        requirement: Requirement
         if isinstance(self._requirement, GraphPrivacy):
             requirement = GraphPrivacy(self.epsilon, self._requirement.graph)
-            return design(Problem(self.prior, self.costs, [requirement], self.objective))
-        with warnings.catch_warnings():
-            # Distances are taken as given, whether they are a metric or not.
-            warnings.simplefilter("ignore", MetricWarning)
-            metric = MetricPrivacy(self.epsilon, self._requirement)
-        return design(Problem(self.prior, self.costs, [metric], self.objective))
+        else:
+            with warnings.catch_warnings():
+                # Distances are taken as given, whether they are a metric or not.
+                warnings.simplefilter("ignore", MetricWarning)
+                requirement = MetricPrivacy(self.epsilon, self._requirement)
+        # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
+        return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
     @functools.cached_property
     def optimum(self) -> float | None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from mechdesign.auditing.audit import Audit
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.model.disclosure import listed
 from mechdesign.report import maps
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import error_scale, short
@@ -71,6 +72,12 @@ def sentences(found: Audit) -> tuple[str, ...]:
             said.append(f"No ε holds: the two are at distance 0, and {pair}.")
         else:
             said.append(f"It is tight where {pair}.")
+    if found.revealed:
+        have = "have" if len(found.revealed) > 1 else "has"
+        said.append(
+            f"{listed(found.revealed, len(found.matrix), found.secrets)} {have} an answer that no other secret is "
+            "given: whoever sees it knows the secret for certain."
+        )
     return tuple(said)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.validation import Integers
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["revealed"]
 
@@ -13,11 +13,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def revealed(numerators: Integers) -> tuple[int, ...]:
+def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
     """Return the secrets s with an answer o such that N[s,o] > 0 and N[t,o] = 0 for all others t, ascending.
 
-    `numerators` has shape (n, m). Whoever sees such an answer knows the secret, whatever they believed before. A single
-    secret is always revealed.
+    `numerators` N, or other numbers that are above 0 where N is, have the shape (n, m). Whoever sees such an answer
+    knows the secret, whatever they believed before. A single secret is always revealed.
     """
     given = numerators > 0
     alone = np.count_nonzero(given, axis=0) == 1

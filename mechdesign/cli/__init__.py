@@ -29,6 +29,7 @@ from mechdesign.errors import (
     MetricWarning,
     OutsideWarning,
     PriorWarning,
+    RevealedWarning,
     SolverError,
     SolverInterruptedError,
     SpacingWarning,
@@ -142,6 +143,8 @@ class _Commands(click.Group):
         with watched(), warnings.catch_warnings():
             for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
+            # Designs of one specification reveal the same secrets, one after the other.
+            warnings.simplefilter("default", RevealedWarning)
             warnings.showwarning = say_warning
             try:
                 result = super().invoke(ctx)

@@ -231,6 +231,7 @@ def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any
         else {"pair": list(found.witness.pair), "observable": found.witness.observable},
         "deviation": found.deviation,
         "negative": found.negative,
+        "revealed": list(found.revealed),
         "distortion": found.distortion,
         "cost": found.cost,
         "optimum": found.optimum if optimum else None,

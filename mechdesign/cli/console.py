@@ -136,6 +136,8 @@ def certificate_tables(
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)
+    if certificate.revealed:
+        costs.add_row("secrets revealed for certain", Text(str(len(certificate.revealed)), "yellow"))
     if certificate.forbidden:
         costs.add_row("forbidden pairs of secret and answer", Text(str(certificate.forbidden)))
     yield costs

@@ -11,11 +11,13 @@ import numpy as np
 from rich.text import Text
 
 from mechdesign.atomic import write_file
+from mechdesign.certify.revealed import revealed
 from mechdesign.cli.console import certificate_tables, output, show_next, table
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.model.channel import Channel
+from mechdesign.model.disclosure import listed
 from mechdesign.model.problem import Problem
 from mechdesign.report.names import claimants, requirement_name
 from mechdesign.report.numbers import percent, short
@@ -92,6 +94,7 @@ def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
         "observables": "the secrets" if problem.observables is domain and domain is not None else str(m),
         "prior": f"{possible} of {n} secrets can occur; most likely {', '.join(named)}",
         "answers": f"spread over {short(float(spread.min()), 3)} to {short(float(spread.max()), 3)} observables",
+        "revealed for certain": listed(found, n, domain) if (found := revealed(channel.numerators)) else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
     }
 

@@ -85,6 +85,8 @@ def _verify_schedule(directory: Path, as_json: bool) -> None:
         bounds = (number(certificate.cost), number(certificate.lower_bound))
         shown.add_row(exact_text(epsilon), str(len(steps)), *bounds, name)
     console.print(shown)
+    if telling := [f"{name} ({len(c.revealed)})" for name, _, _, c in found if c.revealed]:
+        console.print(f"\nSecrets are revealed for certain by {', '.join(telling)}.", style="yellow", soft_wrap=True)
     console.print("\nWhat is proved of each in full: `mechdesign verify` on its folder.")
 
 

@@ -78,21 +78,38 @@ export function cellOf(place, { outside = "refuse" } = {}) {
  *
  * A bound between all points, by anchors around them, is checked by the slopes at the anchors, in exact integers, too.
  *
- * Returns {holds, reason, requirements: [{name, claim, holds, reason}]}; holds is null for a requirement that is no
- * bound between pairs of secrets, which only `mechdesign verify` checks. */
+ * Returns {holds, reason, requirements: [{name, claim, holds, reason}], revealed}; holds is null for a requirement that
+ * is no bound between pairs of secrets, which only `mechdesign verify` checks. `revealed` lists the secrets that have
+ * an answer which no other secret is ever given: whoever sees it knows the secret. */
 export function verify() {
   let channel;
   try {
     channel = open();
   } catch (error) {
-    return { holds: false, reason: error.message, requirements: [] };
+    return { holds: false, reason: error.message, requirements: [], revealed: [] };
   }
   const requirements = DATA.requirements.map((each) => {
     const reason = each.bound === null ? "" : (each.bound.norm === undefined ? violation : slope)(channel, each.bound);
     return { name: each.name, claim: each.claim, holds: each.bound === null ? null : reason === "", reason };
   });
   const broken = requirements.find((each) => each.holds === false);
-  return { holds: broken === undefined, reason: broken?.reason ?? "", requirements };
+  return { holds: broken === undefined, reason: broken?.reason ?? "", requirements, revealed: revealed(channel) };
+}
+
+function revealed(channel) {
+  const found = new Set();
+  for (let o = 0; o < DATA.observables; o++) {
+    let givers = 0;
+    let giver = -1;
+    for (let s = 0; s < DATA.secrets && givers < 2; s++) {
+      if (channel[s * DATA.observables + o] > 0n) {
+        givers += 1;
+        giver = s;
+      }
+    }
+    if (givers === 1) found.add(giver);
+  }
+  return [...found].sort((a, b) => a - b);
 }
 
 /** Return a lower bound of exp(numerator/denominator · weight), at least 1, as a BigInt multiple of 2^-128.

@@ -30,6 +30,7 @@ from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.requirements.numbers import Number
 from mechdesign.solvers import ProgressCallback
 from mechdesign.synthesis.design import Design, synthesise
+from mechdesign.synthesis.isolation import warn_revealed
 from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
 from mechdesign.validation import Floats, Integers, as_floats
 
@@ -79,6 +80,9 @@ def design(
         InputError: Arguments do not fit together.
         InfeasibleError: No channel reaches a floor; the largest possible is named.
         SolverError: See `mechdesign.design`.
+
+    Warns:
+        RevealedWarning: See `mechdesign.design`.
     """
     settings = SolveSettings(
         solver, tolerance, time_limit, rows, threads, options or {}, renamed_progress(progress, report)
@@ -96,7 +100,9 @@ def design(
         observables=observables,
         title=title,
     )
-    return asked.design(settings)
+    made = asked.design(settings)
+    warn_revealed(made)
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +115,7 @@ class PolicyProblem:
     edges_added: int
 
     def design(self, settings: SolveSettings) -> Design:
-        """Design the channel and certify it; see `mechdesign.design` for what is raised."""
+        """Design the channel and certify it; see `mechdesign.design` for what is raised. It does not warn."""
         made = synthesise(self.problem, settings)
         return made.noted(within=self.within, isolated=self.isolated, edges_added=self.edges_added)
 
@@ -131,8 +137,8 @@ def policy_problem(
     """State the problem of the least-cost channel under a policy graph.
 
     A node without an edge is released exactly by the best channel, even where a mechanism with a sensitivity hull K
-    would hide it (unless another requirement ties it to others). A single node has nothing to hide among, and nobody
-    to hide from: who knows the domain knows it, and it is not refused.
+    would hide it (unless another requirement ties it to others). So is a single node, which has nothing to hide among.
+    Both are refused unless `isolated` says otherwise.
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
@@ -152,7 +158,7 @@ def policy_problem(
             where answers tell the component and nothing else, or nothing at all with "map".
         isolated: What to do with nodes without an edge: "refuse"; "hull" joins each to all nodes j with f(j) − f(i) in
             K, K the hull of the whole graph, and refuses where there are none; "repair" first adds the edges of
-            `repair`; "release" takes it as it is.
+            `repair`; "release" takes it as it is, and the certificate lists them as `revealed`.
         objective: "expected" or "worst" cost.
         observables: The domain of other answers than the nodes, for ``within="map"``.
         title: What reports call the problem.
@@ -234,8 +240,15 @@ def _joined(
         return np.flatnonzero(np.bincount(labels)[labels] == 1)
 
     left = alone(graph)
-    if isolated == "release" or len(nodes) == 1 or not left.size:
+    if isolated == "release" or not left.size:
         return graph
+    if len(nodes) == 1:
+        raise InputError(
+            "g",
+            "has a single node, which every answer reveals",
+            value=nodes.tolist(),
+            remedy='let another one be possible, or accept it by isolated="release"',
+        )
     if isolated == "refuse":
         raise InputError(
             "g",

@@ -32,11 +32,11 @@ from mechdesign.mechanisms.registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.policy.optimal import Within, design
+from mechdesign.policy.optimal import Within, policy_problem
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
 from mechdesign.requirements.numbers import Number
-from mechdesign.synthesis.settings import TOLERANCE
+from mechdesign.synthesis.settings import TOLERANCE, SolveSettings
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
 __all__ = ["OPTIMAL", "Planner", "RepairMethod", "Repaired", "check_mechanism"]
@@ -53,7 +53,7 @@ _CHOICES = {
     "hull": get_args(HullChoice),
     "within": get_args(Within),
 }
-# What `mechdesign.policy.design` may be told of how to solve.
+# Fields of `SolveSettings` that say how to solve.
 _SOLVING = ("solver", "time_limit", "rows", "options", "threads")
 
 # What is fitted is kept for constrained domains that come again, up to about this many bytes.
@@ -162,16 +162,9 @@ class Planner:
         if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merged(prior, self.cost, members, surrogates)
-            made = design(
-                self.domain,
-                graph,
-                epsilon,
-                likely,
-                costs,
-                self.within,
-                isolated="release",
-                **self.solving,
-            )
+            # What a step reveals its certificate says; a warning at each step would say it over and over.
+            asked = policy_problem(self.domain, graph, epsilon, likely, costs, self.within, isolated="release")
+            made = asked.design(SolveSettings(**self.solving))
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.revealed import revealed
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
@@ -84,6 +85,7 @@ def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
         line("worst cost", (_cost(one, one.certificate.worst_cost) for one in designs)),
         line("lower bound", (_cost(one, one.certificate.lower_bound) for one in designs)),
         line("relative gap", (_gap(one.certificate) for one in designs)),
+        line("secrets revealed for certain", (str(len(revealed(one.channel.numerators))) for one in designs)),
     ]
     names = dict.fromkeys(
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)

@@ -21,13 +21,17 @@ _WIDTH = 9.0
 
 @dataclass(frozen=True)
 class Met:
-    """A requirement beside what a channel really does: at most, or at least, `nominal`, and whether it holds."""
+    """A requirement beside what a channel really does: at most, or at least, `nominal`, and whether it holds.
+
+    It is `empty` where it is about pairs of secrets and bounds none.
+    """
 
     name: str
     nominal: float
     realised: float
     at_least: bool = False
     holds: bool = True
+    empty: bool = False
 
 
 @drawn
@@ -158,6 +162,9 @@ def _how_met(requirements: Sequence[Met], ratios: Sequence[float]) -> str:
         if len(requirements) == 1:
             return "The requirement does not hold"
         return f"{broken} of {len(requirements)} requirements {'does' if broken == 1 else 'do'} not hold"
+    if any(item.empty for item in requirements):
+        count = f"{sum(item.empty for item in requirements)} of {len(requirements)} requirements"
+        return f"{'The requirement' if len(requirements) == 1 else count} bounds no pair of secrets"
     tight = sum(abs(ratio - 1) < 1e-3 for ratio in ratios)
     if len(requirements) == 1:
         return "The requirement holds" + (" and is used up" if tight else " with room to spare")

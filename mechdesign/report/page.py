@@ -6,15 +6,18 @@ import functools
 import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.revealed import revealed
 from mechdesign.data.outline import Outline
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
+from mechdesign.model.disclosure import disclosed
 from mechdesign.model.forbidden import tied
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
@@ -49,6 +52,9 @@ def html(
     HTML. Raises InputError when the channel or the certificate is of another problem.
     """
     _check(problem, channel, certificate)
+    if certificate.revealed is None:
+        # Earlier versions did not say it.
+        certificate = replace(certificate, revealed=revealed(channel.numerators))
     title = plain(problem.title).strip() or "Privacy mechanism"
     sections = [
         _header(title, problem, certificate),
@@ -87,6 +93,7 @@ def _header(title: str, problem: Problem, certificate: Certificate) -> str:
             "<header>",
             f"<h1>{escape(title)}</h1>",
             f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
+            *(f'<p class="verdict fails">{text(said)}</p>' for said in disclosed(problem, certificate.revealed or ())),
             f"<p>{text(summary(problem, certificate))}</p>",
             "</header>",
         ]

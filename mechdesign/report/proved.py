@@ -10,6 +10,7 @@ import numpy as np
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound
 from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.model.disclosure import disclosed
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
@@ -19,15 +20,24 @@ from mechdesign.report.words import decimal, recognised
 
 __all__ = ["proved", "stated"]
 
+_HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
+
 
 def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
+    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit.
+
+    Where the certificate says which secrets are revealed, sentences on these follow.
+    """
     parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
-    return tuple(
+    bounds = tuple(
         f"{name}: {_sentence(problem, claim, requirement)}"
         for claim, requirement, name, checked in parts
         if checked.holds
     )
+    if certificate.revealed is None:
+        return bounds
+    hidden = () if certificate.revealed else (_HIDDEN,)
+    return (*bounds, *hidden, *disclosed(problem, certificate.revealed))
 
 
 def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.model.problem import Problem
 from mechdesign.report.dots import Met
 from mechdesign.report.names import InWords, claim_names, claimants, requirement_name
@@ -26,8 +26,9 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
             checked.realised,
             checked.at_least,
             checked.holds,
+            isinstance(claim, PairBound) and not len(claim),
         )
-        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
+        for name, checked, claim in zip(claim_names(problem), certificate.requirements, problem.claims, strict=True)
     )
 
 

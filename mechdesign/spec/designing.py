@@ -41,16 +41,24 @@ def design_problem(
 ) -> Design:
     """Return the certified design of a problem, whose policy graphs, if it has any, are kept as `policy` says.
 
-    Settings that do not come from the specification are named in `given`, as an error about one names them.
+    Settings that do not come from the specification are named in `given`, as an error about one names them. Raises
+    `SpecificationError` for secrets tied to no other, and warns with `RevealedWarning`, as `mechdesign.design` does.
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
     # Imported late: wrong input is refused without waiting for solvers to load.
     from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis.isolation import check_isolated, warn_revealed
 
     with _named_as_specified(solver_keys(given)):
         if graph_requirements(problem.requirements):
-            return _design_policy(problem, policy, settings)
-        return synthesise(problem, settings)
+            made = _design_policy(problem, policy, settings)
+        else:
+            check_isolated(problem, policy.isolated)
+            made = synthesise(problem, settings)
+            if policy.isolated == "release":
+                made = made.noted(isolated=policy.isolated)
+    warn_revealed(made)
+    return made
 
 
 def solver_keys(given: Collection[str]) -> Mapping[str, str]:
@@ -159,6 +167,8 @@ def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
         if path == "g":
             path = "privacy"
             remedy = remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
+        elif path == "requirements":
+            path, remedy = "privacy", remedy.replace("isolated=", "[policy] isolated = ")
         elif "options.extra" in path:
             # What a solver calls its own options.
             path = path.replace("options.extra", "options")

@@ -51,13 +51,14 @@ Hull = Literal["component", "graph"]
 
 
 class PolicyTable(Table, frozen=True):
-    """How the graph is kept that all ``[[privacy]]`` tables of kind "graph" have together.
+    """How the graph is kept that all ``[[privacy]]`` tables of kind "graph" have together; `isolated` needs no graph.
 
     Attributes:
         within: where the answers of an optimal channel may lie: in the connected component of the secret, or anywhere.
-        isolated: what becomes of secrets without an edge, which such a channel would reveal: refuse the policy,
-            add edges that protect them, add those pairs that the sensitivity hull protects already, or reveal them;
-            along a trace `repaired` says it.
+        isolated: what becomes of secrets that no requirement ties to another, such as those without an edge, which an
+            optimal channel would reveal: refuse the specification, add edges that protect them, add those pairs that
+            the sensitivity hull protects already, or reveal them; without a graph only "refuse" and "release"; along a
+            trace `repaired` says it.
         repair: which edges a repair adds.
         repaired: whom a repair protects along a trace: states whose neighbours are impossible ("disconnected"), or
             states without an edge in the policy, too ("all"); such states are released as they are otherwise.

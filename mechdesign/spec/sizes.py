@@ -24,7 +24,8 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     and the possible secrets of a policy are some of all.
     """
     kinds = [(KINDS.get(str(raw.get("kind"))), isinstance(raw.get("distance"), str)) for raw in document.privacy]
-    if document.policy or not any(kind is not None and kind.joins_all and named for kind, named in kinds):
+    other = set(document.policy) - {"isolated"}
+    if other or not any(kind is not None and kind.joins_all and named for kind, named in kinds):
         return None
     floors = sum(kind is not None and kind.floors for kind, _ in kinds)
     cells = secrets.cells

@@ -483,15 +483,24 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
             "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'
         )
     # Their data are read when they are asked for, but keys are checked at once.
-    convert(document.policy, PolicyTable, "policy")
+    policy = convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
     if document.ledger is not None:
         convert(document.ledger, LedgerTable, "ledger")
         _require_charge(document)
-    if document.policy and not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
-        raise SpecificationError(
-            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
-        )
+    if not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
+        if set(document.policy) - {"isolated"}:
+            raise SpecificationError(
+                "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+            )
+        if policy.isolated in ("repair", "hull"):
+            raise SpecificationError(
+                "policy.isolated",
+                "adds edges to a policy graph, and there is none",
+                value=policy.isolated,
+                bound='"refuse" or "release"',
+                remedy='or add [[privacy]] with kind = "graph"',
+            )
     return Specification(document.title, _settings(document.solver), Path(base_folder), document)
 
 

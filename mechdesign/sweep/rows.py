@@ -208,7 +208,7 @@ def _columns(sweep: Sweep, tables: list[Raw]) -> list[str]:
     pairs = max(len(found) - found.count("distortion") for found in kinds)
     return [
         *sweep.values, "status", "cost", "lower_bound", "relative_gap",
-        *numbered("tight_epsilon", max(pairs, 1)), *numbered("distortion", floors), *_AFTER,
+        *numbered("tight_epsilon", max(pairs, 1)), *numbered("distortion", floors), "revealed", *_AFTER,
     ]  # fmt: skip
 
 

@@ -12,7 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
-from mechdesign.errors import InputError, MetricWarning, RecordsError, SolverInterruptedError, TimeLimitError
+from mechdesign.errors import (
+    InputError,
+    MetricWarning,
+    RecordsError,
+    RevealedWarning,
+    SolverInterruptedError,
+    TimeLimitError,
+)
 from mechdesign.export.sets import encode
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
@@ -49,6 +56,8 @@ def solve(task: Task) -> Outcome:
         with warnings.catch_warnings():
             # The sweep has warned of them before.
             warnings.simplefilter("ignore", MetricWarning)
+            # How many are revealed stands in the row.
+            warnings.simplefilter("ignore", RevealedWarning)
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1
             with threadpool_limits(threads, user_api="blas"):
@@ -97,6 +106,7 @@ def _row(task: Task, made: Design, seconds: float) -> Row:
         "lower_bound": certificate.lower_bound,
         "relative_gap": certificate.relative_gap,
         **_realised(certificate),
+        "revealed": len(certificate.revealed or ()),
         "solver": summary.solver,
         "solve_seconds": summary.seconds if summary.seconds is not None else round(seconds, 3),
         "iterations": summary.iterations,

@@ -17,6 +17,7 @@ from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.certified import Design, certified
 from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
 from mechdesign.synthesis.interior import interior
+from mechdesign.synthesis.isolation import Isolated, check_isolated, warn_revealed
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
@@ -46,10 +47,12 @@ def design(
     threads: int | None = None,
     progress: ProgressCallback | None = None,
     report: ProgressCallback | None = None,
+    isolated: Isolated = "refuse",
 ) -> Design:
     """Design the least-cost channel for a problem, and certify it.
 
-    Sets of secrets that no requirement ties together are programs of their own, and equal ones are solved once.
+    Sets of secrets that no requirement ties together are programs of their own, and equal ones are solved once. A
+    secret that nothing ties to another would be released exactly, and is refused unless that is accepted.
 
     The result always holds: it is checked in exact arithmetic, whatever the solver returned. At the time limit, or
     after Ctrl-C, it is the cheapest certified channel so far, and its gap says how good it is.
@@ -68,28 +71,41 @@ def design(
         threads: Most threads that the solver may use.
         progress: Called with a `Progress` now and then.
         report: The former name of `progress`, deprecated.
+        isolated: What to do with secrets that no bound of any requirement, in either direction, ties to another one,
+            such as those without a neighbour within the radius of threshold privacy: "refuse", or "release" them, which
+            the certificate then lists as `revealed`. Where only distortion is required, no pair is meant to be bounded,
+            and nothing is refused.
 
     Returns:
         The channel with its certificate; `summary` says how it was found.
 
+    Warns:
+        RevealedWarning: An answer reveals secrets for certain; every bound on them is so large, 2^62 or more, that an
+            answer may reveal them all but for certain; or no requirement bounds a pair.
+
     Raises:
         InfeasibleError: No channel meets the bounds and floors with the permitted answers; what constant channels show
             to be too much is refused by `Problem`.
-        InputError: An argument is of the wrong kind or out of range.
+        InputError: An argument is of the wrong kind or out of range, or secrets are tied to no other.
         MissingDependencyError: The solver is not installed.
         TooLargeError: The problem does not fit into memory; nothing was built.
         SolverError: The solver fails, or returns numbers from which no channel can be made.
     """
     progress = renamed_progress(progress, report)
-    return synthesise(problem, SolveSettings(solver, tolerance, time_limit, rows, threads, options or {}, progress))
+    settings = SolveSettings(solver, tolerance, time_limit, rows, threads, options or {}, progress)
+    check_isolated(_checked(problem), isolated)
+    made = synthesise(problem, settings)
+    warn_revealed(made)
+    return made.noted(isolated=isolated) if isolated == "release" else made
 
 
 def synthesise(problem: Problem, settings: SolveSettings) -> Design:
-    """Design the least-cost channel for a problem as `design` does, with its arguments as one value."""
-    if not isinstance(problem, Problem):
-        raise InputError("problem", "is not a Problem", value=type(problem).__name__)
+    """Design the least-cost channel for a problem as `design` does, with its arguments as one value.
+
+    Whether secrets may be revealed is not asked, nor said.
+    """
     check_choice(settings.solver, settings.rows)
-    parts = split(problem)
+    parts = split(_checked(problem))
     together = has_floors(problem) and not decomposes(problem, parts)
     if together:
         n, m = problem.cost.shape
@@ -99,6 +115,12 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
     if together or (len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]):
         return _whole(problem, settings)
     return _in_parts(problem, parts, settings)
+
+
+def _checked(problem: Problem) -> Problem:
+    if not isinstance(problem, Problem):
+        raise InputError("problem", "is not a Problem", value=type(problem).__name__)
+    return problem
 
 
 def _whole(problem: Problem, settings: SolveSettings) -> Design:

@@ -49,7 +49,7 @@ class SolveSummary:
         tried: What was tried, in order, with what came of it.
         mechanism: The mechanism whose channel this is, where none was searched for.
         within: Which answers a policy permits: "component" or "map".
-        isolated: What was done with isolated nodes of a policy graph.
+        isolated: What was done with secrets that nothing ties to another, such as isolated nodes of a policy graph.
         edges_added: Edges added to a policy graph to protect isolated nodes.
     """
 
