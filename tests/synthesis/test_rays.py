@@ -107,13 +107,15 @@ def test_identical_secrets_are_one() -> None:
     assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_few_secrets(count: int) -> None:
     distance = md.distances.euclidean(grid(3)[:count])
     problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy("1", distance)])
-    found = md.design(problem, rows="rays", tolerance=1e-3).certificate
+    # A single secret is revealed, whatever is answered.
+    found = md.design(problem, rows="rays", tolerance=1e-3, isolated="release").certificate
     assert found.holds
-    assert found.expected_cost <= md.design(problem).certificate.expected_cost * (1 + 1e-3) + 1e-12
+    assert found.expected_cost <= md.design(problem, isolated="release").certificate.expected_cost * (1 + 1e-3) + 1e-12
 
 
 def test_an_answer_that_one_secret_may_not_give_is_given_by_none() -> None:

@@ -54,6 +54,7 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     assert certificate.relative_gap <= 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
     monkeypatch.setattr(plan, "SMALL", 100)
