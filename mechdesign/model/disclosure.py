@@ -21,14 +21,14 @@ def disclosed(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
 
     `revealed` lists those revealed for certain, as the certificate does.
     """
-    n, claims = len(problem.prior), problem.claims
+    n, claims, domain = len(problem.prior), problem.claims, problem.secrets
     said = []
     if n == 1 and revealed:
         said.append("There is a single secret, and every answer reveals it.")
     elif revealed:
         have = "have" if len(revealed) > 1 else "has"
         said.append(
-            f"{listed(revealed, n, problem.secrets)} {have} an answer that no other secret is given: whoever sees it "
+            f"{listed(revealed, n, domain)} {have} an answer that no other secret is given: whoever sees it "
             "knows the secret for certain."
         )
     if claims and not bounds_pairs(claims):
@@ -39,8 +39,8 @@ def disclosed(problem: Problem, revealed: Sequence[int]) -> tuple[str, ...]:
     barely = np.setdiff1d(loose(n, claims), np.asarray(revealed, dtype=np.int64))
     if barely.size:
         said.append(
-            f"Every bound on {listed(barely.tolist(), n, problem.secrets)} is a factor of 2^62 or more, which asks "
-            "only that zero goes with zero: an answer may reveal them all but for certain. Check the unit of ε."
+            f"No bound below 2^62 limits how much likelier an answer may be for {listed(barely.tolist(), n, domain)} "
+            "than for any other: it may reveal them all but for certain. Check the unit of ε."
         )
     return tuple(said)
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, Floor, PairBound
 from mechdesign.certify.dithering import Dithered
@@ -15,8 +14,9 @@ from mechdesign.validation import Integers
 
 __all__ = ["bounds_pairs", "loose", "untied"]
 
-# The logarithm of a factor from which on a bound between multiples of 2^-62 only says that zero goes with zero.
-_VACUOUS = EXPONENT * math.log(2)
+# The logarithm of a factor from which on a bound between multiples of 2^-62 only says that zero goes with zero, less
+# what the logarithms of claims may be rounded down by.
+_VACUOUS = EXPONENT * math.log(2) * (1 - 2**-40)
 
 
 def bounds_pairs(claims: Sequence[Claim]) -> bool:
@@ -29,29 +29,29 @@ def untied(n: int, claims: Sequence[Claim]) -> Integers:
 
     Nothing keeps an answer from telling them for certain.
     """
-    return np.flatnonzero(~_tied(n, claims, math.inf))
-
-
-def loose(n: int, claims: Sequence[Claim]) -> Integers:
-    """Return the secrets, of n, that bounds tie to others, but all by a factor of 2^62 or more; ascending.
-
-    Between numerators over 2^62 such a bound only says that zero goes with zero: an answer may tell them all but for
-    certain.
-    """
-    return np.flatnonzero(_tied(n, claims, math.inf) & ~_tied(n, claims, _VACUOUS))
-
-
-def _tied(n: int, claims: Sequence[Claim], below: float) -> NDArray[np.bool_]:
-    """Tell of each secret whether a bound of which the exponent is below a limit ties it to another one."""
-    found = np.zeros(n, dtype=np.bool_)
+    tied = np.zeros(n, dtype=np.bool_)
     for claim in claims:
         if isinstance(claim, Dithered):
             # It is about all points between the anchors.
-            found[:] = True
+            tied[:] = True
         elif isinstance(claim, PairBound):
-            counts = claim.sources != claim.targets
-            if below < math.inf:
-                counts &= claim.exponents < below
-            found[claim.sources[counts]] = True
-            found[claim.targets[counts]] = True
-    return found
+            others = claim.sources != claim.targets
+            tied[claim.sources[others]] = True
+            tied[claim.targets[others]] = True
+    return np.flatnonzero(~tied)
+
+
+def loose(n: int, claims: Sequence[Claim]) -> Integers:
+    """Return the secrets s, of n, that are tied to others, but by no bound p(o|s) <= g p(o|t) with g < 2^62; ascending.
+
+    Between numerators over 2^62 a larger g only says that zero goes with zero, and a bound in the other direction says
+    nothing of how much likelier an answer may be for s: it may tell s all but for certain.
+    """
+    tied = ~np.isin(np.arange(n), untied(n, claims))
+    bounded = np.zeros(n, dtype=np.bool_)
+    for claim in claims:
+        if isinstance(claim, Dithered):
+            bounded[:] = True
+        elif isinstance(claim, PairBound):
+            bounded[claim.sources[(claim.sources != claim.targets) & (claim.exponents < _VACUOUS)]] = True
+    return np.flatnonzero(tied & ~bounded)

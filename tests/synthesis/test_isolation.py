@@ -1,0 +1,277 @@
+"""Secrets that nothing ties to another are refused unless that is accepted, and what answers reveal is said."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.certify import second_verifier
+from mechdesign.certify.claims import ExponentBound, Floor, RatioBound
+from mechdesign.certify.stated import Stated
+from mechdesign.errors import InputError, RevealedWarning
+from mechdesign.export import sets
+from mechdesign.model.disclosure import disclosed
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.ties import bounds_pairs, loose, untied
+from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.synthesis.design import synthesise
+from mechdesign.synthesis.settings import SolveSettings
+
+# Two clusters and a place far from both.
+PLACES = md.Domain.from_points([[0, 0], [1, 0], [0, 1], [9, 0], [9.5, 0], [30, 0]], labels=list("abcdef"), unit="km")
+DISTANCE = md.distances.euclidean(PLACES)
+APART = np.where(np.eye(6) > 0, 0.0, math.inf)
+ALL = r"bound no pair of secrets, .* found 6 of 6 secrets \(a, b, c, d, e, f\)"
+
+
+def problem(*requirements: Requirement) -> md.Problem:
+    return md.Problem(np.full(6, 1 / 6), DISTANCE, requirements, "expected", PLACES, PLACES)
+
+
+def one_way(pairs: list[list[int]], n: int, factor: Fraction = Fraction(2)) -> ClaimedPrivacy:
+    return ClaimedPrivacy([Stated.ratios("one-way", factor, pairs)], n)
+
+
+def quietly(asked: md.Problem, **options: object) -> md.Design:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RevealedWarning)
+        return md.design(asked, isolated="release", **options)  # type: ignore[arg-type]
+
+
+def by_definition(rows: np.ndarray) -> tuple[int, ...]:
+    others = [np.delete(rows, s, axis=0).sum(axis=0) for s in range(len(rows))]
+    return tuple(s for s in range(len(rows)) if ((rows[s] > 0) & (others[s] == 0)).any())
+
+
+ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
+    "nothing required": ([], ALL, (0, 1, 2, 3, 4, 5)),
+    "infinite distances": ([md.MetricPrivacy(1, APART)], ALL, (0, 1, 2, 3, 4, 5)),
+    "a graph without edges": ([md.GraphPrivacy(1, nx.empty_graph(6))], ALL, (0, 1, 2, 3, 4, 5)),
+    "edges to oneself": ([md.GraphPrivacy(1, nx.Graph([(s, s) for s in range(6)]))], ALL, (0, 1, 2, 3, 4, 5)),
+    "pairs of oneself": ([one_way([[s, s] for s in range(6)], 6)], ALL, (0, 1, 2, 3, 4, 5)),
+    "a radius below all": ([md.ThresholdPrivacy(1, DISTANCE, 0.25)], ALL, (0, 1, 2, 3, 4, 5)),
+    "a radius below some": (
+        [md.ThresholdPrivacy(1, DISTANCE, 0.5)],
+        r"tie some secrets to no other.*found 4 of 6 secrets \(a, b, c, f\)\. Take a radius of 1 for a, say.* is 0\.5",
+        (0, 1, 2, 5),
+    ),
+    "a place far from all": (
+        [md.ThresholdPrivacy(1, DISTANCE, 2)],
+        r"1 of 6 secrets \(f\)\. Take a radius of 20\.5",
+        (5,),
+    ),
+    "two requirements": (
+        [md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2)])), md.ThresholdPrivacy(1, DISTANCE, 0.5)],
+        r"1 of 6 secrets \(f\)",
+        (5,),
+    ),
+    "a floor beside": (
+        [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2), (3, 4)]))],
+        r"1 of 6 secrets \(f\). Bound pairs with them",
+        (),
+    ),
+    "a graph without edges beside a floor": (
+        [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, nx.empty_graph(6))], ALL, (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("requirements", "message", "revealed"), ISOLATED.values(), ids=ISOLATED)
+def test_a_secret_tied_to_no_other_is_refused_unless_that_is_accepted(
+    requirements: list[Requirement], message: str, revealed: tuple[int, ...]
+) -> None:
+    asked = problem(*requirements)
+    for arguments in ({}, {"isolated": "refuse"}):
+        with pytest.raises(InputError, match=message) as caught:
+            md.design(asked, **arguments)  # type: ignore[arg-type]
+        assert caught.value.path == "requirements"
+        assert caught.value.remedy.endswith('or accept it by isolated="release"')
+    made = quietly(asked)
+    assert made.summary.isolated == made.certificate.provenance["isolated"] == "release"
+    found = made.certificate.revealed
+    assert found == by_definition(made.channel.numerators)
+    # Under a floor over all of them even a secret that nothing ties may be hidden.
+    assert found is not None
+    assert set(revealed) <= set(found)
+    if revealed:
+        named = f"{len(found)} of 6 secrets ({', '.join(PLACES.labels[s] for s in found)}) ha"
+        with pytest.warns(RevealedWarning) as caught_warnings:
+            md.design(asked, isolated="release")
+        (warning,) = caught_warnings
+        assert str(warning.message).startswith(named)
+        assert warning.filename == __file__
+
+
+def test_a_single_secret_is_refused_whatever_is_required() -> None:
+    one = np.zeros((1, 1))
+    for requirements in ([], [md.MetricPrivacy(1, one)], [md.ThresholdPrivacy(1, one, 5)]):
+        asked = md.Problem([1.0], [[0.5, 0.25]], requirements)
+        with pytest.raises(
+            InputError, match="requirements: tie nothing to the only secret, which every answer reveals"
+        ):
+            md.design(asked)
+        with pytest.warns(RevealedWarning, match="^There is a single secret, and every answer reveals it"):
+            made = md.design(asked, isolated="release")
+        assert made.certificate.revealed == (0,)
+
+
+def test_a_radius_at_and_below_the_nearest_neighbour() -> None:
+    line = md.Domain.from_points([[0.0], [1.0], [2.0]])
+    distance = md.distances.euclidean(line)
+
+    def asked(radius: str) -> md.Problem:
+        return md.Problem(np.full(3, 1 / 3), distance, [md.ThresholdPrivacy(1, distance, radius)])
+
+    assert md.design(asked("1")).certificate.revealed == ()
+    with pytest.raises(InputError, match="3 of 3 secrets"):
+        md.design(asked("0.999"))
+
+
+def test_a_bound_in_one_direction_ties_both_and_what_it_reveals_is_said() -> None:
+    cost = 1 - np.eye(2)
+    for pair, other in (([[0, 1]], 1), ([[1, 0]], 0)):
+        asked = md.Problem([0.5, 0.5], cost, [one_way(pair, 2)])
+        with pytest.warns(RevealedWarning, match=rf"1 of 2 secrets \({other}\)"):
+            made = md.design(asked)
+        assert made.certificate.revealed == by_definition(made.channel.numerators)
+        assert made.summary.isolated is None
+        # Whether the solver's answer is a vertex or not, one sentence or the other says it.
+        assert disclosed(asked, (other,)) == (
+            f"1 of 2 secrets ({other}) has an answer that no other secret is given: whoever sees it knows the secret "
+            "for certain.",
+        )
+        assert disclosed(asked, ())[0].startswith("No bound below 2^62 limits how much likelier an answer may be for 1")
+
+
+def test_different_requirements_may_tie_different_secrets() -> None:
+    far = APART.copy()
+    far[5, 3] = 4.0
+    made = md.design(problem(md.ThresholdPrivacy(1, DISTANCE, 1), md.MetricPrivacy(1, np.minimum(far, far.T))))
+    assert made.certificate.revealed == ()
+
+
+def test_distortion_alone_bounds_no_pair_and_says_so() -> None:
+    for minimum in ("0", "0.4"):
+        with pytest.warns(
+            RevealedWarning, match=r"No requirement bounds a pair of secrets: an answer may rule out any"
+        ):
+            made = md.design(problem(md.DistortionPrivacy(minimum, DISTANCE)))
+        assert made.certificate.revealed == by_definition(made.channel.numerators)
+    # With a bound on pairs there is nothing to say.
+    md.design(problem(md.DistortionPrivacy("0.4", DISTANCE), md.MetricPrivacy(1, DISTANCE)))
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [("42.97", False), ("42.98", True), ("800", True)])
+def test_a_bound_of_2_to_the_62_hides_nothing_that_can_be_noticed(epsilon: str, said: bool) -> None:
+    """2^62 is e^42.975: with ε per metre instead of per km it is soon passed."""
+    line = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    asked = md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(epsilon, line)])
+    if not said:
+        assert md.design(asked).certificate.revealed == ()
+        return
+    with pytest.warns(RevealedWarning, match=r"^No bound below 2\^62 .* 3 of 3 secrets \(0, 1, 2\)"):
+        made = md.design(asked)
+    # One part in 2^62 of another secret's answers is enough for the definition, and for nobody else.
+    assert made.certificate.revealed == ()
+    assert made.channel.matrix.diagonal().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_one_bound_that_can_be_noticed_is_enough() -> None:
+    line = np.array([[0.0, 1, 900], [1, 0, 900], [900, 900, 0]])
+    with pytest.warns(RevealedWarning, match=r"^No bound below 2\^62 .* 1 of 3 secrets \(2\)"):
+        md.design(md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(1, line)]))
+
+
+@pytest.mark.parametrize("isolated", ["repair", "hull", "accept", "", None, True, 1])
+def test_other_ways_are_not_known(isolated: object) -> None:
+    with pytest.raises(InputError, match=r'^isolated: is not known.*must be "refuse" or "release"'):
+        md.design(problem(md.MetricPrivacy(1, DISTANCE)), isolated=isolated)  # type: ignore[arg-type]
+
+
+def test_a_problem_is_still_stated_and_read_back(tmp_path: Path) -> None:
+    """Neither requirements nor problems are refused: bundles of earlier versions hold such designs."""
+    made = quietly(problem(md.ThresholdPrivacy(1, DISTANCE, 0.5)))
+    made.save(tmp_path, report=False)
+    assert md.verify(tmp_path).revealed == (0, 1, 2, 5)
+    assert second_verifier.prove(tmp_path)[-1].endswith("; revealed for certain: secrets [0, 1, 2, 5]")
+    stated, _, certificate = sets.load(tmp_path)
+    assert certificate.revealed == (0, 1, 2, 5)
+    assert stated.requirements[0].kind == "threshold"
+    assert json.loads((tmp_path / "certificate.json").read_text())["certificate"]["revealed"] == [0, 1, 2, 5]
+
+
+def test_what_the_package_designs_for_itself_is_not_asked_about() -> None:
+    made = synthesise(problem(), SolveSettings())
+    assert made.certificate.revealed == (0, 1, 2, 3, 4, 5)
+    identity = np.eye(6)
+    found = md.audit(identity, distance=APART, cost=DISTANCE)
+    assert (found.revealed, found.epsilon) == ((0, 1, 2, 3, 4, 5), 0.0)
+    two = md.policy.from_edges(6, [(0, 1)])
+    audited = md.audit(0.5 * identity + np.eye(6)[:, [1, 0, 2, 3, 4, 5]] / 2, graph=two, cost=DISTANCE, secrets=PLACES)
+    assert audited.revealed == (2, 3, 4, 5)
+    assert md.audit([[1.0, 1e-300], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).revealed == (0,)
+
+
+def test_all_points_between_anchors_are_tied() -> None:
+    anchors = md.Domain.anchors(columns=3, rows=2, width=2.0, height=1.0)
+    cost = md.distances.euclidean(anchors)
+    made = md.design(md.Problem(np.full(6, 1 / 6), cost, [md.ContinuousPrivacy("0.2", anchors)], "expected", anchors))
+    assert made.certificate.revealed == ()
+    (dithered, *_) = md.ContinuousPrivacy("0.2", anchors).claims()
+    assert not untied(6, [dithered]).size
+    assert not loose(6, [dithered]).size
+
+
+def test_values_of_a_record_that_no_path_joins_need_to_be_accepted() -> None:
+    policy = md.blowfish.Policy.partition(md.blowfish.Domain({"floor": range(4)}), ["x", "x", "y", "z"])
+    with pytest.raises(InputError, match=r"tie some secrets to no other.*2 of 4 secrets \(2, 3\)"):
+        md.blowfish.optimal_attribute(policy, 1)
+    with pytest.warns(RevealedWarning, match=r"2 of 4 secrets \(2, 3\)"):
+        made = md.blowfish.optimal_attribute(policy, 1, isolated="release")
+    assert made.certificate.revealed == (2, 3)
+
+
+def test_ties_are_the_definition() -> None:
+    rng = np.random.default_rng(42)
+    limit = 62 * math.log(2) - 1e-9
+    for _ in range(200):
+        n, claims, pairs = int(rng.integers(1, 7)), [], []
+        for _ in range(int(rng.integers(0, 3))):
+            sources, targets = rng.integers(n, size=(2, int(rng.integers(0, 4))))
+            if rng.random() < 0.5:
+                weights = rng.choice([0.0, 1.0, 1e9], size=len(sources))
+                claims.append(ExponentBound("x", Fraction(1), sources, targets, weights))
+            else:
+                tops = rng.choice([1, 2**61, 2**62], size=len(sources))
+                claims.append(RatioBound("x", Fraction(1), sources, targets, tops, np.ones(len(sources), dtype=int)))
+                weights = np.log(tops.astype(float))
+            pairs += [(s, t, w) for s, t, w in zip(sources, targets, weights, strict=True) if s != t]
+        claims.append(Floor(Fraction(0), np.zeros((1, n))))
+        alone = [s for s in range(n) if all(s not in pair[:2] for pair in pairs)]
+        hardly = [s for s in range(n) if s not in alone and all(w >= limit for t, _, w in pairs if s == t)]
+        assert untied(n, claims).tolist() == alone
+        assert loose(n, claims).tolist() == hardly
+        assert bounds_pairs(claims) == (len(claims) > 1)
+
+
+def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
+    assert disclosed(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
+
+
+def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that finds no secret refuses nothing, and a certificate that lists none says nothing."""
+    nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
+    monkeypatch.setattr("mechdesign.synthesis.isolation.untied", nobody)
+    with pytest.warns(RevealedWarning, match="6 of 6"):
+        md.design(problem())
+    monkeypatch.setattr("mechdesign.certify.certificate.revealed", lambda _: ())
+    assert md.design(problem()).certificate.revealed == ()
