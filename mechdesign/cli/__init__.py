@@ -141,10 +141,8 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with watched(), warnings.catch_warnings():
-            for category in (MetricWarning, OutsideWarning, PriorWarning, SpacingWarning):
+            for category in (MetricWarning, OutsideWarning, PriorWarning, RevealedWarning, SpacingWarning):
                 warnings.simplefilter("always", category)
-            # Designs of one specification reveal the same secrets, one after the other.
-            warnings.simplefilter("default", RevealedWarning)
             warnings.showwarning = say_warning
             try:
                 result = super().invoke(ctx)

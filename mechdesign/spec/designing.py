@@ -42,23 +42,19 @@ def design_problem(
     """Return the certified design of a problem, whose policy graphs, if it has any, are kept as `policy` says.
 
     Settings that do not come from the specification are named in `given`, as an error about one names them. Raises
-    `SpecificationError` for secrets tied to no other, and warns with `RevealedWarning`, as `mechdesign.design` does.
+    `SpecificationError` for secrets tied to no other; what is revealed is for the caller to say.
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
     # Imported late: wrong input is refused without waiting for solvers to load.
     from mechdesign.synthesis.design import synthesise
-    from mechdesign.synthesis.isolation import check_isolated, warn_revealed
+    from mechdesign.synthesis.isolation import check_isolated
 
     with _named_as_specified(solver_keys(given)):
         if graph_requirements(problem.requirements):
-            made = _design_policy(problem, policy, settings)
-        else:
-            check_isolated(problem, policy.isolated)
-            made = synthesise(problem, settings)
-            if policy.isolated == "release":
-                made = made.noted(isolated=policy.isolated)
-    warn_revealed(made)
-    return made
+            return _design_policy(problem, policy, settings)
+        check_isolated(problem, policy.isolated)
+        made = synthesise(problem, settings)
+        return made.noted(isolated=policy.isolated) if policy.isolated == "release" else made
 
 
 def solver_keys(given: Collection[str]) -> Mapping[str, str]:

@@ -33,6 +33,7 @@ from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
 from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.model.disclosure import disclosed
 from mechdesign.model.domain import Domain
 from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
@@ -167,11 +168,15 @@ class Specification:
             InfeasibleError: A floor is higher than any channel reaches.
             TooLargeError: The problem does not fit into memory; nothing was built.
             SolverError: The solver failed.
+
+        Warns:
+            RevealedWarning: See `mechdesign.design`.
         """
         settings = replace(self.settings, **changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
+        _say_revealed(made)
         return replace(made, origin=self.origin)
 
     def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
@@ -182,11 +187,13 @@ class Specification:
         settings, schedule = replace(self.settings, **changed), self._scheduled()
         self.check_size(settings)
         count = len(schedule.distinct)
+        said: tuple[str, ...] = ()
         for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
             named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
             made = design_problem(problem, self.policy_settings, named, changed)
             if made.status is Status.INTERRUPTED:
                 raise SolverInterruptedError(f"stopped in design {number} of {count}; those before it stand")
+            said = _say_revealed(made, said)
             yield epsilon, replace(made, origin=self.origin)
 
     @property
@@ -530,6 +537,16 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
     if progress is None:
         return None
     return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
+
+
+def _say_revealed(made: Design, said: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Warn with `RevealedWarning` of what a design reveals, unless it was `said`; return what there is to say."""
+    from mechdesign.synthesis.isolation import warn_revealed
+
+    found = disclosed(made.problem, made.certificate.revealed or ())
+    if found != said:
+        warn_revealed(made, stacklevel=4)
+    return found
 
 
 def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:

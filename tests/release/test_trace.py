@@ -203,6 +203,11 @@ def test_the_optimal_channel_protects_what_a_hull_would() -> None:
     assert repaired.repair.added == ((2, 1),)
     exposed = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", repair=None, **everybody).table(1)[0]
     assert exposed.channel.matrix[2].tolist() == [0, 0, 1]
+    # The certificate of the step says so, also where noise is of another mechanism; a warning at each step would not.
+    assert exposed.certificate.revealed == (2,)
+    assert by_hull.certificate.revealed == repaired.certificate.revealed == ()
+    noisy = Trace(strip(3), g, 1, np.eye(3), uniform, repair=None, hull="graph").table(1)[0]
+    assert noisy.certificate.revealed == ()
     assert exposed.degrees.tolist() == [2, 2, 1]
 
 

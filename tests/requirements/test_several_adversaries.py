@@ -14,7 +14,14 @@ import mechdesign as md
 from mechdesign import spec
 from mechdesign.certify import bundle
 from mechdesign.cli import main
-from mechdesign.errors import CertificateError, InfeasibleError, InputError, PriorWarning, RevealedWarning, SpecificationError
+from mechdesign.errors import (
+    CertificateError,
+    InfeasibleError,
+    InputError,
+    PriorWarning,
+    RevealedWarning,
+    SpecificationError,
+)
 from mechdesign.export.sets import load_problem
 from mechdesign.model.problem import largest_distortion
 from mechdesign.report.adversaries import adversaries

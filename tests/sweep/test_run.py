@@ -30,7 +30,7 @@ def test_the_table_has_the_paths_as_written_then_the_results(made):
         header, *rows = csv.reader(file)
     assert header == [
         "privacy.0.epsilon", "cost.power", "solver.name", "status", "cost", "lower_bound", "relative_gap",
-        "tight_epsilon", "solver", "solve_seconds", "iterations", "message", "channel",
+        "tight_epsilon", "revealed", "solver", "solve_seconds", "iterations", "message", "channel",
     ]  # fmt: skip
     assert [row[:4] for row in rows[:3]] == [
         ["0.2", "1", "auto", "done"],
