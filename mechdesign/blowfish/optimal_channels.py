@@ -110,7 +110,7 @@ def optimal_attribute(
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
     A value is answered with a value; two that an edge of the policy joins are told apart by at most ε. Values that no
-    path joins may be told apart exactly.
+    path joins may be told apart exactly. A value without an edge is refused, unless `isolated` is "release".
 
     Args:
         policy: what must not be told apart, without known counts and without the null node.
@@ -118,7 +118,7 @@ def optimal_attribute(
         prior: how likely each value is, shape (|T|,); all equally unless given.
         cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
             or a matrix c(value, answer) of shape (|T|, answers).
-        solving: arguments of `mechdesign.design`.
+        solving: arguments of `mechdesign.design`, such as `isolated`.
 
     >>> from mechdesign.blowfish import Domain
     >>> policy = Policy.line(Domain({"floor": range(5)}))

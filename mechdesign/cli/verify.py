@@ -94,7 +94,7 @@ def _show(directory: Path, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.export.sets import load_stated
     from mechdesign.report.names import claim_names
-    from mechdesign.report.proved import proved, stated
+    from mechdesign.report.proved import proved, stated, told
     from mechdesign.report.words import cost_measure
 
     console, certificate = output(), verified.certificate
@@ -104,7 +104,7 @@ def _show(directory: Path, verified: Verified) -> None:
         console.print(shown)
         console.print()
     console.print("proved, in exact arithmetic", style="bold")
-    for sentence in proved(problem, certificate):
+    for sentence in (*proved(problem, certificate), *told(problem, certificate)):
         console.print(f"- {sentence}", soft_wrap=True)
     console.print("\nstated, and not proved", style="bold")
     said = table("", "")

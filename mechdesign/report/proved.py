@@ -18,26 +18,26 @@ from mechdesign.report.names import claim_names, claimants
 from mechdesign.report.numbers import short
 from mechdesign.report.words import decimal, recognised
 
-__all__ = ["proved", "stated"]
+__all__ = ["proved", "stated", "told"]
 
 _HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
 
 
 def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit.
-
-    Where the certificate says which secrets are revealed, sentences on these follow.
-    """
+    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
     parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
-    bounds = tuple(
+    return tuple(
         f"{name}: {_sentence(problem, claim, requirement)}"
         for claim, requirement, name, checked in parts
         if checked.holds
     )
+
+
+def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
+    """Return sentences on the secrets that answers reveal; none where the certificate does not say which."""
     if certificate.revealed is None:
-        return bounds
-    hidden = () if certificate.revealed else (_HIDDEN,)
-    return (*bounds, *hidden, *disclosed(problem, certificate.revealed))
+        return ()
+    return (*(() if certificate.revealed else (_HIDDEN,)), *disclosed(problem, certificate.revealed))
 
 
 def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ def warn_revealed(made: Design, stacklevel: int = 3) -> None:
 def _remedy(problem: Problem, secret: int) -> str:
     """Say how the secret could be tied to others: to the nearest one where a radius is too small for that."""
     for stated in problem.stated:
-        if stated.kind == "threshold":
+        if "radius" in stated.numbers and "distance" in stated.arrays:
             row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)
             if np.isfinite(row).any():
                 name = secret if problem.secrets is None else problem.secrets.labels[secret]

@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.blowfish import Domain, Policy, compare_counts, optimal_attribute, optimal_count
 from mechdesign.blowfish.optimal_channels import remapped_cost
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.mechanisms import Geometric
 
 LINE = Domain({"floor": range(5)})
@@ -87,7 +87,12 @@ def test_an_attribute_on_a_line_is_a_count():
 
 
 def test_what_no_edge_joins_is_answered_exactly():
-    made = optimal_attribute(Policy.partition(LINE, [0, 0, 1, 1, 2]), 1, cost="hamming")
+    policy = Policy.partition(LINE, [0, 0, 1, 1, 2])
+    with pytest.raises(InputError, match=r"1 of 5 secrets \(4\).*isolated=\"release\""):
+        optimal_attribute(policy, 1, cost="hamming")
+    with pytest.warns(RevealedWarning, match=r"^1 of 5 secrets \(4\) has an answer that no other secret is given"):
+        made = optimal_attribute(policy, 1, cost="hamming", isolated="release")
+    assert made.certificate.revealed == (4,)
     # Randomised response within each block of two, and the truth alone in its block.
     flipped = 1 / (1 + np.e)
     assert made.certificate.expected_cost == pytest.approx(4 / 5 * flipped, rel=1e-9)

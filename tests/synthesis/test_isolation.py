@@ -231,15 +231,6 @@ def test_all_points_between_anchors_are_tied() -> None:
     assert not loose(6, [dithered]).size
 
 
-def test_values_of_a_record_that_no_path_joins_need_to_be_accepted() -> None:
-    policy = md.blowfish.Policy.partition(md.blowfish.Domain({"floor": range(4)}), ["x", "x", "y", "z"])
-    with pytest.raises(InputError, match=r"tie some secrets to no other.*2 of 4 secrets \(2, 3\)"):
-        md.blowfish.optimal_attribute(policy, 1)
-    with pytest.warns(RevealedWarning, match=r"2 of 4 secrets \(2, 3\)"):
-        made = md.blowfish.optimal_attribute(policy, 1, isolated="release")
-    assert made.certificate.revealed == (2, 3)
-
-
 def test_ties_are_the_definition() -> None:
     rng = np.random.default_rng(42)
     limit = 62 * math.log(2) - 1e-9
