@@ -118,8 +118,10 @@ def claimed(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[Any]
 
 def random_design(rng: np.random.Generator) -> md.Design | None:
     """Return the design of a random problem, or None where it is infeasible or refused."""
+    problem = random_problem(rng)
     try:
-        return md.design(random_problem(rng), solver="highs-simplex", threads=1, tolerance=1e-6)
+        with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
+            return md.design(problem, solver="highs-simplex", threads=1, tolerance=1e-6, isolated="release")
     except (md.errors.InfeasibleError, md.errors.InputError, md.errors.SolverError):
         return None
 
