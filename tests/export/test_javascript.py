@@ -92,12 +92,29 @@ def test_two_hundred_channels_get_the_same_verdicts_and_samples() -> None:
         held = [each.holds for each in made.certificate.requirements]
         assert [each["holds"] for each in found["requirements"]] == held
         assert found["holds"] == made.certificate.holds
+        assert found["revealed"] == list(made.certificate.revealed or ())
         verdicts += held
         secret = int(rng.integers(made.problem.prior.size))
         data = np.random.default_rng(seed).bytes(8 * 20)
         drawn = [each["index"] for each in module.draw({"secret": secret}, data)]
         assert drawn == made.channel.sample(secret, 20, seed).tolist()
     assert 50 < sum(verdicts) < len(verdicts) - 50
+
+
+def test_secrets_that_an_answer_reveals_are_the_same() -> None:
+    rng = np.random.default_rng(17)
+    sizes = set()
+    for _ in range(25):
+        n, m = int(rng.integers(1, 6)), int(rng.integers(2, 7))
+        weights = np.where(rng.random((n, m)) < 0.6, 0.0, 1.0)
+        weights[:, int(rng.integers(m))] = 1.0
+        graph = nx.empty_graph(n)
+        problem = md.Problem(md.Prior.uniform(n), rng.random((n, m)), [md.GraphPrivacy(1, graph)])
+        made = exported(problem, channel_like(weights))
+        found = Module(source(made)).call("verdict")
+        assert found["revealed"] == list(made.certificate.revealed or ())
+        sizes.add(len(found["revealed"]))
+    assert len(sizes) > 2
 
 
 @pytest.fixture(scope="module")
