@@ -17,7 +17,8 @@ from mechdesign.cli import main
 from mechdesign.errors import ExportError
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.release import Trace, files, planner
+from mechdesign.policy.optimal import PolicyProblem
+from mechdesign.release import Trace, files
 from mechdesign.release.composition import compose
 from mechdesign.release.stage import Stage
 
@@ -368,13 +369,13 @@ def test_wrong_input(old, new, walk, words):
 def test_steps_that_are_not_optimal_are_told(monkeypatch):
     text = SPECIFICATION.replace("[release]\n", '[release]\nmechanism = "lp"\n')
     assert "was asked for" not in run("release", *write(text, "0\n")).stderr
-    design = planner.design
+    design = PolicyProblem.design
 
-    def hurried(*arguments, **named):
-        made = design(*arguments, **named)
+    def hurried(*arguments):
+        made = design(*arguments)
         return replace(made, certificate=replace(made.certificate, relative_gap=2e-6))
 
-    monkeypatch.setattr(planner, "design", hurried)
+    monkeypatch.setattr(PolicyProblem, "design", hurried)
     result = run("release", *write(text, "0\n"), "--overwrite")
     assert result.exit_code == 0
     assert (
