@@ -53,5 +53,8 @@ def loose(n: int, claims: Sequence[Claim]) -> Integers:
         if isinstance(claim, Dithered):
             bounded[:] = True
         elif isinstance(claim, PairBound):
-            bounded[claim.sources[(claim.sources != claim.targets) & (claim.exponents < _VACUOUS)]] = True
+            others, exponents = claim.sources != claim.targets, claim.exponents
+            bounded[claim.sources[others & (exponents < _VACUOUS)]] = True
+            # Rows sum to 1: where no entry of one exceeds that of the other, both are equal.
+            bounded[claim.targets[others & (exponents <= 0)]] = True
     return np.flatnonzero(tied & ~bounded)

@@ -248,7 +248,8 @@ def test_ties_are_the_definition() -> None:
             pairs += [(s, t, w) for s, t, w in zip(sources, targets, weights, strict=True) if s != t]
         claims.append(Floor(Fraction(0), np.zeros((1, n))))
         alone = [s for s in range(n) if all(s not in pair[:2] for pair in pairs)]
-        hardly = [s for s in range(n) if s not in alone and all(w >= limit for t, _, w in pairs if s == t)]
+        limited = {s for s, _, w in pairs if w < limit} | {t for _, t, w in pairs if w == 0}
+        hardly = [s for s in range(n) if s not in alone and s not in limited]
         assert untied(n, claims).tolist() == alone
         assert loose(n, claims).tolist() == hardly
         assert bounds_pairs(claims) == (len(claims) > 1)

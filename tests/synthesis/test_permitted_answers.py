@@ -114,6 +114,7 @@ def test_a_bound_with_the_factor_one_forbids_in_both_directions() -> None:
     assert made.certificate.relative_gap < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("factor", ["2.001", "1.999"])
 def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
     """Two secrets with one answer each ask a third for 1/g of its probability, both: g >= 2 can be met."""
