@@ -173,6 +173,7 @@ def _apart(directory: Path) -> Path:
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
     from mechdesign.release.accuracy import accuracy
+    from mechdesign.release.page import revealing
 
     together = found.composition
     console = output()
@@ -186,6 +187,8 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
     shown.add_row("any two possible trajectories", bound)
     proved = Text("yes", "green") if found.certified else Text("no", "yellow")
     shown.add_row("every step proved in exact arithmetic", proved)
+    if said := revealing(found):
+        shown.add_row("states revealed for certain", Text(said, "yellow"))
     console.print(shown)
     console.print()
     # Only a rehearsal may show what is true.

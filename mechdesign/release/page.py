@@ -14,7 +14,10 @@ from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.numbers import short
 from mechdesign.report.words import plain
 
-__all__ = ["html"]
+__all__ = ["html", "revealing"]
+
+# So many of the states revealed are named.
+_NAMED = 5
 
 
 class Reported(Drawable, Protocol):
@@ -30,6 +33,8 @@ class Reported(Drawable, Protocol):
     def finished(self) -> bool: ...
     @property
     def certified(self) -> bool: ...
+    @property
+    def revealed(self) -> tuple[tuple[int, ...], ...]: ...
 
 
 def html(found: Reported) -> str:
@@ -67,11 +72,23 @@ def _guarantee(found: Reported) -> str:
         ("Edges of the policy graph that every step kept", str(together.graph.number_of_edges())),
         ("Logarithm of the odds of any two possible trajectories, changed by", bound),
     ]
+    if said := revealing(found):
+        rows.append(("States that an answer reveals for certain", text(said)))
     note = (
         "Two states joined by an edge that every step kept cannot be told apart by more than ε, by all outputs "
         "together. Another run of the same trace would add its ε."
     )
     return section("What all steps tell together", table((), rows, "numbers"), f"<p>{text(note)}</p>")
+
+
+def revealing(found: Reported) -> str:
+    """Say how many states are revealed for certain, and at how many steps; nothing where none is."""
+    steps = [states for states in found.revealed if states]
+    if not steps:
+        return ""
+    states = sorted(set().union(*steps))
+    names = ", ".join(found.domain.labels[state] for state in states[:_NAMED]) + ", …" * (len(states) > _NAMED)
+    return f"{len(states)} ({names}), at {len(steps)} of {len(found.revealed)} steps"
 
 
 def _shown(found: Reported) -> Iterator[str]:

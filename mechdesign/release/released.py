@@ -99,6 +99,14 @@ class ReleasedTrace:
         return all(proof is not None and proof.holds for proof in proofs)
 
     @property
+    def revealed(self) -> tuple[tuple[int, ...], ...]:
+        """For each step the states that an answer reveals for certain; none where outputs are places."""
+        proofs = [(release.stage.members, release.certificate) for release in self.releases]
+        return tuple(
+            () if proof is None else tuple(members[list(proof.revealed or ())].tolist()) for members, proof in proofs
+        )
+
+    @property
     def randomness(self) -> str:
         """Where the outputs come from, and whether that makes the run a rehearsal."""
         if self.seeded:

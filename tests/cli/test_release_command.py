@@ -95,6 +95,23 @@ def test_a_trace_is_released():
 
 
 @pytest.mark.usefixtures("blank_pictures")
+def test_states_that_the_policy_leaves_free_are_said():
+    text = SPECIFICATION.replace("blocks = 2", "edges = [[0, 1], [1, 5]]")
+    text = text.replace("transition = { neighbours", 'mechanism = "lp"\ntransition = { neighbours')
+    result = run("release", *write(text, "0\n1\n"))
+    assert result.exit_code == 0, result.output
+    assert "states revealed for certain" in result.stdout
+    assert "13 (2, 3, 4, 6, 7, …), at 2 of 2 steps" in result.stdout
+    assert "13 (2, 3, 4, 6, 7, …), at 2 of 2 steps" in Path("released/report.html").read_text()
+    free = [state for state in range(16) if state not in (0, 1, 5)]
+    assert steps()[0]["certificate"]["revealed"] == free
+    assert [step["added"] for step in steps()] == [[], []]
+    everybody = text.replace('hull = "graph"', 'repaired = "all"')
+    assert run("release", *write(everybody, "0\n1\n"), "--overwrite").exit_code == 0
+    assert [step["certificate"]["revealed"] for step in steps()] == [[], []]
+    assert "revealed for certain" not in Path("released/report.html").read_text()
+
+
 def test_the_manifest_names_every_file():
     assert run("release", *write(), "--json").exit_code == 0
     described = json.loads(Path("released/release.json").read_text())
