@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .budget import Budget as Budget
-    from .constrained_histogram import ConstraintSensitivity as ConstraintSensitivity
-    from .constrained_histogram import constraint_sensitivity as constraint_sensitivity
     from .constraints import marginal_constraints as marginal_constraints
     from .cumulative import CumulativeRelease as CumulativeRelease
     from .cumulative import hierarchical as hierarchical
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from .domain import Domain as Domain
     from .kmeans_release import ClusteringRelease as ClusteringRelease
     from .kmeans_release import kmeans as kmeans
+    from .known_counts import ConstraintSensitivity as ConstraintSensitivity
+    from .known_counts import constraint_sensitivity as constraint_sensitivity
     from .linear_release import release_histogram as release_histogram
     from .linear_release import release_linear as release_linear
     from .linear_release import release_sum as release_sum
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _VALUES = {
     "Budget": ".budget",
     "ClusteringRelease": ".kmeans_release",
-    "ConstraintSensitivity": ".constrained_histogram",
+    "ConstraintSensitivity": ".known_counts",
     "CountCosts": ".optimal_channels",
     "CumulativeRelease": ".cumulative",
     "Description": ".release",
@@ -83,7 +83,7 @@ _VALUES = {
     "cdf": ".ranges",
     "compare_counts": ".optimal_channels",
     "comparison_picture": ".pictures",
-    "constraint_sensitivity": ".constrained_histogram",
+    "constraint_sensitivity": ".known_counts",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
     "load": ".loading",

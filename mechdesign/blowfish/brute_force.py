@@ -28,9 +28,9 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     """Yield every pair of neighbouring databases of `records` records, once.
 
     A database is a tuple with the number of each record's value, |T| for an absent one. Two databases are neighbours if
-    both agree with the known counts (where a count is only said to be known: have the same), every record that differs
-    moves along an edge, and no smaller part of these moves leads to a database that agrees with them, too (Blowfish, He
-    et al. 2014, Definition 4.1, with every change an edge).
+    both agree with the known counts (where a count is only said to be known: have the same), at least one record that
+    differs moves along an edge, and no smaller part of the moves leads to a database that agrees with them, too. All
+    neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among them: see `mechdesign.blowfish.known_counts`.
 
     Raises:
         InputError: more than `LARGEST_SEARCH` databases, or pairs of them.
@@ -78,7 +78,7 @@ def _reached(
     if several:
         for second in databases:
             moves = [tuple(sorted(move)) for move in zip(first, second, strict=True) if move[0] != move[1]]
-            if moves and all(move in edges for move in moves):
+            if any(move in edges for move in moves):
                 yield second
         return
     for place, x in enumerate(first):

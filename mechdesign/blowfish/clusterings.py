@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph
-from mechdesign.blowfish.linear_queries import Found, linear
+from mechdesign.blowfish.linear_queries import Found, counts, linear
 from mechdesign.blowfish.numbers import Lattice
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph
@@ -29,19 +29,10 @@ if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
     from mechdesign.blowfish.policy_like import PolicyLike
 
-__all__ = ["counts", "kmeans_sizes", "kmeans_sums"]
+__all__ = ["kmeans_sizes", "kmeans_sums"]
 
 # Distances inside clusters, and between given clusters, are found edge by edge up to this many edges of a threshold.
 _EDGES_TO_WALK = 20_000_000
-
-
-def counts(graph: SecretGraph, labels: Integers | None) -> Found:
-    """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
-    if (edge := graph.crossing(labels)) is not None:
-        return Found(Fraction(2), edge)
-    if graph.has_null:
-        return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
-    return Found(Fraction(0), None)
 
 
 def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> Found:

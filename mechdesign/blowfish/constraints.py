@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
-from mechdesign.validation import read_only
+from mechdesign.validation import Integers, read_only
 
-__all__ = ["Constraint", "as_constraints", "marginal_constraints"]
+__all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
 
 
 def __dir__() -> list[str]:
@@ -46,6 +46,26 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError("constraints", "is not a list", value=given, bound="0/1 arrays, or pairs (array, count)")
     return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
+
+
+def kinds_of(
+    constraints: Sequence[Constraint], size: int, *, null: bool = False
+) -> tuple[Integers, NDArray[np.bool_]]:
+    """Return the kind of each value, shape (|T|,), and which constraints count each kind, shape (kinds, constraints).
+
+    Values are of one kind if the same constraints count them. With `null` the null node follows the values: it is of
+    the kind that no constraint counts.
+    """
+    labels = np.zeros(size + null, dtype=np.int64)
+    for constraint in constraints:
+        member = np.append(constraint.counted, False) if null else constraint.counted
+        labels = np.unique(2 * labels + member, return_inverse=True)[1].astype(np.int64)
+    first = np.unique(labels, return_index=True)[1]
+    counted = np.zeros((len(first), len(constraints)), dtype=bool)
+    for index, constraint in enumerate(constraints):
+        values = first < size
+        counted[values, index] = constraint.counted[first[values]]
+    return labels, counted
 
 
 def marginal_constraints(

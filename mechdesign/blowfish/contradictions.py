@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from mechdesign.blowfish.constraint_effects import atoms
-from mechdesign.blowfish.constraints import Constraint
+from mechdesign.blowfish.constraints import Constraint, kinds_of
 from mechdesign.errors import InputError, SolverError
 
 __all__ = ["check_consistent", "contradictory"]
@@ -32,7 +31,7 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
 def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
     """Return a set of constraints whose known counts no table can have together, none of which can be left out.
 
-    Decides whether there are whole numbers n_a >= 0 of records in each atom with Σ_a Q[q, a] n_a = count of q; a
+    Decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a = count of q; a
     minimal set follows by leaving out one constraint after the other.
 
     Returns:
@@ -48,7 +47,7 @@ def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ..
             raise InputError(f"constraints[{index}]", "has too large a known count", value=constraints[index].known)
     if not known:
         return ()
-    counted = atoms([constraints[index] for index in known], size)[1].T.astype(np.float64)
+    counted = kinds_of([constraints[index] for index in known], size)[1].T.astype(np.float64)
     answers = np.array([constraints[index].known for index in known], dtype=np.float64)
     if _possible(counted, answers):
         return ()

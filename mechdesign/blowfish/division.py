@@ -64,7 +64,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: Arr
             `parallel_composition`.
 
     Raises:
-        InputError: the condition of Theorem 4.3 of Blowfish (He et al. 2014) is not met; the message says why.
+        InputError: `parallel_composition` does not allow it; the message says why.
     """
     found = parallel_composition(policy, parts)
     if not found:

@@ -1,8 +1,9 @@
-"""Sensitivity of linear queries: the largest difference of two columns of their matrix over the edges."""
+"""Linear queries: what a record adds to their answers, and the largest difference of two columns over the edges."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +14,19 @@ from mechdesign.blowfish.numbers import Lattice
 from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar
 from mechdesign.validation import Integers
 
-__all__ = ["Found", "linear"]
+__all__ = ["FEW_ROWS", "Additive", "Extremes", "Found", "counts", "cumulative", "histogram", "linear", "weighted"]
+
+FEW_ROWS = 6
+"""Queries of at most so many rows have their matrix at hand."""
+
+Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
 
 # Up to this many entries of differences are computed edge by edge; beyond, equal columns are merged first.
 _ENTRIES_TO_WALK = 200_000_000
 _DISTINCT_COLUMNS = 4096
 _ENTRIES_AT_ONCE = 4_000_000
+# Floats of a matrix of so many entries are made exact.
+_FLOATS_TO_READ = 20_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,83 @@ class Found:
     edge: Edge | None
     exact: bool = True
     floats: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """Queries to whose answers every record adds what its value weighs, and an absent one nothing.
+
+    Attributes:
+        change: returns the largest change of one move along an edge of a graph, to the power of the norm.
+        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object, of few queries.
+        extremes: returns the largest and the least weight (q,) of some values, and of an absent record where told, in
+            steps of `unit`; None where they are rounded.
+        unit: the step.
+        whole: whether it is the histogram of all values.
+    """
+
+    change: Callable[[SecretGraph], Found]
+    matrix: NDArray[Any] | None = field(repr=False)
+    extremes: Extremes | None
+    unit: Fraction = Fraction(1)
+    whole: bool = False
+
+
+def histogram(size: int, blocks: Integers | None) -> Additive:
+    """Return the counts of all values, or of all blocks of values."""
+    labels = np.arange(size) if blocks is None else blocks
+    number = int(labels.max()) + 1
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        inside = np.bincount(labels[members], minlength=number)
+        return (inside > 0).astype(np.int64), ((inside == len(members)) & (len(members) > 0) & (not absent)).astype(
+            np.int64
+        )
+
+    few = (np.arange(number)[:, None] == labels).astype(object) if number <= FEW_ROWS else None
+    return Additive(lambda graph: counts(graph, blocks), few, extremes, whole=blocks is None)
+
+
+def cumulative(size: int) -> Additive:
+    """Return for each value how many records have at most this value."""
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        first, last = (members[0], members[-1]) if len(members) else (size, size)
+        numbers = np.arange(size)
+        return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
+
+    # A record at x counts for the values from x on: |x − y| counts change by 1.
+    weights = Lattice((size - np.arange(size))[None])
+    few = np.tri(size, dtype=np.int64).astype(object) if size <= FEW_ROWS else None
+    return Additive(lambda graph: linear(graph, weights, 1), few, extremes)
+
+
+def weighted(lattice: Lattice, norm: int) -> Additive:
+    """Return the linear queries of a matrix."""
+    entries = lattice.entries
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        columns = entries[:, members]
+        if absent:
+            columns = np.column_stack((columns, np.zeros(len(entries), dtype=entries.dtype)))
+        return columns.max(axis=1), columns.min(axis=1)
+
+    few = None
+    if len(entries) <= FEW_ROWS and not lattice.rounded:
+        few = entries.astype(object)
+    elif len(entries) <= FEW_ROWS and entries.size <= _FLOATS_TO_READ:
+        few = np.array([[Fraction(weight) for weight in row] for row in entries.tolist()], dtype=object)
+    known = None if lattice.rounded else extremes
+    return Additive(lambda graph: linear(graph, lattice, norm), few, known, lattice.unit)
+
+
+def counts(graph: SecretGraph, labels: Integers | None) -> Found:
+    """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
+    if (edge := graph.crossing(labels)) is not None:
+        return Found(Fraction(2), edge)
+    if graph.has_null:
+        return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
+    return Found(Fraction(0), None)
 
 
 def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | None = None) -> Found:

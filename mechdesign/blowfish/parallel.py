@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.clique_graphs import block_numbers
-from mechdesign.blowfish.constraint_effects import Effects
+from mechdesign.blowfish.constraints import kinds_of
 from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.secret_graphs import Edge
 
@@ -24,7 +24,7 @@ class ParallelComposition:
     """Whether ε-private releases on disjoint parts of a table are ε-private together.
 
     Attributes:
-        allowed: whether they are, by Theorems 4.2 and 4.3 of Blowfish (He et al. 2014); if not, their budgets add up.
+        allowed: whether they are, by Theorem 4.2 of Blowfish (He et al. 2014); if not, their budgets add up.
         reason: the reason, in a sentence.
         constraint: the constraint that stands in the way, or None.
         edge: an edge of the secret graph that shows it, or None.
@@ -43,8 +43,10 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
     """Decide whether releases on disjoint groups of people compose in parallel.
 
     One move changes one person's record, so releases on disjoint groups see the change once, unless publicly known
-    counts tie moves in one group to moves in another. An edge is critical to a constraint if it changes its count. By
-    Theorem 4.3 it suffices that every constraint has critical edges in one group at most.
+    counts tie moves in one group to moves in another. An edge is critical to a constraint if it changes its count. What
+    it changes any other record may undo, in any group, whether or not an edge joins its values: releases compose in
+    parallel only if no edge is critical to any constraint. (Theorem 4.3 asks less, critical edges in one group at most,
+    and does not look at moves along pairs that are no edges.)
 
     Args:
         policy: the policy.
@@ -56,19 +58,14 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
     labels = None if parts is None else np.append(block_numbers(policy.domain, parts, "parts"), -1)
     if labels is not None and (edge := graph.crossing(labels[:-1])) is not None:
         return ParallelComposition(False, "A record may move from one part to another, which changes both.", None, edge)
-    effects = Effects.of(graph, policy.constraints, labels)
-    for index in range(len(policy.constraints)):
-        critical = effects.joined[effects.affects(index)]
-        if not len(critical):
-            continue
-        shown = (int(critical[0, 0]), int(critical[0, 1]))
-        if labels is None:
-            reason = f"People in different groups may change the count of constraints[{index}] and restore it together."
-            return ParallelComposition(False, reason, index, shown)
-        touched = np.unique(labels[critical].max(axis=1))
-        if len(touched) > 1:
-            reason = f"Records in {len(touched)} parts may change the count of constraints[{index}] and restore it."
-            return ParallelComposition(False, reason, index, shown)
+    kinds, counted = kinds_of(policy.constraints, graph.size, null=graph.has_null)
+    joined = graph.joined(kinds[: graph.size])
+    critical = counted[kinds[joined[:, 0]]] != counted[kinds[joined[:, 1]]]
+    for index in np.flatnonzero(critical.any(axis=0)).tolist():
+        x, y = joined[np.argmax(critical[:, index])].tolist()
+        where = "groups" if labels is None else "parts"
+        reason = f"People in different {where} may change the count of constraints[{index}] and restore it together."
+        return ParallelComposition(False, reason, index, (x, y))
     if not policy.constraints:
         return ParallelComposition(True, "Two neighbouring databases differ in a single record.")
-    return ParallelComposition(True, "No publicly known count ties records of one part to records of another.")
+    return ParallelComposition(True, "No move along an edge changes a publicly known count.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.brute_force import largest_change
 from mechdesign.blowfish.clique_graphs import block_numbers
-from mechdesign.blowfish.clusterings import counts, kmeans_sizes, kmeans_sums
-from mechdesign.blowfish.constrained_histogram import constraint_sensitivity
-from mechdesign.blowfish.linear_queries import Found, linear
+from mechdesign.blowfish.clusterings import kmeans_sizes, kmeans_sums
+from mechdesign.blowfish.known_counts import under_known_counts
+from mechdesign.blowfish.linear_queries import Additive, cumulative, histogram, weighted
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
 from mechdesign.blowfish.secret_graphs import Edge
 from mechdesign.errors import InputError
@@ -23,7 +23,7 @@ from mechdesign.validation import as_integer
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike
 
-__all__ = ["Sensitivity", "sensitivity"]
+__all__ = ["Sensitivity", "refuse_kmeans", "sensitivity"]
 
 
 def __dir__() -> list[str]:
@@ -48,7 +48,8 @@ class Sensitivity:
         norm: 1 or 2.
         power: Δ for norm 1 and Δ² for norm 2 as a fraction, never below the truth.
         exact: whether `power` is the truth itself; if not, it is a proven upper bound.
-        witness: an edge (x, y) of the secret graph whose move changes the answer most (|T| is the null node), or None.
+        witness: an edge (x, y) of the secret graph whose move alone changes the answer most (|T| is the null node), or
+            None, as where several records move under known counts.
     """
 
     value: int | float | Fraction
@@ -72,8 +73,9 @@ def sensitivity(
     """Return the policy-specific global sensitivity of a query (Blowfish, He et al. 2014, Definition 5.1).
 
     Without constraints it is the largest norm, over the edges (x, y), of what moving one record from x to y changes.
-    With constraints several records move at once: the histogram's is that of `constraint_sensitivity`, and every other
-    query gets a bound, the largest number of records that move times its sensitivity without constraints.
+    With constraints several records move at once, one of them at least along an edge and the others between any two
+    values. The result is then a bound for histograms, cumulative histograms and linear queries, and the truth where
+    `Sensitivity.exact` says so: see `mechdesign.blowfish.known_counts`. k-means is refused.
 
     Args:
         policy: the policy.
@@ -99,7 +101,8 @@ def sensitivity(
         records: the number of records for a function; with the null node the largest number.
 
     Raises:
-        InputError: an unknown query, another norm, an option of another query, or arrays of the wrong shape.
+        InputError: an unknown query, another norm, an option of another query, arrays of the wrong shape, or k-means
+            under publicly known counts.
     """
     if (norm := as_integer(norm, "norm", 1)) > 2:
         raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
@@ -118,40 +121,54 @@ def sensitivity(
             )
         change = largest_change(policy, query, records, norm)
         return Sensitivity(plain(change, norm, floats=True), norm, change, exact=False, witness=None)
-    if isinstance(query, str):
-        found = _named(policy, query, norm, attribute, partition, clusters, origins)
+    if isinstance(query, str) and query.startswith("kmeans"):
+        refuse_kmeans(policy)
+        if query == "kmeans-size":
+            found = kmeans_sizes(policy, clusters)
+        else:
+            found = kmeans_sums(policy, norm, clusters, origins)
     else:
-        found = linear(policy.secret_graph, as_lattice(query, policy.domain.size), norm)
-    if policy.constraints and found.power:
-        every_value = isinstance(query, str) and query == "histogram" and partition is None
-        found = _under_constraints(policy, found, norm, histogram=every_value)
+        asked = _additive(policy, query, norm, attribute, partition)
+        found = under_known_counts(policy, asked, norm) if policy.constraints else asked.change(policy.secret_graph)
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)
 
 
-def _named(
+def refuse_kmeans(policy: PolicyLike) -> None:
+    """Raise `InputError` where counts are publicly known."""
+    if policy.constraints:
+        raise InputError(
+            "policy",
+            "has publicly known counts",
+            value=len(policy.constraints),
+            bound="none for k-means",
+            remedy="release a histogram, which takes known counts, and cluster its answers. Several records of two "
+            "neighbouring tables differ under known counts, and for k-means no bound on what they change together is "
+            "proven",
+        )
+
+
+def _additive(
     policy: PolicyLike,
-    query: str,
+    query: Any,
     norm: int,
     attribute: str | None,
     partition: ArrayLike | None,
-    clusters: ArrayLike | None,
-    origins: ArrayLike | None,
-) -> Found:
-    domain, graph = policy.domain, policy.secret_graph
+) -> Additive:
+    """Return a query other than k-means."""
+    domain = policy.domain
+    if not isinstance(query, str):
+        return weighted(as_lattice(query, domain.size), norm)
     if query == "histogram":
-        return counts(graph, None if partition is None else block_numbers(domain, partition, "partition"))
+        blocks = None if partition is None else block_numbers(domain, partition, "partition")
+        return histogram(domain.size, blocks)
     if query == "cumulative":
         domain.ordered_attribute("cumulative counts")
-        # A record at x counts for the values from x on: |x − y| counts change by 1.
-        return linear(graph, Lattice((domain.size - np.arange(domain.size))[None]), 1)
-    if query == "sum":
-        return _sum(policy, attribute, norm)
-    if query == "kmeans-size":
-        return kmeans_sizes(policy, clusters)
-    return kmeans_sums(policy, norm, clusters, origins)
+        return cumulative(domain.size)
+    return weighted(_weights(policy, attribute), norm)
 
 
-def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
+def _weights(policy: PolicyLike, name: str | None) -> Lattice:
+    """Return what each value adds to the sum of an attribute."""
     domain = policy.domain
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -162,15 +179,7 @@ def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
             break
         stride *= other.size
     weights = attribute.positions[np.arange(domain.size) // stride % attribute.size]
-    return linear(policy.secret_graph, Lattice(weights[None], attribute.unit), norm)
-
-
-def _under_constraints(policy: PolicyLike, found: Found, norm: int, histogram: bool) -> Found:
-    known = constraint_sensitivity(policy)
-    if histogram and norm == 1:
-        return Found(Fraction(known.value), None, known.exact)
-    # The triangle inequality over the records that move.
-    return replace(found, power=found.power * known.moves**norm, exact=found.exact and known.moves == 1)
+    return Lattice(weights[None], attribute.unit)
 
 
 def _check_options(query: object, given: set[str]) -> None:
