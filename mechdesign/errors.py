@@ -36,6 +36,7 @@ __all__ = [
     "TooLargeError",
     "UnboundedError",
     "UnknownNameError",
+    "UnsoundWarning",
 ]
 
 
@@ -188,6 +189,10 @@ class SizeWarning(UserWarning):
 
 class MetricWarning(UserWarning):
     """A distance matrix is not a metric; the result is still correct for the matrix as given."""
+
+
+class UnsoundWarning(UserWarning):
+    """A release that was made earlier protects less than its policy says; it still opens."""
 
 
 class StepWarning(UserWarning):

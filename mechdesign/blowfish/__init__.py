@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .cumulative import hierarchical as hierarchical
     from .cumulative import ordered as ordered
     from .cumulative import ordered_hierarchical as ordered_hierarchical
+    from .cumulative import release_cumulative as release_cumulative
     from .division import part_of as part_of
     from .domain import Domain as Domain
     from .kmeans_release import ClusteringRelease as ClusteringRelease
@@ -103,6 +104,7 @@ _VALUES = {
     "quantile": ".ranges",
     "range_query": ".ranges",
     "read_spec": "mechdesign.spec.blowfish.specification",
+    "release_cumulative": ".cumulative",
     "release_histogram": ".linear_release",
     "release_linear": ".linear_release",
     "release_sum": ".linear_release",

@@ -48,9 +48,7 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
     return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
 
 
-def kinds_of(
-    constraints: Sequence[Constraint], size: int, *, null: bool = False
-) -> tuple[Integers, NDArray[np.bool_]]:
+def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, NDArray[np.bool_]]:
     """Return the kind of each value, shape (|T|,), and which constraints count each kind, shape (kinds, constraints).
 
     Values are of one kind if the same constraints count them. With `null` the null node follows the values: it is of

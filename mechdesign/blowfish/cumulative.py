@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,8 +13,9 @@ from scipy.optimize import isotonic_regression
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import describe_policy
-from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.linear_release import describe_policy, value_labels
+from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise, interval_about
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
@@ -24,7 +25,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
 from mechdesign.validation import as_generator, as_integer
 
-__all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical"]
+__all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
 
 def __dir__() -> list[str]:
@@ -47,7 +48,7 @@ class CumulativeRelease(Release):
     Attributes:
         linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.
         records: the number of records, which is public.
-        theta: θ.
+        theta: θ; |T| where the policy is given by its graph.
         block: how many values lie from one cumulative count that is measured to the next.
         fanout: the fan-out of the trees within blocks.
         noise: the noise on those cumulative counts and on the nodes of the trees.
@@ -118,8 +119,68 @@ def ordered(
     histogram, threshold, budget = _checked(counts, theta, epsilon)
     sensitivity = min(threshold, len(histogram) - 1)
     scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
-    way = _Way("ordered mechanism", threshold, 1, 2, RangeNoise(scale, None))
+    way = _Way("ordered mechanism", _policy(len(histogram), threshold), threshold, 1, 2, RangeNoise(scale, None))
     return _release(way, histogram, budget, rng, ledger, confidence)
+
+
+def release_cumulative(
+    data: object,
+    policy: Policy,
+    epsilon: object,
+    rng: Rng = None,
+    *,
+    ledger: LedgerLike | None = None,
+    confidence: object = _CONFIDENCE,
+) -> CumulativeRelease:
+    """Release a cumulative histogram under any policy that keeps the number of records, known counts included.
+
+    Each cumulative count but the last, which is the public number of records, gets two-sided geometric noise of scale
+    Δ/ε, Δ the sensitivity of the cumulative histogram under the policy; isotonic regression follows, as in `ordered`.
+
+    Args:
+        data: the table, as for `Domain.indices`.
+        policy: what is protected, on one ordered attribute.
+        epsilon: ε in nats.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each cumulative count.
+
+    Raises:
+        InputError: records outside the domain or none, several attributes or one without order, a policy that lets
+            records be added or removed, ε not positive, known counts that do not hold.
+        BudgetExceededError: the ledger refuses.
+
+    >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
+    >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
+    >>> policy.sensitivity("cumulative"), release.noise.node_scale
+    (4, Fraction(4, 1))
+    """
+    budget = Budget.of(epsilon)
+    domain = as_policy(policy).domain
+    scale = cumulative_scale(policy, budget)
+    histogram = domain.counts(data)
+    policy.check_counts(histogram)
+    way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
+    return replace(_release(way, histogram, budget, rng, ledger, confidence), labels=value_labels(domain))
+
+
+def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
+    """Return the scale of the noise on each cumulative count, None where they are exact.
+
+    Raises:
+        InputError: several attributes, one without order, or records that are added or removed.
+    """
+    policy.domain.ordered_attribute("a cumulative histogram")
+    if policy.unbounded:
+        raise InputError(
+            "policy",
+            "lets records be added or removed",
+            bound="a public number of records for a cumulative histogram",
+            remedy="release_linear answers the workload of all prefixes, and so does a release of kind workload with "
+            'queries = "prefixes"',
+        )
+    power = sensitivity(policy, "cumulative").power
+    return budget.laplace(power).scale if power else None
 
 
 def ordered_hierarchical(
@@ -159,7 +220,8 @@ def ordered_hierarchical(
     if noise.tree_scale is not None:
         name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {threshold} values"
         name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
-    return _release(_Way(name, threshold, threshold, plan.fanout, noise), histogram, budget, rng, ledger, confidence)
+    way = _Way(name, _policy(plan.size, threshold), threshold, threshold, plan.fanout, noise)
+    return _release(way, histogram, budget, rng, ledger, confidence)
 
 
 def hierarchical(
@@ -185,6 +247,7 @@ class _Way:
     """How a cumulative histogram is to be released."""
 
     name: str
+    policy: Policy
     theta: int
     block: int
     fanout: int
@@ -197,7 +260,7 @@ def _release(
     size, records = len(histogram), int(histogram.sum())
     level = as_confidence(confidence)
     generator = None if rng is None else as_generator(rng)
-    policy = _policy(size, way.theta)
+    policy = way.policy
     mechanism = f"{way.name}: {way.noise}"
     remarks = ["The number of records is public and is given exactly."]
     if way.noise:
@@ -218,6 +281,7 @@ def _release(
             what="cumulative histogram",
             policy=describe_policy(policy),
             neighbours=policy.neighbours,
+            definition=policy.definition,
             mechanism=mechanism,
             epsilon=budget.epsilon,
             rho=None,

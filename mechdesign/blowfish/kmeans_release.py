@@ -13,7 +13,7 @@ from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.linear_release import describe_policy
 from mechdesign.blowfish.policy import Policy, as_policy
-from mechdesign.blowfish.query_sensitivity import sensitivity
+from mechdesign.blowfish.query_sensitivity import refuse_kmeans, sensitivity
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
@@ -108,19 +108,18 @@ def kmeans(
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points; k or iterations below 1; ε not
-            positive; no numeric attribute.
+            positive; no numeric attribute; publicly known counts, for which no sensitivity is proven.
         BudgetExceededError: the ledger refuses.
     """
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
     budget, level = Budget.of(epsilon), as_confidence(confidence)
     assert budget.epsilon is not None
     domain = as_policy(policy).domain
+    refuse_kmeans(policy)
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
     reals = _as_reals(points)
     numbers = domain.indices(points) if reals is None else domain.nearest(reals)
-    if policy.constraints:
-        policy.check_counts(np.bincount(numbers, minlength=domain.size))
     # Records with one value are counted together: few values are then assigned, each once.
     values, weights = np.unique(numbers, return_counts=True)
     codes = np.unravel_index(values, domain.shape)
@@ -167,6 +166,7 @@ def kmeans(
             what=f"k-means clustering with {clusters} clusters",
             policy=describe_policy(policy),
             neighbours=policy.neighbours,
+            definition=policy.definition,
             mechanism=f"SuLQ k-means, {rounds} iterations: " + (" and ".join(named) or "no noise"),
             epsilon=budget.epsilon,
             rho=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +15,8 @@ from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.release import Description, Release
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.blowfish.workload import Workload
+from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
 from mechdesign.validation import as_generator
@@ -22,7 +24,16 @@ from mechdesign.validation import as_generator
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
-__all__ = ["describe_policy", "release_histogram", "release_linear", "release_sum"]
+__all__ = [
+    "describe_policy",
+    "on_lattice",
+    "release_histogram",
+    "release_linear",
+    "release_sum",
+    "step_of",
+    "value_labels",
+    "weights_of",
+]
 
 
 def __dir__() -> list[str]:
@@ -32,6 +43,7 @@ def __dir__() -> list[str]:
 Rng = np.random.Generator | int | None
 Integers = NDArray[np.int64]
 
+_MOST_WEIGHTS = 4_000_000
 # Steps within these bounds, and what is divided by them, are floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
@@ -93,7 +105,7 @@ def release_histogram(
 def release_linear(
     data: object,
     policy: Policy,
-    queries: ArrayLike,
+    queries: ArrayLike | Workload,
     epsilon: object = None,
     rng: Rng = None,
     *,
@@ -104,10 +116,14 @@ def release_linear(
 ) -> Release:
     """Release linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
 
+    Each answer gets independent noise for the sensitivity of all queries together. It is the way to answer a workload
+    under publicly known counts, for which no `strategy` is offered.
+
     Args:
         data: the table, as for `Domain.indices`.
         policy: what is protected.
-        queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|).
+        queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
+            of at most 4,000,000 weights.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
@@ -122,17 +138,20 @@ def release_linear(
     """
     budget = Budget.of(epsilon, rho)
     unit = exact(step, "step")
+    labels = queries.labels() if isinstance(queries, Workload) else None
+    weights = weights_of(queries) if isinstance(queries, Workload) else queries
     if not _LEAST_STEP <= unit <= 1 / _LEAST_STEP:
         problem = "is not positive" if unit <= 0 else "is out of range"
         raise InputError("step", problem, value=step, bound="between 1e-200 and 1e200")
-    rows = _on_lattice(queries, unit, as_policy(policy).domain.size)
+    rows = on_lattice(weights, unit, as_policy(policy).domain.size)
     counts = policy.domain.counts(data)
     policy.check_counts(counts)
     largest = int(np.abs(rows).max(initial=0)) * int(counts.sum())
     if largest > LARGEST_VALUE:
         raise InputError("queries", "have answers that are too large", value=largest, bound="at most 2^61 steps")
     # The sensitivity of the integers is in steps already.
-    asked = _Asked("linear queries", rows, rows @ counts, {"query": np.arange(len(rows))}, unit, Fraction(1))
+    named = {"query": np.arange(len(rows))} if labels is None else labels
+    asked = _Asked("linear queries", rows, rows @ counts, named, unit, Fraction(1))
     return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
@@ -178,6 +197,33 @@ def release_sum(
     total = np.array([positions[codes].sum()], dtype=np.int64)
     asked = _Asked("sum", "sum", total, {"sum of": np.array([name])}, unit, unit, {"attribute": name})
     return _with_noise(asked, policy, budget, rng, ledger, confidence)
+
+
+def weights_of(workload: Workload) -> NDArray[np.float64]:
+    """Return the matrix of a workload that is not too large for one.
+
+    Raises:
+        InputError: more than 4,000,000 weights.
+    """
+    weights = workload.count * workload.size
+    if weights > _MOST_WEIGHTS:
+        raise InputError(
+            "queries",
+            "have too many weights",
+            value=weights,
+            bound=f"at most {_MOST_WEIGHTS} weights",
+            remedy="ask for fewer queries, or release a histogram and add up its answers",
+        )
+    return workload.matrix()
+
+
+def step_of(weights: NDArray[np.float64]) -> Fraction:
+    """Return the largest step of which all weights, as the decimals that they print, are multiples.
+
+    >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
+    Fraction(1, 4)
+    """
+    return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
 
 
 def describe_policy(policy: Policy) -> str:
@@ -261,6 +307,7 @@ def _with_noise(
             what=asked.what,
             policy=describe_policy(policy),
             neighbours=neighbours,
+            definition=policy.definition,
             mechanism=mechanism,
             epsilon=budget.epsilon,
             rho=budget.rho,
@@ -277,7 +324,7 @@ def _with_noise(
     )
 
 
-def _on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
+def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
     try:
         given = np.atleast_2d(np.asarray(queries))

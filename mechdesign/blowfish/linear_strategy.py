@@ -227,6 +227,7 @@ class Strategy:
             what=what,
             policy=describe_policy(policy),
             neighbours=policy.neighbours,
+            definition=policy.definition,
             mechanism=mechanism,
             epsilon=budget.epsilon,
             rho=budget.rho,

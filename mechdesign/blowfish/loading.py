@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -14,10 +15,11 @@ import msgspec
 import numpy as np
 
 from mechdesign.blowfish.cumulative import CumulativeRelease
+from mechdesign.blowfish.definitions import definition_of_version_1
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnsoundWarning
 from mechdesign.validation import Floats
 
 __all__ = ["load"]
@@ -35,8 +37,15 @@ _KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (Release, Cumula
 def load(directory: str | os.PathLike[str]) -> Release:
     """Read what `Release.save` wrote, as the kind of release that it was.
 
+    Releases of file version 1 open as well. Those under publicly known counts, unless their policy joins any two
+    values, have noise for too few neighbours. They are called unsound: by a warning, `Description.unsound` and the
+    report.
+
     Raises:
         InputError: a file is missing, damaged, or of another version.
+
+    Warns:
+        UnsoundWarning: the release protects less than its policy says.
     """
     folder = Path(directory)
     try:
@@ -44,16 +53,21 @@ def load(directory: str | os.PathLike[str]) -> Release:
         rows = (folder / ANSWERS).read_bytes()
     except (OSError, msgspec.MsgspecError) as error:
         raise _damaged(folder, str(error)) from error
-    if header.version != VERSION:
-        raise _damaged(folder, f"version {header.version}, and this program reads version {VERSION}")
+    if header.version not in (1, VERSION):
+        raise _damaged(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
+    if (header.definition is None) != (header.version == 1):
+        raise _damaged(folder, f"version {header.version} names {'a' if header.definition else 'no'} definition")
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
         raise _damaged(folder, f"{ANSWERS} is not the file that {HEADER} describes")
     if header.kind not in _KINDS:
         raise _damaged(folder, f"the kind {header.kind!r} is unknown")
     try:
-        return _built(_KINDS[header.kind], header, rows)
+        found = _built(_KINDS[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(folder, str(error)) from error
+    if found.description.unsound:
+        warnings.warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
+    return found
 
 
 def _built(kind: type[R], header: Header, rows: bytes) -> R:
@@ -70,6 +84,7 @@ def _built(kind: type[R], header: Header, rows: bytes) -> R:
         what=header.what,
         policy=header.policy,
         neighbours=header.neighbours,
+        definition=header.definition or definition_of_version_1(header.neighbours),
         mechanism=header.mechanism,
         epsilon=None if header.epsilon is None else exact(header.epsilon),
         rho=None if header.rho is None else exact(header.rho),

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.budget import Budget
-from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.cumulative import cumulative_scale
+from mechdesign.blowfish.linear_release import describe_policy, on_lattice, step_of, weights_of
 from mechdesign.blowfish.linear_strategy import Strategy
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
@@ -20,7 +21,7 @@ from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.strategy_choice import strategy
-from mechdesign.blowfish.workload import as_workload, prefixes
+from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 
@@ -138,14 +139,28 @@ def plan_cumulative(
     """Plan a cumulative histogram, or ranges read from one, by the mechanisms of sections 7.1 and 7.2 of the paper.
 
     Args:
-        policy: the full, a threshold or the line policy on one ordered attribute.
+        policy: the full, a threshold or the line policy on one ordered attribute; any policy under publicly known
+            counts, where the mechanism is "ordered".
         epsilon: ε in nats.
         mechanism: "auto" for the one with the least expected error on these queries, or the name of one.
         fanout: of the trees; without it the one of least expected error.
         ranges: the ranges to be read, by numbers of values, both ends included; all cumulative counts unless given.
         compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
     """
-    budget, theta, size = Budget.of(epsilon), cumulative_theta(policy), policy.domain.size
+    budget, size = Budget.of(epsilon), policy.domain.size
+    what = "cumulative histogram" if ranges is None else "ranges of a cumulative histogram"
+    queries = size if ranges is None else len(ranges)
+    remarks = ("The number of records is public and is given exactly.", _INFERENCE)
+    if policy.constraints:
+        scale = cumulative_scale(policy, budget)
+        if mechanism not in ("auto", "ordered"):
+            bound = '"auto" or "ordered" under publicly known counts'
+            raise InputError("mechanism", "does not take known counts", value=mechanism, bound=bound)
+        variances = _variances(None if scale is None else RangeNoise(scale, None).structure(size, 1, 2), size, ranges)
+        detail = f"noise of scale {exact_text(scale or Fraction(0))} on each count"
+        ordered = Option("ordered", detail, _root_mean(variances), taken=True)
+        return _plan(what, queries, policy, budget, (ordered,), remarks)
+    theta = cumulative_theta(policy)
     assert budget.epsilon is not None
     if mechanism == "ordered-hierarchical" and theta in (1, size):
         # At the ends it is one of the others.
@@ -168,9 +183,7 @@ def plan_cumulative(
         others = _compared(prefixes(size) if ranges is None else list(ranges), policy, budget)
     limit = others[0].limit if others else None
     options = tuple(replace(option, limit=limit) for option in marked) + others
-    what = "cumulative histogram" if ranges is None else "ranges of a cumulative histogram"
-    remarks = ("The number of records is public and is given exactly.", _INFERENCE)
-    return _plan(what, size if ranges is None else len(ranges), policy, budget, options, remarks)
+    return _plan(what, queries, policy, budget, options, remarks)
 
 
 def plan_kmeans(policy: Policy, epsilon: object, iterations: int, clusters: int) -> Plan:
@@ -199,9 +212,14 @@ def plan_workload(
     rho: object = None,
     kind: str = "auto",
     tolerance: float = 5e-5,
-) -> tuple[Plan, Strategy]:
-    """Plan the answers to a workload, and return the strategy that was found beside it."""
+) -> tuple[Plan, Strategy | None]:
+    """Plan the answers to a workload, and return the strategy that was found beside it.
+
+    Under publicly known counts, for which there is no strategy, `release_linear` puts noise on each query.
+    """
     budget = Budget.of(epsilon, rho)
+    if policy.constraints:
+        return _plan_queries(as_workload(workload, policy.domain), policy, budget, kind), None
     noise = "laplace" if budget.rho is None else "gaussian"
     found = strategy(as_workload(workload, policy.domain), policy, noise, kind, tolerance=tolerance)
     options = _options(found, budget)
@@ -210,18 +228,35 @@ def plan_workload(
     return _plan(found.workload.phrase, found.workload.count, policy, budget, (first, *options[1:]), remarks), found
 
 
+def _plan_queries(queries: Workload, policy: Policy, budget: Budget, kind: str) -> Plan:
+    if kind != "auto":
+        raise InputError(
+            "kind", "does not take publicly known counts", value=kind, bound='"auto": noise on each query of its own'
+        )
+    weights = weights_of(queries)
+    step = step_of(weights)
+    rows = on_lattice(weights, step, policy.domain.size)
+    law = budget.noise(policy, rows, Fraction(1))
+    error = 0.0 if law is None else law.standard_deviation * float(step)
+    taken = Option("independent", "noise on each query", error, taken=True)
+    return _plan(queries.phrase, queries.count, policy, budget, (taken,))
+
+
 def cumulative_theta(policy: Policy) -> int:
     """Return θ, from 1 to |T|, of a policy under which a cumulative histogram is released; |T| for the full domain.
 
     Raises:
-        InputError: several attributes, or one that is not ordered; known counts; records added or removed; or a policy
-            that joins other values than those at most θ apart.
+        InputError: several attributes, or one that is not ordered; known counts, for which `release_cumulative` needs
+            no θ; records added or removed; or a policy that joins other values than those at most θ apart.
     """
     policy.domain.ordered_attribute("a cumulative histogram")
     remedy = 'ask for a workload of queries = "prefixes" or "ranges" instead'
-    if policy.constraints or policy.unbounded:
-        problem = "has publicly known counts" if policy.constraints else "lets records be added or removed"
-        raise InputError("policy", problem, bound="neither of them for a cumulative histogram", remedy=remedy)
+    if policy.unbounded:
+        problem = "lets records be added or removed"
+        raise InputError("policy", problem, bound="a public number of records", remedy=remedy)
+    if policy.constraints:
+        bound = "none for a mechanism that knows θ alone"
+        raise InputError("policy", "has publicly known counts", bound=bound, remedy="use release_cumulative")
     size, steps = policy.domain.size, policy.steps
     if size == 1:
         return 1
@@ -293,6 +328,8 @@ def _plan(
     if options[0].limit is None and len(options) > 1:
         options = (replace(options[0], limit=options[-1].limit), *options[1:])
     exact = not any(option.error for option in options if option.taken)
+    if policy.constraints:
+        remarks += (policy.definition,)
     if exact:
         remarks = ("The policy leaves these answers exact: no two neighbouring databases differ in them.",)
     elif any(option.limit is not None for option in options):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
 from mechdesign.blowfish.constraints import Constraint, as_constraints
+from mechdesign.blowfish.definitions import ALONE, KNOWN_COUNTS
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.query_sensitivity import sensitivity
@@ -199,11 +200,21 @@ which changes from one value of age to the next or the previous one.
         number = len(self.constraints)
         known = "the publicly known count" if number == 1 else f"all {number} publicly known counts"
         size = "" if self.unbounded else "have the same number of records, "
+        others = "from any value to any other" + (", or to being absent, or back" if self.unbounded else "")
         return (
             f"Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, "
-            f"where every record that differs changes {change}, and no smaller part of these changes alone would lead "
-            f"to a database that agrees with {known}."
+            f"where at least one record changes {change}, the other records that differ change {others}, and no "
+            f"smaller part of these changes alone would lead to a database that agrees with {known}."
         )
+
+    @property
+    def definition(self) -> str:
+        """Say which definition of neighbours this is.
+
+        >>> print(Policy.line(Domain({"age": range(100)})).definition)
+        Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge.
+        """
+        return KNOWN_COUNTS if self.constraints else ALONE
 
     def check_counts(self, counts: ArrayLike) -> None:
         """Raise `InputError` if a histogram, shape (|T|,), does not have the publicly known counts."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
+from mechdesign.blowfish.definitions import EARLIER
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import ExportError
 from mechdesign.validation import read_only
@@ -29,7 +30,7 @@ def __dir__() -> list[str]:
 Floats = NDArray[np.float64]
 Column = NDArray[Any]
 
-VERSION = 1
+VERSION = 2
 ANSWERS = "answers.csv"
 HEADER = "release.json"
 _ROWS_AT_ONCE = 50_000
@@ -45,6 +46,7 @@ class Description:
         what: what was released.
         policy: the policy, in words.
         neighbours: which two databases are neighbours, in words: those that the release does not tell apart.
+        definition: which definition of neighbours this is.
         mechanism: the mechanism and the noise, in words.
         epsilon: what was spent under ε-privacy, exact; None where `rho` measures it.
         rho: what was spent under ρ-zCDP, exact; None where `epsilon` measures it.
@@ -57,6 +59,7 @@ class Description:
     what: str
     policy: str
     neighbours: str
+    definition: str
     mechanism: str
     epsilon: Fraction | None
     rho: Fraction | None
@@ -64,6 +67,11 @@ class Description:
     confidence: Fraction
     rehearsal: bool
     remarks: tuple[str, ...] = ()
+
+    @property
+    def unsound(self) -> bool:
+        """Say whether a version before this one made the release, with noise that may be too small for the policy."""
+        return self.definition == EARLIER
 
     @property
     def spent(self) -> str:
@@ -104,7 +112,8 @@ class Release:
             read_only(array)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.description.what}, {len(self)} answers)"
+        unsound = ", unsound" if self.description.unsound else ""
+        return f"{type(self).__name__}({self.description.what}, {len(self)} answers{unsound})"
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -147,6 +156,7 @@ class Release:
             what=described.what,
             policy=described.policy,
             neighbours=described.neighbours,
+            definition=described.definition,
             mechanism=described.mechanism,
             epsilon=None if described.epsilon is None else exact_text(described.epsilon),
             rho=None if described.rho is None else exact_text(described.rho),
@@ -209,6 +219,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     queries: int
     parameters: dict[str, Any]
     answers_sha256: str
+    definition: str | None = None
 
 
 def _cells(array: Column) -> list[bytes]:

@@ -42,7 +42,9 @@ def html(publication: Published) -> str:
 
 def _header(title: str, release: Release) -> str:
     described = release.description
-    if described.rehearsal:
+    if described.unsound:
+        verdict = f"<strong>An earlier version made this release.</strong> {text(described.definition)}"
+    elif described.rehearsal:
         verdict = (
             "<strong>A rehearsal.</strong> The noise came from a given generator. Whoever knows its seed can undo it: "
             "publish nothing of this."
@@ -55,7 +57,7 @@ def _header(title: str, release: Release) -> str:
         [
             "<header>",
             f"<h1>{text(title)}</h1>",
-            f'<p class="verdict {"fails" if described.rehearsal else "holds"}">{verdict}</p>',
+            f'<p class="verdict {"fails" if described.rehearsal or described.unsound else "holds"}">{verdict}</p>',
             f"<p>{_sentence(described.what)} {count:,} answer{'s' * (count != 1)}. Everything on this page was "
             "computed from the released answers alone; the data are nowhere in it.</p>",
             "</header>",
@@ -67,6 +69,7 @@ def _protection(described: Description) -> str:
     parts = [
         f"<p>{text(described.policy)}.</p>",
         f"<p>{text(described.neighbours)}</p>",
+        f"<p>{text(described.definition)}</p>",
         f"<p>{_meaning(described)}</p>",
     ]
     mechanism = described.mechanism if described.mechanism != "none" else "no noise"

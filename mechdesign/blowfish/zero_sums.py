@@ -27,7 +27,8 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     [[1, 1, 0], [0, 2, 1]]
 
     Returns:
-        The zero sums, shape (k, F), the shortest first, and whether they are all: the search stops after `SEARCH_STEPS` steps.
+        The zero sums, shape (k, F), the shortest first, and whether they are all: the search stops after
+        `SEARCH_STEPS` steps.
     """
     minimal = np.zeros((0, len(vectors)), dtype=np.int64)
     if len(vectors) > _MOST_VECTORS:

@@ -127,7 +127,8 @@ def _show(found: Publication, given: ReleaseSpecification, rehearsed: bool, seco
     release, console = found.release, output()
     described = release.description
     console.print(Text(found.title or described.what, "bold"))
-    console.print(f"{described.policy}: {described.what}, {len(release):,} answers\n", soft_wrap=True)
+    console.print(f"{described.policy}: {described.what}, {len(release):,} answers", soft_wrap=True)
+    console.print(f"{described.neighbours} {described.definition}\n", soft_wrap=True)
     if found.ranges:
         shown = table(
             "range", "records", "standard error", "interval", numbers=("records", "standard error", "interval")

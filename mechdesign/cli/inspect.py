@@ -13,6 +13,7 @@ from rich.text import Text
 from mechdesign.atomic import write_file
 from mechdesign.certify.revealed import revealed
 from mechdesign.cli.console import certificate_tables, output, show_next, table
+from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
 from mechdesign.export import sets
@@ -42,10 +43,16 @@ _MOST = 5
 def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
     """Show what is in DIR, a folder that `mechdesign design` wrote: secrets, prior, answers, certificate, files.
 
+    Of a folder that `mechdesign blowfish` wrote: what was released from a table, what it protects, what it spent, and
+    whether a version before this one made it with too little noise.
+
     Nothing is proved here: that is what `mechdesign verify` is for.
     """
     if outline is not None and page is None:
         raise InputError("--outline", "is given without --report", value=str(outline), bound="a page to draw it on")
+    if page is None and (directory / ANSWERS).is_file():
+        show_release(directory, as_json)
+        return
     problem, channel, certificate = sets.load(directory)
     facts = _facts(problem, channel)
     files = {each.name: each.stat().st_size for each in sorted(directory.iterdir()) if each.is_file()}

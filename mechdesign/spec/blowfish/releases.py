@@ -182,7 +182,8 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
         matrix: the weight of each value in each query, from a file.
         epsilon: ε in nats, exact, for Laplace noise.
         rho: instead ρ under zero-concentrated differential privacy, exact, for Gaussian noise.
-        strategy: which strategy; "auto" takes the one with the least expected error.
+        strategy: which strategy; "auto" takes the one with the least expected error, and under known counts noise on
+            each query of its own.
         tolerance: the relative gap at which the search for the best Gaussian strategy ends.
         confidence: the probability with which the interval of any one answer contains the truth, exact;
             0.95 unless given.

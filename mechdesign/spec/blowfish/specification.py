@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_sum
+from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
 from mechdesign.blowfish.budget import LedgerLike
 from mechdesign.blowfish.division import part_of
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import describe_policy, value_labels
+from mechdesign.blowfish.linear_release import describe_policy, step_of, value_labels, weights_of
 from mechdesign.blowfish.planning import (
     Plan,
     cumulative_theta,
@@ -51,6 +51,7 @@ from mechdesign.blowfish.planning import (
 )
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
+from mechdesign.blowfish.workload import as_workload
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.spec.blowfish import releases
@@ -263,9 +264,15 @@ class ReleaseSpecification:
                     numbers, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common
                 )
             case "workload":
-                strategy = self._planned[1]
-                assert strategy is not None
-                found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
+                plan, strategy = self._planned
+                if strategy is None:
+                    # Known counts: noise on each query of its own.
+                    asked = as_workload(releases.queries(table, "release", self.domain, self.folder), self.domain)
+                    budget = {"epsilon": table.epsilon, "rho": table.rho, "step": step_of(weights_of(asked))}
+                    found = release_linear(numbers, policy, asked, **budget, **common)
+                    found = replace(found, description=replace(found.description, what=plan.what))
+                else:
+                    found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
                 found = replace(found, labels=self._with_values(found.labels))
             case _:
                 return self._read_from(self._cumulative(numbers, common))
@@ -286,6 +293,9 @@ class ReleaseSpecification:
     def _cumulative(self, numbers: NDArray[np.int64], common: dict[str, Any]) -> CumulativeRelease:
         """Release a cumulative histogram by the mechanism of the plan, in the words of this policy."""
         table, policy = self.table, self.policy
+        if policy.constraints:
+            self._plan_cumulative(compare=False)
+            return cumulative.release_cumulative(numbers, policy, table.epsilon, **common)
         theta, mechanism = cumulative_theta(policy), self._plan_cumulative(compare=False).taken.name
         counts = self.domain.counts(numbers)
         if common["ledger"] is not None:

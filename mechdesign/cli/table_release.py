@@ -1,0 +1,58 @@
+"""What `mechdesign inspect` shows of a release from a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from mechdesign.certify.exact import exact_text
+from mechdesign.cli.console import output, say_note, table
+
+if TYPE_CHECKING:
+    from mechdesign.blowfish.release import Release
+
+__all__ = ["ANSWERS", "show_release"]
+
+ANSWERS = "answers.csv"
+"""The file by which a release from a table is known."""
+
+
+def show_release(directory: Path, as_json: bool) -> None:
+    """Show the release from a table in a folder; one that is unsound opens as well, with a warning."""
+    # Imported late: `inspect` of a design does not need it.
+    from mechdesign.blowfish.loading import load
+
+    release = load(directory)
+    facts = _facts(release)
+    if as_json:
+        described = release.description
+        said = {**facts, "unsound": described.unsound, "remarks": list(described.remarks)}
+        click.echo(json.dumps(said, indent=2, ensure_ascii=False))
+        return
+    console = output()
+    console.print(Text(f"Release from a table: {release.description.what}", "bold"))
+    shown = table("", "")
+    shown.show_header = False
+    for name, fact in facts.items():
+        shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
+    console.print(shown)
+    for remark in release.description.remarks:
+        say_note(remark)
+
+
+def _facts(release: Release) -> dict[str, str]:
+    described = release.description
+    return {
+        **({"verdict": "unsound: the noise may be too small for the policy"} if described.unsound else {}),
+        "policy": described.policy,
+        "neighbours": described.neighbours,
+        "definition": described.definition,
+        "mechanism": described.mechanism,
+        "spent": described.spent if described.epsilon or described.rho else "nothing",
+        "answers": f"{len(release):,}, in steps of {exact_text(described.step)}",
+        "noise": "a given generator: a rehearsal" if described.rehearsal else "the operating system's randomness",
+    }
