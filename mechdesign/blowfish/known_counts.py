@@ -24,8 +24,8 @@ kind that no count counts. A move within a kind keeps all the counts, so that by
 All other sets consist of moves between kinds whose effects on the counts, vectors with entries −1, 0 and 1, add up to
 nothing while no smaller part does: *minimal zero sums*. Where the vectors of counts of the kinds are affinely
 independent, as for disjoint and for nested counts, they are simple cycles of kinds: each kind is left by one record and
-taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most (2q + 1)^q
-moves, for q counts.
+taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most 10 moves for
+three counts, and (2q + 1)^q for q (see `zero_sums.longest`), each as large as between any two values.
 
 A query adds up what each record contributes, so that its change depends on the values that are left and those that are
 taken up, not on which record did which. Values left and taken up within one kind are paired, which makes the change as
@@ -37,7 +37,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -45,12 +45,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.blowfish.clique_graphs import CompleteGraph, PartitionGraph
+from mechdesign.blowfish.clique_graphs import CompleteGraph
 from mechdesign.blowfish.constraints import kinds_of
-from mechdesign.blowfish.linear_queries import FEW_ROWS, Additive, Extremes, Found, histogram
+from mechdesign.blowfish.linear_queries import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
 from mechdesign.blowfish.numbers import root_up
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
-from mechdesign.blowfish.zero_sums import minimal_zero_sums, rank, steinitz
+from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
 from mechdesign.validation import Integers, read_only
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def __dir__() -> list[str]:
 _EDGES_TO_LIST = 1 << 18
 # So many ways in which records leave kinds and take them up are told apart.
 _MOST_WAYS = 20_000
+_MOST_KINDS = 64
 _ENTRIES_AT_ONCE = 5_000_000
 
 Objects = NDArray[Any]
@@ -101,13 +102,9 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     >>> constraint_sensitivity(Policy.partition(domain, blocks, constraints=[([1, 0, 1, 0], 1)]))
     ConstraintSensitivity(value=4, exact=True, moves=2)
     """
-    query = histogram(policy.domain.size, None)
-    if not policy.constraints:
-        alone = query.change(policy.secret_graph).power
-        return ConstraintSensitivity(int(alone), True, int(alone > 0))
-    found = under_known_counts(policy, query, 1)
-    moves = _Dependence(policy.secret_graph, policy.constraints).moves
-    return ConstraintSensitivity(int(found.power), found.exact, moves)
+    ties = _Dependence(policy.secret_graph, policy.constraints)
+    found = _largest(ties, histogram(policy.domain.size, None), 1)
+    return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
 
 
 def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
@@ -116,18 +113,19 @@ def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
     It is the truth itself, for tables of enough records, where `exact` says so: in the ℓ1 norm for few queries, and for
     the histogram without the null node.
     """
-    ties = _Dependence(policy.secret_graph, policy.constraints)
-    alone = query.change(ties.within)
-    listed = ties.edges is not None
-    if not listed:
-        widest = max((query.change(graph).power for graph in ties.inside if graph is not None), default=Fraction(0))
-        alone = Found(min(alone.power, widest), None, exact=False, floats=alone.floats)
+    return _largest(_Dependence(policy.secret_graph, policy.constraints), query, norm)
+
+
+def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
     if not len(ties.between):
-        return alone
-    power, exact = _together(ties, query, norm)
-    if power <= alone.power:
-        return alone
-    return Found(power, None, exact and listed, alone.floats)
+        return query.change(ties.graph, norm)
+    inside = [ties.widest(query, norm, kind) for kind in range(len(ties.counted))]
+    if ties.edges is not None:
+        alone = query.change(ties.within, norm)
+    else:
+        alone = replace(max(inside, key=lambda found: found.power), edge=None, exact=False)
+    together = _together(ties, query, norm, inside)
+    return alone if together.power <= alone.power else replace(together, floats=alone.floats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,32 +163,39 @@ class _Dependence:
         self.edges = graph.edges() if graph.edge_count <= _EDGES_TO_LIST else None
 
     @cached_property
-    def everything(self) -> SecretGraph:
-        """Return the complete graph on the values, and on the null node where there is one."""
-        complete = CompleteGraph(self.graph.size)
-        return UnionGraph((complete, NullGraph(complete.size))) if self.graph.has_null else complete
+    def members(self) -> list[tuple[Integers, bool]]:
+        """Return the values of each kind, and whether the null node is of it."""
+        size = self.graph.size
+        found = (np.flatnonzero(self.labels[:size] == kind) for kind in range(len(self.counted)))
+        null = self.labels[size] if self.graph.has_null else -1
+        return [(values, kind == null) for kind, values in enumerate(found)]
 
-    @cached_property
-    def inside(self) -> list[SecretGraph | None]:
-        """Return the complete graph on each kind, None for a kind of a single node."""
-        return [self._complete_on(np.flatnonzero(self.labels == kind)) for kind in range(len(self.counted))]
+    def widest(self, query: Additive, norm: int, kind: int | None = None) -> Found:
+        """Return the largest change between any two nodes of a kind, or of all."""
+        values, null = (np.arange(self.graph.size), self.graph.has_null) if kind is None else self.members[kind]
+        if len(values) + null < 2:
+            return Found(Fraction(0), None)
+        complete = CompleteGraph(len(values))
+        graph = UnionGraph((complete, NullGraph(len(values)))) if null else complete
+        return query.change(graph, norm, ALL if kind is None else values)
 
-    @cached_property
+    @property
     def within(self) -> SecretGraph:
-        """Return the graph of the edges within kinds; of all edges where they are too many to be listed."""
-        return self.graph if self.edges is None else self._explicit(self.edges[~self._cross(self.edges)])
+        """Return the graph of the listed edges within kinds."""
+        return self._listed(lambda cross: ~cross)
 
     @cached_property
     def across(self) -> SecretGraph:
-        """Return the graph of the edges between kinds; of all edges where they are too many to be listed."""
-        return self.graph if self.edges is None else self._explicit(self.edges[self._cross(self.edges)])
+        """Return the graph of the listed edges between kinds."""
+        return self._listed(lambda cross: cross)
 
     @cached_property
     def between(self) -> Integers:
         """Return the ordered pairs of different kinds that an edge joins, shape (k, 2)."""
         edges = self.graph.joined(self.labels[: self.graph.size]) if self.edges is None else self.edges
-        pairs = self.labels[edges[self._cross(edges)]]
-        return np.unique(np.concatenate((pairs, pairs[:, ::-1])), axis=0)
+        first, last = self.labels[edges[self._cross(edges)]].T
+        number = len(self.counted)
+        return np.column_stack(np.divmod(np.unique(np.append(first * number + last, last * number + first)), number))
 
     @cached_property
     def ways(self) -> _Ways | None:
@@ -222,12 +227,12 @@ class _Dependence:
     def moves(self) -> int:
         """Return a bound on the number of records that move together."""
         if not len(self.between):
-            return int(self.within.edge_count > 0)
+            return int(self.graph.edge_count > 0)
         if (ways := self.ways) is not None:
             return max(1, int(ways.left.sum(axis=1).max(initial=0)))
         sums, effects, finished = self._zero_sums
         if not finished:
-            return steinitz(self._dimension)
+            return longest(self._dimension)
         joined = set(map(tuple, self.between.tolist()))
         used = [f for f, pairs in enumerate(effects) if joined.intersection(pairs)]
         return int(sums[sums[:, used].any(axis=1)].sum(axis=1).max(initial=1))
@@ -236,10 +241,10 @@ class _Dependence:
     def _zero_sums(self) -> tuple[Integers, list[list[tuple[int, int]]], bool]:
         """Return the minimal zero sums of effects, for each effect the moves that have it, and whether all were found.
 
-        A kind has too many moves where there are more than a thousand kinds: nothing is searched for then.
+        Among more than 64 kinds nothing is searched for.
         """
         number = len(self.counted)
-        if number > 1024:
+        if number > _MOST_KINDS:
             return np.zeros((0, 0), dtype=np.int64), [], False
         signed = self.counted.astype(np.int64)
         pairs = np.array([(a, b) for a in range(number) for b in range(number) if a != b], dtype=np.int64)
@@ -263,97 +268,88 @@ class _Dependence:
     def _cross(self, edges: Integers) -> NDArray[np.bool_]:
         return np.asarray(self.labels[edges[:, 0]] != self.labels[edges[:, 1]])
 
-    def _explicit(self, edges: Integers) -> ExplicitGraph:
+    def _listed(self, chosen: Callable[[NDArray[np.bool_]], NDArray[np.bool_]]) -> ExplicitGraph:
+        assert self.edges is not None
+        edges = self.edges[chosen(self._cross(self.edges))]
         read_only(edges)
         return ExplicitGraph(self.graph.size, edges)
 
-    def _complete_on(self, members: Integers) -> SecretGraph | None:
-        if len(members) < 2:
-            return None
-        size = self.graph.size
-        values = members[members < size]
-        # All other values are alone in their blocks.
-        blocks = np.arange(1, size + 1)
-        blocks[values] = 0
-        complete = PartitionGraph(blocks)
-        if len(values) == len(members):
-            return complete
-        return UnionGraph((complete, self._explicit(np.column_stack((values, np.full(len(values), size))))))
 
-
-def _together(ties: _Dependence, query: Additive, norm: int) -> tuple[Fraction, bool]:
-    """Return the largest change of moves between kinds that depend on each other, and whether it is the truth."""
-    length = _lengths(norm)
-    widest = length(query.change(ties.everything))
-    if not widest:
-        return Fraction(0), True
+def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]) -> Found:
+    """Return the largest change of moves between kinds that depend on each other; `inside` is that within each kind."""
+    widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
-    if ways is None:
-        return Fraction(ties.moves * widest) ** norm, False
-    inside = [Fraction(0) if graph is None else length(query.change(graph)) for graph in ties.inside]
-    bound = _paired(ways, np.array(inside, dtype=object), widest, length(query.change(ties.across))) ** norm
-    rows = _by_rows(ties, ways, query, norm)
-    if rows is None:
-        return bound, query.whole and not ties.graph.has_null and norm == 1
-    return min(bound, rows[0]), rows[1] or (query.whole and not ties.graph.has_null and norm == 1)
-
-
-def _lengths(norm: int) -> Callable[[Found], Fraction]:
-    """Return what takes a change to the power `norm` to its norm, rounded up."""
+    if ways is None or not widest:
+        return Found((ties.moves * widest) ** norm, None, exact=not widest)
+    power = _paired(ways, inside, widest, ties, query, norm) ** norm
+    rows = _by_rows(ties, ways, query)
+    few = query.matrix is not None and len(query.matrix) <= FEW_ROWS
     if norm == 1:
-        return lambda found: found.power
-    return lambda found: Fraction(root_up(found.power)) if found.power else Fraction(0)
+        return Found(
+            power if rows is None else min(power, rows[0]),
+            None,
+            exact=(few and ties.edges is not None) or (query.whole and not ties.graph.has_null),
+        )
+    if rows is not None:
+        total, single = rows
+        # ‖h‖₂² ≤ ‖h‖₁·‖h‖∞.
+        apart = [ties.widest(query, 1, kind) for kind in range(len(inside))]
+        total = min(total, _paired(ways, apart, ties.widest(query, 1).power, ties, query, 1))
+        power = min(power, sum((change**2 for change in single), Fraction(0)), total * max(single))
+    return Found(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
 
 
-def _paired(ways: _Ways, inside: Objects, widest: Fraction, edge: Fraction) -> Fraction:
+def _length(found: Found, norm: int) -> Fraction:
+    """Return the norm of a change from its power, rounded up."""
+    return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
+
+
+def _paired(
+    ways: _Ways, inside: list[Found], widest: Fraction, ties: _Dependence, query: Additive, norm: int
+) -> Fraction:
     """Return the largest change by the triangle inequality, values of one kind paired.
 
     Once over all moves, once with the move along an edge apart from the others; the smaller one holds.
     """
     left, taken = ways.left, ways.taken
-    matched = np.minimum(left, taken)
-    moves = left.sum(axis=1).astype(object)
-    whole = matched.astype(object) @ inside + (moves - matched.sum(axis=1)) * widest
+    edge = widest if ties.edges is None else _length(query.change(ties.across, norm), norm)
+    lengths = [widest, edge, *(_length(found, norm) for found in inside)]
+    unit = math.lcm(*(length.denominator for length in lengths))
+    most, apart, *each = (int(length * unit) for length in lengths)
+    widths = np.array(each, dtype=object)
+    matched = np.minimum(left, taken).astype(object)
+    whole = matched @ widths + (left.sum(axis=1) - matched.sum(axis=1)) * most
     way, first, last = ways.way, ways.first, ways.last
     # Without that move one pair less is matched in its kind where nobody else left it, or took it up.
     lost_first = (left[way, first] <= taken[way, first]).astype(object)
     lost_last = (taken[way, last] <= left[way, last]).astype(object)
-    rest = (lost_first + lost_last - 1) * widest - lost_first * inside[first] - lost_last * inside[last]
-    apart = whole[way] + rest + edge
-    return Fraction(np.minimum(whole[way], apart).max(initial=Fraction(0)))
+    rest = (lost_first + lost_last - 1) * most - lost_first * widths[first] - lost_last * widths[last]
+    return Fraction(int(np.minimum(whole[way], whole[way] + rest + apart).max()), unit)
 
 
-def _by_rows(ties: _Dependence, ways: _Ways, query: Additive, norm: int) -> tuple[Fraction, bool] | None:
-    """Return a bound from what each single row of the query can change by, and whether it is the truth.
+def _by_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
+    """Return a bound on the ℓ1 norm, and on the change of each row of the query.
 
     A row changes most where every record that leaves a kind leaves its least weight and every one that takes it up
     takes the largest; for one row this is exact. Few rows are added up with every combination of signs, which makes the
-    ℓ1 norm exact. Of many rows the norm is at most that of the single changes, and ‖h‖₂² ≤ ‖h‖₁·‖h‖∞.
+    ℓ1 norm exact. Of many rows the norm is at most the sum of the single changes.
     """
-    few = query.matrix is not None and len(query.matrix) <= FEW_ROWS
-    if few:
-        assert query.matrix is not None
-        signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=len(query.matrix) - 1)])
-        total = Fraction(max(_row_changes(ties, ways, signs.astype(object) @ query.matrix)))
-        changes = [Fraction(0)] if norm == 1 else _row_changes(ties, ways, query.matrix)
-    elif query.extremes is not None and (found := _wide_changes(ties, ways, query.extremes)) is not None:
-        changes = found
-        total = Fraction(sum(changes))
-    else:
-        return None
-    if norm == 1:
-        return total * query.unit, few
-    power = min(sum(change**2 for change in changes), total * max(changes))
-    return Fraction(power) * query.unit**2, few and len(changes) == 1
+    matrix, unit = query.matrix, query.unit
+    if matrix is not None and len(matrix) <= FEW_ROWS:
+        signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=len(matrix) - 1)])
+        changes = _row_changes(ties, ways, matrix)
+        total = changes[0] if len(matrix) == 1 else max(_row_changes(ties, ways, signs.astype(object) @ matrix))
+        return Fraction(total) * unit, [Fraction(change) * unit for change in changes]
+    if query.extremes is not None and (wide := _wide_changes(ties, ways, query.extremes)) is not None:
+        return Fraction(sum(wide)) * unit, [Fraction(change) * unit for change in wide]
+    return None
 
 
 def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
     """Return a bound on the change of each row, by the extremes of its weights in each kind; None if it takes long."""
     most: Any = 0
-    for kind in range(len(ties.counted)):
-        members = np.flatnonzero(ties.labels == kind)
-        absent = bool(members[-1] == ties.graph.size)
-        top, bottom = extremes(members[:-1] if absent else members, absent)
+    for kind, (values, absent) in enumerate(ties.members):
+        top, bottom = extremes(values, absent)
         if len(ways.left) * len(top) > _ENTRIES_AT_ONCE:
             return None
         most = most + ways.taken[:, [kind]] * top - ways.left[:, [kind]] * bottom

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,24 @@ from mechdesign.blowfish.numbers import Lattice
 from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar
 from mechdesign.validation import Integers
 
-__all__ = ["FEW_ROWS", "Additive", "Extremes", "Found", "counts", "cumulative", "histogram", "linear", "weighted"]
+__all__ = [
+    "ALL",
+    "FEW_ROWS",
+    "Additive",
+    "Change",
+    "Extremes",
+    "Found",
+    "counts",
+    "cumulative",
+    "histogram",
+    "linear",
+    "weighted",
+]
 
 FEW_ROWS = 6
 """Queries of at most so many rows have their matrix at hand."""
 
+ALL = slice(None)
 Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
 
 # Up to this many entries of differences are computed edge by edge; beyond, equal columns are merged first.
@@ -46,12 +59,19 @@ class Found:
     floats: bool = False
 
 
+class Change(Protocol):
+    """How far one move along an edge of a graph changes the answers."""
+
+    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        """Return the largest change to the power `norm`; node i of the graph is value i, or the i-th of `members`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Additive:
     """Queries to whose answers every record adds what its value weighs, and an absent one nothing.
 
     Attributes:
-        change: returns the largest change of one move along an edge of a graph, to the power of the norm.
+        change: returns the largest change of one move along an edge of a graph, to the power of a norm.
         matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object, of few queries.
         extremes: returns the largest and the least weight (q,) of some values, and of an absent record where told, in
             steps of `unit`; None where they are rounded.
@@ -59,7 +79,7 @@ class Additive:
         whole: whether it is the histogram of all values.
     """
 
-    change: Callable[[SecretGraph], Found]
+    change: Change
     matrix: NDArray[Any] | None = field(repr=False)
     extremes: Extremes | None
     unit: Fraction = Fraction(1)
@@ -77,8 +97,11 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
             np.int64
         )
 
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return counts(graph, None if blocks is None else blocks[members])
+
     few = (np.arange(number)[:, None] == labels).astype(object) if number <= FEW_ROWS else None
-    return Additive(lambda graph: counts(graph, blocks), few, extremes, whole=blocks is None)
+    return Additive(change, few, extremes, whole=blocks is None)
 
 
 def cumulative(size: int) -> Additive:
@@ -90,12 +113,16 @@ def cumulative(size: int) -> Additive:
         return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
 
     # A record at x counts for the values from x on: |x − y| counts change by 1.
-    weights = Lattice((size - np.arange(size))[None])
+    weights = (size - np.arange(size))[None]
+
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return linear(graph, Lattice(weights[:, members]), 1)
+
     few = np.tri(size, dtype=np.int64).astype(object) if size <= FEW_ROWS else None
-    return Additive(lambda graph: linear(graph, weights, 1), few, extremes)
+    return Additive(change, few, extremes)
 
 
-def weighted(lattice: Lattice, norm: int) -> Additive:
+def weighted(lattice: Lattice) -> Additive:
     """Return the linear queries of a matrix."""
     entries = lattice.entries
 
@@ -105,13 +132,16 @@ def weighted(lattice: Lattice, norm: int) -> Additive:
             columns = np.column_stack((columns, np.zeros(len(entries), dtype=entries.dtype)))
         return columns.max(axis=1), columns.min(axis=1)
 
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return linear(graph, replace(lattice, entries=entries[:, members]), norm)
+
     few = None
     if len(entries) <= FEW_ROWS and not lattice.rounded:
         few = entries.astype(object)
     elif len(entries) <= FEW_ROWS and entries.size <= _FLOATS_TO_READ:
         few = np.array([[Fraction(weight) for weight in row] for row in entries.tolist()], dtype=object)
     known = None if lattice.rounded else extremes
-    return Additive(lambda graph: linear(graph, lattice, norm), few, known, lattice.unit)
+    return Additive(change, few, known, lattice.unit)
 
 
 def counts(graph: SecretGraph, labels: Integers | None) -> Found:

@@ -128,8 +128,9 @@ def sensitivity(
         else:
             found = kmeans_sums(policy, norm, clusters, origins)
     else:
-        asked = _additive(policy, query, norm, attribute, partition)
-        found = under_known_counts(policy, asked, norm) if policy.constraints else asked.change(policy.secret_graph)
+        asked = _additive(policy, query, attribute, partition)
+        graph = policy.secret_graph
+        found = under_known_counts(policy, asked, norm) if policy.constraints else asked.change(graph, norm)
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)
 
 
@@ -150,21 +151,20 @@ def refuse_kmeans(policy: PolicyLike) -> None:
 def _additive(
     policy: PolicyLike,
     query: Any,
-    norm: int,
     attribute: str | None,
     partition: ArrayLike | None,
 ) -> Additive:
     """Return a query other than k-means."""
     domain = policy.domain
     if not isinstance(query, str):
-        return weighted(as_lattice(query, domain.size), norm)
+        return weighted(as_lattice(query, domain.size))
     if query == "histogram":
         blocks = None if partition is None else block_numbers(domain, partition, "partition")
         return histogram(domain.size, blocks)
     if query == "cumulative":
         domain.ordered_attribute("cumulative counts")
         return cumulative(domain.size)
-    return weighted(_weights(policy, attribute), norm)
+    return weighted(_weights(policy, attribute))
 
 
 def _weights(policy: PolicyLike, name: str | None) -> Lattice:

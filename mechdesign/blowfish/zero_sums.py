@@ -8,11 +8,12 @@ import numpy as np
 
 from mechdesign.validation import Integers
 
-__all__ = ["SEARCH_STEPS", "minimal_zero_sums", "rank", "steinitz"]
+__all__ = ["SEARCH_STEPS", "longest", "minimal_zero_sums", "rank"]
 
 SEARCH_STEPS = 20_000
 """Number of partial sums that the search visits before it gives up."""
 
+_LONGEST = (0, 2, 4, 10)
 # The search holds a square of so many numbers.
 _MOST_VECTORS = 512
 
@@ -36,12 +37,14 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     products = vectors @ vectors.T
     level = np.eye(len(vectors), dtype=np.int64)
     steps = 0
-    while len(level) and steps <= SEARCH_STEPS:
+    while len(level):
         solved = ~(level @ vectors).any(axis=1)
         minimal = np.concatenate((minimal, level[solved]))
         level = level[~solved]
         rows, columns = np.nonzero(level @ products < 0)
         steps += len(rows)
+        if steps > SEARCH_STEPS:
+            return minimal, False
         level = level[rows]
         level[np.arange(len(rows)), columns] += 1
         level = np.unique(level, axis=0)
@@ -50,16 +53,18 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
         for solution in minimal:
             contains |= (level >= solution).all(axis=1)
         level = level[~contains]
-    return minimal, not len(level)
+    return minimal, True
 
 
-def steinitz(dimension: int) -> int:
-    """Return (2q + 1)^q: no minimal zero sum of vectors with entries −1, 0 and 1 that span q dimensions is longer.
+def longest(dimension: int) -> int:
+    """Return a length that no minimal zero sum of vectors with entries −1, 0 and 1 passes that span q dimensions.
 
-    By Steinitz's lemma they can be put in an order in which all partial sums have entries of at most q. Two equal
-    partial sums would enclose a smaller zero sum, and q of the coordinates tell partial sums apart.
+    Up to q = 3 it is that of the longest one: 2, 4 and 10, found by `minimal_zero_sums` for all vectors at once. Beyond
+    it is (2q + 1)^q: by Steinitz's lemma the vectors can be put in an order in which all partial sums have entries of
+    at most q. Two equal partial sums would enclose a smaller zero sum. (Vectors of more entries are told apart by q of
+    them.)
     """
-    return int((2 * dimension + 1) ** dimension)
+    return _LONGEST[dimension] if dimension < len(_LONGEST) else int((2 * dimension + 1) ** dimension)
 
 
 def rank(vectors: Integers) -> int:
@@ -70,8 +75,10 @@ def rank(vectors: Integers) -> int:
     """
     pivots: dict[int, dict[int, Fraction]] = {}
     for row in vectors.tolist():
+        if len(pivots) == vectors.shape[1]:
+            break
         left = {column: Fraction(entry) for column, entry in enumerate(row) if entry}
-        while left and (lead := max(left)) in pivots:
+        while left and (lead := min(left)) in pivots:
             factor = left[lead]
             for column, entry in pivots[lead].items():
                 if reduced := left.get(column, Fraction(0)) - factor * entry:
@@ -79,6 +86,6 @@ def rank(vectors: Integers) -> int:
                 else:
                     left.pop(column, None)
         if left:
-            lead = max(left)
+            lead = min(left)
             pivots[lead] = {column: entry / left[lead] for column, entry in left.items()}
     return len(pivots)
