@@ -20,30 +20,31 @@ def neighbours(
     queries: Sequence[Sequence[int]] = (),
     known: Sequence[int | None] | None = None,
 ) -> Iterator[tuple[Database, Database]]:
-    """Yield the ordered pairs (D, D') of Definition 4.1, every changed tuple moving along an edge.
+    """Yield the ordered pairs (D, D') that differ along an edge, and of whose moves no part keeps the counts.
 
-    `queries` are 0/1 rows over the nodes; unless its answer is known a query may have any one answer.
+    Of the moves one at least is along an edge, and the others are any. `queries` are 0/1 rows over the nodes; unless
+    its answer is known a query may have any one answer.
     """
 
     def answers(database: Database) -> tuple[int, ...]:
         return tuple(sum(query[value] for value in database) for query in queries)
 
     everything = list(itertools.product(range(nodes), repeat=records))
-    possible: dict[tuple[int, ...], list[Database]] = {}
+    possible: dict[tuple[int, ...], set[Database]] = {}
     for database in everything:
         found = answers(database)
         if known is None or all(a is None or a == b for a, b in zip(known, found, strict=True)):
-            possible.setdefault(found, []).append(database)
+            possible.setdefault(found, set()).add(database)
     for group in possible.values():
-        for first in group:
-            moves = {}
-            for second in group:
-                changed = frozenset((i, second[i]) for i in range(records) if first[i] != second[i])
-                if changed and all(frozenset((first[i], y)) in edges for i, y in changed):
-                    moves[changed] = second
-            for changed, second in moves.items():
-                if not any(other < changed for other in moves):
-                    yield first, second
+        for first, second in itertools.combinations(sorted(group), 2):
+            changed = [i for i in range(records) if first[i] != second[i]]
+            if any(frozenset((first[i], second[i])) in edges for i in changed) and not any(
+                tuple(second[i] if i in part else x for i, x in enumerate(first)) in group
+                for size in range(1, len(changed))
+                for part in itertools.combinations(changed, size)
+            ):
+                yield first, second
+                yield second, first
 
 
 def largest_change(

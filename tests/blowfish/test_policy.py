@@ -9,6 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.blowfish import Domain, Policy, parallel_composition
+from mechdesign.blowfish.brute_force import neighbouring_databases
 from mechdesign.errors import InputError
 
 LINE = Domain({"x": range(5)})
@@ -166,12 +167,13 @@ def test_parallel_composition_under_constraints() -> None:
     blocks = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=components)
     assert parallel_composition(blocks)
     assert parallel_composition(blocks, [0, 0, 1, 1, 1])
-    # A count within one block ties nothing to the other block, but ties people of one block together.
+    # A count within one block: who leaves it is made up for by somebody of the other block who comes.
     within = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=[[0, 0, 1, 0, 0]])
     assert not parallel_composition(within)
-    assert parallel_composition(within, [0, 0, 1, 1, 1])
+    assert not parallel_composition(within, [0, 0, 1, 1, 1])
+    assert ((0, 2), (2, 3)) in set(neighbouring_databases(within, 2))
     across = Policy.partition(LINE, [0, 0, 1, 1, 1], constraints=[[1, 0, 1, 0, 0]])
     found = parallel_composition(across, [0, 0, 1, 1, 1])
     assert not found.allowed
     assert found.constraint == 0
-    assert "2 parts" in found.reason
+    assert "different parts" in found.reason
