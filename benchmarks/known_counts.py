@@ -184,11 +184,15 @@ def main() -> int:
         tally["policies", "null node" if case.nodes > case.policy.domain.size else "no null node"] += 1
         tally["policies", "overlapping counts" if overlap else f"{len(case.rows)} count(s), disjoint"] += 1
         tally["policies", f"{case.records} records"] += 1
+        moves = md.blowfish.constraint_sensitivity(case.policy).moves
+        enough = moves <= case.records and all(count is None for count in case.known)
+        tally["policies", "no known count stated, and records enough for all moves"] += enough
         for name, norm, found, largest in compare(case, rng):
             kind = f"{name}, norm {norm}"
             larger = max(largest["printed"], largest["edges"])
             tally[kind, "compared"] += 1
             tally[kind, "equal to the larger of both readings"] += found.power == larger
+            tally[kind, "equal to it, no count stated and records enough"] += enough and found.power == larger
             tally[kind, "equal to the pairs that are used"] += found.power == largest["used"]
             tally[kind, "the printed reading above the other"] += largest["printed"] > largest["edges"]
             tally[kind, "the printed reading below the other"] += largest["printed"] < largest["edges"]

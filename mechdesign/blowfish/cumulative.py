@@ -176,8 +176,7 @@ def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
             "policy",
             "lets records be added or removed",
             bound="a public number of records for a cumulative histogram",
-            remedy="release_linear answers the workload of all prefixes, and so does a release of kind workload with "
-            'queries = "prefixes"',
+            remedy='ask for a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
         )
     power = sensitivity(policy, "cumulative").power
     return budget.laplace(power).scale if power else None

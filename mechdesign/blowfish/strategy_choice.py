@@ -81,7 +81,7 @@ def strategy(
             "has count constraints",
             value=len(policy.constraints),
             bound="none for a strategy",
-            remedy="several records of neighbours then differ: release_linear answers these queries with noise on each",
+            remedy="ask for these queries by release_linear, which puts noise on each of them",
         )
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(

@@ -34,6 +34,7 @@ from mechdesign.errors import (
     SolverInterruptedError,
     SpacingWarning,
     UnboundedError,
+    UnsoundWarning,
 )
 from mechdesign.version import __version__
 
@@ -141,7 +142,8 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with watched(), warnings.catch_warnings():
-            for category in (MetricWarning, OutsideWarning, PriorWarning, RevealedWarning, SpacingWarning):
+            shown = (MetricWarning, OutsideWarning, PriorWarning, RevealedWarning, SpacingWarning, UnsoundWarning)
+            for category in shown:
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:

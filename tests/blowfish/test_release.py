@@ -249,7 +249,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not the file"):
         md.blowfish.load(tmp_path)
     answers.write_bytes(whole)
-    for change in ({"version": 2}, {"kind": "other"}, {"queries": 5}, {"epsilon": "none"}, {"more": 1}):
+    for change in ({"version": 3}, {"kind": "other"}, {"queries": 5}, {"epsilon": "none"}, {"more": 1}):
         header.write_text(json.dumps({**said, **change}))
         with pytest.raises(InputError, match="no release"):
             md.blowfish.load(tmp_path)

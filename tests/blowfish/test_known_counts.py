@@ -1,0 +1,232 @@
+"""Releases under publicly known counts: what they say of themselves, what earlier ones are, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy, release_cumulative, release_histogram, release_linear
+from mechdesign.blowfish.definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
+from mechdesign.blowfish.linear_release import step_of
+from mechdesign.blowfish.planning import plan_cumulative, plan_kmeans, plan_workload
+from mechdesign.blowfish.workload import as_workload, prefixes
+from mechdesign.cli import main
+from mechdesign.errors import InputError, UnsoundWarning
+from mechdesign.spec.blowfish.specification import parse
+
+TEN = Domain({"x": range(10)})
+HALF = np.arange(10) < 5
+LINE = Policy.line(TEN, constraints=[HALF])
+DATA = [0, 1, 1, 3, 5, 6, 9] * 20
+SENTENCE = (
+    "Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, where "
+    "every record that differs changes {change}, and no smaller part of these changes alone would lead to a database "
+    "that agrees with {known}."
+)
+ANY = "from any value to any other"
+ABSENT = "from any value to being absent, or back"
+PARTITION = "from one value to another in the same block of a partition into 3"
+BOUNDED = "have the same number of records, "
+
+
+def sentence(change: str, size: str = BOUNDED, known: str = "the publicly known count") -> str:
+    return SENTENCE.format(size=size, change=change, known=known)
+
+
+def as_version_1(folder: Path, neighbours: str) -> None:
+    header = folder / "release.json"
+    said = json.loads(header.read_text(encoding="utf-8"))
+    del said["definition"]
+    header.write_text(json.dumps({**said, "version": 1, "neighbours": neighbours}), encoding="utf-8")
+
+
+def inspected(folder: Path, *options: str) -> tuple[str, str]:
+    result = CliRunner().invoke(main, ["inspect", str(folder), *options])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split()), " ".join(result.stderr.split())
+
+
+def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
+    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.line(TEN), ALONE)):
+        found = release_histogram(DATA, policy, epsilon=1)
+        assert found.description.definition == policy.definition == definition
+        folder = tmp_path / definition[:5]
+        md.blowfish.Publication(found).save(folder)
+        said = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+        assert (said["version"], said["definition"]) == (2, definition)
+        assert definition in (folder / "report.html").read_text(encoding="utf-8")
+        loaded = md.blowfish.load(folder)
+        assert loaded.description == found.description
+        assert not loaded.description.unsound
+        text, warned = inspected(folder)
+        assert definition.split(".")[0] in text
+        assert "nsound" not in text + warned
+    assert "at least one record changes from one value of x to the next" in LINE.neighbours
+    assert f"the other records that differ change {ANY}, and no" in LINE.neighbours
+    unbounded = Policy.full(TEN, constraints=[HALF], unbounded=True)
+    assert f"change {ANY}, or to being absent, or back, and no" in unbounded.neighbours
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "definition"),
+    [
+        (sentence(PARTITION), EARLIER),
+        (sentence(PARTITION, known="all 2 publicly known counts"), EARLIER),
+        (sentence(f"{PARTITION}, or {ABSENT}", size=""), EARLIER),
+        # Joined to being absent, but not all of them.
+        (sentence(f"{ANY}, or from one value to another that the given graph joins to it (0 edges)", ""), EARLIER),
+        (sentence(ANY), KNOWN_COUNTS),
+        (sentence(f"from one value of x to the next or the previous one, or {ANY}"), KNOWN_COUNTS),
+        (sentence("from one value to another in the same block of a partition into 1"), KNOWN_COUNTS),
+        (sentence("from one value to another in the same block of a partition into 12"), EARLIER),
+        (sentence(f"{ANY}, or {ABSENT}", size=""), KNOWN_COUNTS),
+        (Policy.line(TEN).neighbours, ALONE),
+        (Policy.full(TEN, unbounded=True).neighbours, ALONE),
+    ],
+)
+def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definition):
+    assert definition_of_version_1(neighbours) == definition
+    release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
+    as_version_1(tmp_path, neighbours)
+    if definition != EARLIER:
+        assert md.blowfish.load(tmp_path).description.definition == definition
+        assert "unsound" not in inspected(tmp_path)[0]
+        return
+    with pytest.warns(UnsoundWarning, match="Unsound: under known counts"):
+        found = md.blowfish.load(tmp_path)
+    assert len(found) == 10
+    assert found.description.unsound
+    assert "unsound" in repr(found)
+    text, warned = inspected(tmp_path)
+    assert "verdict unsound" in text
+    assert "Unsound: under known counts" in warned
+    assert json.loads(inspected(tmp_path, "--json")[0])["unsound"]
+    # Written again it says so again.
+    md.blowfish.Publication(found).save(tmp_path / "again")
+    assert "Unsound" in (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
+    with pytest.warns(UnsoundWarning):
+        assert md.blowfish.load(tmp_path / "again").description == found.description
+
+
+@pytest.mark.parametrize("change", [{"version": 1}, {"definition": None}, {"version": 3}, {"definition": 5}])
+def test_versions_and_definitions_that_do_not_go_together_are_refused(tmp_path, change):
+    release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
+    header = tmp_path / "release.json"
+    header.write_text(json.dumps({**json.loads(header.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(InputError, match="holds no release"):
+        md.blowfish.load(tmp_path)
+
+
+def test_a_cumulative_histogram_has_the_noise_of_the_policy():
+    found = release_cumulative(DATA, LINE, epsilon="0.5", rng=3)
+    assert found.noise.node_scale == LINE.sensitivity("cumulative") * 2 == 16
+    assert found.answers[-1] == len(DATA)
+    assert (np.diff(found.answers) >= 0).all()
+    assert list(found.labels) == ["x"]
+    planned = plan_cumulative(LINE, "0.5").taken
+    assert planned.name == "ordered"
+    assert planned.error == pytest.approx(np.sqrt((found.standard_errors**2).mean()))
+    with pytest.raises(InputError, match="known counts"):
+        plan_cumulative(LINE, 1, mechanism="hierarchical")
+    with pytest.raises(InputError, match="by release_linear"):
+        release_cumulative(DATA, Policy.line(TEN, unbounded=True), 1)
+    with pytest.raises(InputError, match="does not hold"):
+        release_cumulative(DATA, Policy.line(TEN, constraints=[(HALF, 1)]), 1)
+    # A policy by blocks, without known counts, has no θ either.
+    blocks = Policy.partition(TEN, np.arange(10) // 5)
+    assert release_cumulative(DATA, blocks, 1, rng=1).noise.node_scale == 4
+    exact = release_cumulative(DATA, Policy.graph(TEN, []), 1)
+    assert (exact.epsilon, exact.answers.tolist()) == (0, np.cumsum(np.bincount(DATA, minlength=10)).tolist())
+
+
+def test_what_a_refusal_names_as_its_remedy_works():
+    # A strategy is refused: release_linear answers the same queries.
+    with pytest.raises(InputError, match="by release_linear"):
+        md.blowfish.strategy("prefixes", LINE)
+    answered = release_linear(DATA, LINE, prefixes(10), 1, rng=1)
+    assert list(answered.labels) == ["first", "last"]
+    plan, strategy = plan_workload("prefixes", LINE, epsilon=1)
+    assert strategy is None
+    assert plan.taken.error == answered.standard_errors[0]
+    assert KNOWN_COUNTS in plan.remarks
+    with pytest.raises(InputError, match="publicly known counts"):
+        plan_workload("prefixes", LINE, epsilon=1, kind="optimal")
+    # Records that come and go, and known counts: prefixes are answered.
+    both = Policy.line(TEN, constraints=[HALF], unbounded=True)
+    with pytest.raises(InputError, match="prefixes"):
+        plan_cumulative(both, 1)
+    assert len(release_linear(DATA, both, as_workload("prefixes", TEN), rho=1, rng=1)) == 10
+    # What is known is answered without noise.
+    known = release_linear(DATA, LINE, HALF.astype(int), 1)
+    assert (known.epsilon, known.answers.tolist()) == (0, [80.0])
+
+
+def test_weights_of_a_workload():
+    assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == md.blowfish.Budget.of(epsilon="0.05").epsilon
+    wide = Domain({"x": range(300)})
+    with pytest.raises(InputError, match="too many weights"):
+        release_linear([1], Policy.full(wide), as_workload("ranges", wide), 1)
+
+
+def test_k_means_is_refused_with_the_reason():
+    reason = "known counts.*release a histogram.*no bound on what they change together is proven"
+    full = Policy.full(TEN, constraints=[HALF])
+    for asked in (
+        lambda: md.blowfish.kmeans(DATA, 2, full, 1, 3),
+        lambda: plan_kmeans(full, 1, 3, 2),
+        lambda: full.sensitivity("kmeans-sum"),
+        lambda: full.sensitivity("kmeans-size", clusters=HALF.astype(int)),
+    ):
+        with pytest.raises(InputError, match="(?i)" + reason):
+            asked()
+    # Before the table is looked at.
+    with pytest.raises(InputError, match="known counts"):
+        md.blowfish.kmeans(["no value"], 2, full, 1, 3)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        'kind = "histogram", epsilon = 1',
+        'kind = "sum", rho = 1',
+        'kind = "cdf", epsilon = 1',
+        'kind = "quantiles", epsilon = 1, probabilities = [0.5]',
+        'kind = "ranges", epsilon = 1, ranges = [[0, 2], [3, 9]]',
+        'kind = "workload", rho = 1, queries = "prefixes"',
+        'kind = "workload", epsilon = 1, ranges = [[0, 2], [3, 9]]',
+    ],
+)
+@pytest.mark.parametrize("kind", ["line", "full"])
+def test_specifications_under_known_counts(release, kind):
+    given = parse(
+        "domain.attributes.x = { range = [0, 9] }\n"
+        f'policy = {{ kind = "{kind}", constraints = [{{ where = {{ x = {{ low = 0, high = 4 }} }}, count = 80 }}] }}\n'
+        f"release = {{ {release} }}\n"
+    )
+    plan = given.plan()
+    found = given.release({"x": DATA}, rng=1).release
+    assert plan.neighbours == found.description.neighbours
+    assert found.description.definition == KNOWN_COUNTS
+    assert found.standard_errors.max() > 1
+    if plan.queries == len(found):
+        assert plan.taken.error == pytest.approx(np.sqrt((found.standard_errors**2).mean()))
+    with pytest.raises(InputError, match=r"policy\.constraints|constraints\[0\]"):
+        given.release({"x": [0, 9]}, rng=1)
+
+
+def test_float_weights_in_a_specification(tmp_path):
+    np.savetxt(tmp_path / "w.csv", [[0.1] * 5 + [0.25] * 5, [0] * 5 + [1.5] * 5], delimiter=",")
+    given = parse(
+        "domain.attributes.x = { range = [0, 9] }\n"
+        'policy = { kind = "line", constraints = [{ where = { x = { low = 0, high = 3 } } }] }\n'
+        'release = { kind = "workload", epsilon = 1, matrix = { path = "w.csv" } }\n',
+        tmp_path,
+    )
+    found = given.release({"x": DATA}, rng=1).release
+    assert found.description.step == md.blowfish.Budget.of(epsilon="0.05").epsilon
+    assert given.plan().taken.error == pytest.approx(found.standard_errors[0])
