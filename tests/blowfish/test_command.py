@@ -58,6 +58,8 @@ def test_every_kind_is_planned_released_and_read_again(kind):
     assert "Two databases are neighbours" in planned.stdout
     result = run(*arguments)
     assert result.exit_code == 0, result.output
+    assert "Two databases are neighbours" in result.stdout
+    assert "Neighbours are those of Definition 4.1" in " ".join(result.stdout.split())
     extra = {"ranges": ["ranges.csv"], "quantiles": ["quantiles.csv"]}.get(kind, [])
     assert files() == sorted(["answers.csv", "release.json", "report.html", *extra])
     found = md.blowfish.load("released")

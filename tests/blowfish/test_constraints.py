@@ -19,6 +19,7 @@ from mechdesign.blowfish import (
     Policy,
     constraint_sensitivity,
     known_counts,
+    linear_queries,
     marginal_constraints,
     release_histogram,
     sensitivity,
@@ -209,25 +210,59 @@ def test_random_matrices_are_never_below_brute_force(floats: bool):
             assert largest <= sensitivity(policy, matrix, norm).power
 
 
-def test_random_policies_are_never_below_both_readings():
-    equal = 0
+@pytest.fixture(scope="module")
+def compared():
+    """Give random policies, queries and norms, each with the largest change by each reading of the definition."""
+    found = []
     for number in range(40):
         generator = np.random.default_rng([1, number])
-        for _, _, found, largest in _BRUTE.compare(_BRUTE.random_case(generator), generator):
-            assert found.power >= max(largest.values())
-            equal += found.power == max(largest["printed"], largest["edges"])
-    assert equal > 300
+        case = _BRUTE.random_case(generator)
+        differences = {name: _BRUTE.changes(pairs, case.nodes) for name, pairs in _BRUTE.neighbours(case).items()}
+        for query, matrix in _BRUTE.queries(case, generator).values():
+            for norm in (1, 2):
+                changes = {name: (np.abs(each @ matrix.T) ** norm).sum(axis=1) for name, each in differences.items()}
+                largest = {name: int(each.max(initial=0)) for name, each in changes.items()}
+                found.append((case.policy, query, norm, largest))
+    return found
 
 
-def test_the_brute_force_finds_a_sensitivity_that_is_too_small(monkeypatch):
-    # Moves along edges only, as they were counted once: the same comparison has to notice.
+def test_random_policies_are_never_below_both_readings(compared):
+    powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
+    assert all(power >= max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True))
+    equal = [
+        power == max(largest["printed"], largest["edges"])
+        for power, (*_, largest) in zip(powers, compared, strict=True)
+    ]
+    assert sum(equal) > 300
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"_EDGES_TO_LIST": -1},
+        {"FEW_ROWS": 0},
+        {"FEW_ROWS": 0, "_ENTRIES_AT_ONCE": 0},
+        {"_MOST_WAYS": -1},
+        {"_MOST_KINDS": -1},
+        {"_EDGES_TO_LIST": -1, "FEW_ROWS": 0, "_MOST_KINDS": -1},
+    ],
+    ids=" ".join,
+)
+def test_no_way_to_bound_is_below_both_readings(compared, monkeypatch, limits):
+    for name, limit in limits.items():
+        monkeypatch.setattr(known_counts, name, limit)
+        if name == "FEW_ROWS":
+            monkeypatch.setattr(linear_queries, name, limit)
+    for policy, query, norm, largest in compared:
+        assert sensitivity(policy, query, norm).power >= max(largest.values()), (policy, query, norm)
+
+
+def test_the_comparison_finds_a_sensitivity_that_is_too_small(compared, monkeypatch):
+    # One record alone, along an edge within a kind.
     monkeypatch.setattr(known_counts, "_together", lambda *_: Found(Fraction(0), None))
-    faults = 0
-    for number in range(10):
-        generator = np.random.default_rng([1, number])
-        for _, _, found, largest in _BRUTE.compare(_BRUTE.random_case(generator), generator):
-            faults += found.power < max(largest["printed"], largest["edges"])
-    assert faults
+    powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
+    faults = [power < max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True)]
+    assert sum(faults) > 40
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
