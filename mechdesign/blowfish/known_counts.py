@@ -1,4 +1,4 @@
-r"""Sensitivity where counts of a table are publicly known (Blowfish, He et al. 2014, Definition 4.1 and section 8).
+"""Sensitivity where counts of a table are publicly known (Blowfish, He et al. 2014, Definition 4.1 and section 8).
 
 Two tables with the same known counts may differ in several records at once: what one move does to a known count, others
 have to undo. Definition 4.1 asks that one of these moves at least is along an edge of the secret graph, and lets all
@@ -12,9 +12,9 @@ somebody whose value is not protected, the secret would else be released exactly
 
 **No neighbours of Definition 4.1 are left out.** Let D and D' be neighbours by that definition, M the records in which
 they differ, T those of them whose move is along an edge; T is not empty, which is 1. Suppose that the moves of a part S
-of M keep the counts. Then those of M \ S do, too. If both S and M \ S hold records of T, then the table that differs
-from D by S alone has fewer discriminative pairs, against condition 3(a) of the definition. If one of them holds none,
-the other one has all of T and fewer changes, against condition 3(b).
+of M keep the counts. Then those of the rest of M do, too. If both S and the rest hold records of T, then the table that
+differs from D by S alone has fewer discriminative pairs, against condition 3(a) of the definition. If one of them holds
+none, the other one has all of T and fewer changes, against condition 3(b).
 
 **No neighbours are left out where all changed records are asked to move along edges.** Such pairs satisfy 1, and 2 is
 what minimal means in that reading. The two readings differ both ways, and a bound for the pairs above holds for either.

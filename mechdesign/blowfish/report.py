@@ -85,6 +85,8 @@ def _protection(described: Description) -> str:
 
 
 def _meaning(described: Description) -> str:
+    if described.unsound:
+        return "What this page says of noise, ε and exact answers holds for the neighbours named here alone."
     if _free(described):
         return "No two neighbouring databases differ in these answers, so that they tell nothing that is protected."
     if described.epsilon is not None:

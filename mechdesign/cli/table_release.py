@@ -40,8 +40,10 @@ def show_release(directory: Path, as_json: bool) -> None:
     for name, fact in facts.items():
         shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
     console.print(shown)
-    for remark in release.description.remarks:
-        say_note(remark)
+    # What an unsound release says of itself beyond this rests on too few neighbours.
+    if not release.description.unsound:
+        for remark in release.description.remarks:
+            say_note(remark)
 
 
 def _facts(release: Release) -> dict[str, str]:

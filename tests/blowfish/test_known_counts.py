@@ -105,6 +105,7 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
     text, warned = inspected(tmp_path)
     assert "verdict unsound" in text
     assert "Unsound: under known counts" in warned
+    assert "note:" not in warned
     assert json.loads(inspected(tmp_path, "--json")[0])["unsound"]
     # Written again it says so again.
     found.save(tmp_path / "again")
@@ -112,6 +113,7 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
         page = md.blowfish.Publication(found).report()
         assert "An earlier version made this release" in page
         assert "Unsound: under known counts" in page
+        assert "holds for the neighbours named here alone" in page
     with pytest.warns(UnsoundWarning):
         assert md.blowfish.load(tmp_path / "again").description == found.description
 
