@@ -5,6 +5,8 @@ Each message names where the trouble is, what was found, what would be accepted,
 
 from __future__ import annotations
 
+import functools
+
 __all__ = [
     "BudgetExceededError",
     "BudgetWarning",
@@ -69,6 +71,11 @@ class InputError(MechdesignError, ValueError):
         if remedy:
             message += f". {remedy[0].upper()}{remedy[1:]}"
         super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An error comes back from another process as it was.
+        make = functools.partial(type(self), value=self.value, bound=self.bound, remedy=self.remedy)
+        return make, (self.path, self.problem)
 
 
 class UnknownNameError(InputError, KeyError):

@@ -7,6 +7,7 @@ from typing import cast
 
 from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers.apart import solve_apart
 from mechdesign.solvers.block import BlockBackEnd
 from mechdesign.solvers.contract import (
     Answer,
@@ -51,6 +52,9 @@ def solve(
     The objective and all residuals are recomputed from the returned numbers; a missing or non-finite answer counts
     as infinite, and "optimal" beside a gross residual (over 1e-3, relative to the size of the data) becomes FAILED.
 
+    Large programs are solved in a process of their own where the solver would not keep its time limit, or not hear
+    Ctrl-C (`Solver.apart`, `Solver.deaf`). That process is ended a second and a twentieth of the limit after the limit.
+
     Args:
         program: What to minimise.
         solver: A name that `find` knows.
@@ -65,9 +69,11 @@ def solve(
     found = find(solver)
     if found.takes != "rows":
         raise InputError("solver", "takes no programs of rows", value=solver)
-    back_end = cast(BackEnd, found.load())
     clock = time.perf_counter()
-    answer = back_end(program, options, start)
+    if program.matrix.nnz >= found.apart and (found.deaf or options.time_limit is not None):
+        answer = solve_apart(found, program, options, start)
+    else:
+        answer = cast(BackEnd, found.load())(program, options, start)
     return measure(program, answer, solver=found.name, seconds=time.perf_counter() - clock)
 
 

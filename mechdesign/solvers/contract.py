@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +78,12 @@ class Options:
     def relative_gap(self) -> float:
         """The relative gap to stop at."""
         return self.feasibility if self.gap is None else self.gap
+
+    def after(self, seconds: float) -> Options:
+        """Return what is left of these options after some of the time was used."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - seconds, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,8 @@ class _Dialect:
     """How one solver calls what every back end offers, and which option names of its own it has.
 
     `tolerances` name what bounds violations, `gaps` what bounds the distance of the two objectives. `smallest` is the
-    least tolerance that it accepts, `wrapper` the keyword under which it wants all its options.
+    least tolerance that it accepts, `wrapper` the keyword under which it wants all its options. `pivots` names what
+    bounds the iterations of a simplex method, which has no bound of its own.
     """
 
     package: str
@@ -64,6 +65,7 @@ class _Dialect:
     gaps: tuple[str, ...] = ()
     smallest: float = 0.0
     wrapper: str = ""
+    pivots: str = ""
 
 
 def _clarabel_names() -> Collection[str]:
@@ -102,6 +104,7 @@ _DIALECTS = {
         "time_limit",
         "threads",
         smallest=1e-10,
+        pivots="simplex_iteration_limit",
     ),
     "OSQP": _Dialect("osqp", _osqp_names, ("eps_abs", "eps_rel"), "time_limit"),
     "SCIPY": _Dialect(
@@ -111,10 +114,14 @@ _DIALECTS = {
         "time_limit",
         smallest=1e-10,
         wrapper="scipy_options",
+        pivots="maxiter",
     ),
     "SCS": _Dialect("scs", _scs_names, ("eps_abs", "eps_rel"), "time_limit_secs"),
 }
 
+
+# As for HiGHS itself.
+_PIVOTS, _PIVOTS_EACH = 100_000, 100
 
 # Packages that are not called after the solver that they bring.
 _PACKAGES = {
@@ -157,14 +164,15 @@ def back_end(method: str) -> BackEnd:
         )
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        settings = _settings(method, options)
+        clock = time.perf_counter()
+        settings = _settings(method, program, options)
         try:
-            answer, said = _solve(cvxpy, program, method, settings, options)
+            answer, said = _solve(cvxpy, program, method, settings, options, clock)
             # "Unbounded" is the discovery of a ray, which a program without any point can have as well; where a solver
             # gives up, it may still tell that there is no point.
             if said in (*_UNSURE, "solver_error") and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
-                feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
+                feasible, _ = _solve(cvxpy, feasibility, method, settings, options, clock)
                 if said in _UNSURE:
                     status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
                     answer = dataclasses.replace(answer, status=status)
@@ -181,7 +189,7 @@ def back_end(method: str) -> BackEnd:
 _UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 
-def _settings(method: str, options: Options) -> dict[str, object]:
+def _settings(method: str, program: LinearProgram, options: Options) -> dict[str, object]:
     dialect = _DIALECTS.get(method)
     if dialect is None:
         known = f"available with {', '.join(_DIALECTS)}"
@@ -196,9 +204,10 @@ def _settings(method: str, options: Options) -> dict[str, object]:
         return {}
     settings: dict[str, object] = dict.fromkeys(dialect.tolerances, max(options.feasibility, dialect.smallest))
     settings |= dict.fromkeys(dialect.gaps, max(options.relative_gap, dialect.smallest))
+    if dialect.pivots:
+        settings[dialect.pivots] = _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns)
     if options.time_limit is not None:
-        # Zero means "no limit" to some of them.
-        settings[dialect.time_limit] = max(float(options.time_limit), 1e-6)
+        settings[dialect.time_limit] = options.time_limit
     if options.threads is not None and dialect.threads:
         settings[dialect.threads] = options.threads
     names = dialect.names() if options.extra else ()
@@ -211,9 +220,9 @@ def _settings(method: str, options: Options) -> dict[str, object]:
 
 
 def _solve(
-    cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
+    cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options, clock: float
 ) -> tuple[Answer, str]:
-    """Solve once; give the answer and CVXPY's own word for the status."""
+    """Solve once, in what is left of the time since `clock`; give the answer and CVXPY's own word for the status."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
@@ -229,12 +238,12 @@ def _solve(
         parts.append((below, 1.0, program.matrix[below] @ x >= program.row_lower[below]))
     problem = cvxpy.Problem(cvxpy.Minimize(program.cost @ x), [constraint for _, _, constraint in parts])
     version = _version(cvxpy, method)
-    clock = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
-            raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=_copy(settings))
+            left = _timed(method, settings, options, clock)
+            raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=left)
             solution = chain.invert(raw, inverse)
         except (cvxpy.error.SolverError, TypeError, ValueError) as error:
             # CVXPY wraps some of the complaints about the type of an option.
@@ -242,6 +251,8 @@ def _solve(
             if options.extra and any(isinstance(cause, TypeError | ValueError) for cause in (error, wrapped)):
                 problem = f"is refused by {method} ({error})"
                 raise InputError("options.extra", problem, value=dict(options.extra)) from error
+            if options.time_limit is not None and time.perf_counter() - clock >= options.time_limit:
+                return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: {error}", version), "user_limit"
             return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
     seconds = time.perf_counter() - clock
     row_dual = None
@@ -276,6 +287,17 @@ def _status(said: str, raw: Any, seconds: float, time_limit: float | None) -> St
 def _copy(settings: dict[str, object]) -> dict[str, object]:
     """Copy one level deep, since CVXPY adds and removes entries of what it is given."""
     return {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
+
+
+def _timed(method: str, settings: dict[str, object], options: Options, clock: float) -> dict[str, Any]:
+    """Return settings with the time that is left."""
+    timed: dict[str, Any] = _copy(settings)
+    dialect = _DIALECTS.get(method)
+    if dialect is not None and options.time_limit is not None and dialect.time_limit not in options.extra:
+        # Zero means "no limit" to some of them.
+        left = max(options.time_limit - (time.perf_counter() - clock), 1e-6)
+        (timed[dialect.wrapper] if dialect.wrapper else timed)[dialect.time_limit] = left
+    return timed
 
 
 def _package(method: str) -> str:

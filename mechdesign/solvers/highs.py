@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
-import os
-import pickle
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer, BackEnd, Options, Progress, Status
+from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
+from mechdesign.solvers.waiting import Moment, wait
 
 __all__ = ["back_end"]
 
@@ -44,45 +39,62 @@ _SMALLEST_COEFFICIENT = 1e-12
 _DEVEX = 1
 _PRIMAL = 4
 
-# Methods that never ask whether the user wants to stop: they run in a process of their own, which can be ended.
-_DEAF = ("pdlp", "hipdlp")
+# Iterations after which a method is taken to make no progress any more: of IPX, which takes some hundred at most, of
+# PDLP, and of the simplex method, which takes a few for each row and column.
+_INTERIOR_ITERATIONS, _FIRST_ORDER_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 500, 1_000_000, 100_000, 100
+# The gap that is asked for after that, and the number by which the one asked for first is multiplied.
+_LOOSE, _LOOSER = 1e-7, 100
 
 _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
-_SECONDS_BETWEEN_REPORTS = 0.5
 
 
 def back_end(method: str) -> BackEnd:
     """Return HiGHS with `method`: "choose" (HiGHS decides), "simplex", "ipx" or "pdlp".
 
     It starts from the basis of an earlier answer, also when rows were appended since. After Ctrl-C the answer holds
-    the last iterate, except for PDLP, which then gives no numbers. HiGHS takes no tolerance below 1e-10. Reports
-    count the iterations of the simplex method and of IPX.
+    the last iterate, except for PDLP, which does not hear it. HiGHS takes no tolerance below 1e-10. Reports count the
+    iterations of the simplex method and of IPX. Where IPX comes to no end, because rounding keeps it from the gap asked
+    for, it is asked for a hundredfold gap, at least 1e-7, and a vertex.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        clock = time.perf_counter()
+
+        def left() -> Options:
+            return options.after(time.perf_counter() - clock)
+
         # Given a basis, HiGHS would run simplex instead of the method that was asked for.
         start = start if method in ("choose", "simplex") else None
-        settings = _settings(method, options, warm=start is not None)
+        settings = _settings(method, program, options, warm=start is not None)
         highs = _configure(settings, options)
-        if settings["solver"] in _DEAF:
-            return _solve_apart(program, settings, options, method)
         if highs.passModel(_model(program)) == highspy.HighsStatus.kError:
             return _refused(highs, method)
         if start is not None:
             highs.setBasis(_extend(start, program))
-        interrupted = _run(highs, options)
+        interrupted = _run(highs, left())
         dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
-        if dual and not interrupted and highs.getModelStatus() not in _STATUS:
+        ended = highs.getModelStatus()
+        again: dict[str, object] = {}
+        if dual and ended not in _STATUS:
             # The dual simplex method may fail where costs are huge and the optimum is zero; the primal one does not.
-            highs = _configure(settings | {"simplex_strategy": _PRIMAL}, options)
+            again = {"simplex_strategy": _PRIMAL}
+        elif (
+            ended == highspy.HighsModelStatus.kIterationLimit
+            and method == "ipx"
+            and "ipm_iteration_limit" not in options.extra
+        ):
+            looser = replace(options, gap=max(_LOOSE, _LOOSER * options.relative_gap), vertex=True)
+            again = _settings(method, program, looser, warm=False)
+        if again and not interrupted:
+            highs = _configure(settings | again, options)
             highs.passModel(_model(program))
-            interrupted = _run(highs, options)
+            interrupted = _run(highs, left())
         return _answer(highs, method, interrupted)
 
     return solve
 
 
-def _settings(method: str, options: Options, *, warm: bool) -> dict[str, object]:
+def _settings(method: str, program: LinearProgram, options: Options, *, warm: bool) -> dict[str, object]:
     feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
     gap = max(options.relative_gap, _SMALLEST_TOLERANCE)
     settings: dict[str, object] = {
@@ -97,9 +109,10 @@ def _settings(method: str, options: Options, *, warm: bool) -> dict[str, object]
         "run_crossover": "on" if options.vertex else "off",
         # Smaller coefficients are dropped without a word; the default is a thousand times larger.
         "small_matrix_value": _SMALLEST_COEFFICIENT,
+        "ipm_iteration_limit": _INTERIOR_ITERATIONS,
+        "pdlp_iteration_limit": _FIRST_ORDER_ITERATIONS,
+        "simplex_iteration_limit": _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
     }
-    if options.time_limit is not None:
-        settings["time_limit"] = max(float(options.time_limit), 0.0)
     if warm:
         # Exact steepest-edge weights for a basis with many rows cost more than the few iterations that follow.
         settings["simplex_dual_edge_weight_strategy"] = _DEVEX
@@ -135,23 +148,28 @@ def _model(program: LinearProgram) -> Any:
     return model
 
 
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """The status of every column and every row, as HiGHS numbers them: unlike its own, it can be sent elsewhere."""
+
+    columns: npt.NDArray[np.int8]
+    rows: npt.NDArray[np.int8]
+
+
+def _kept(basis: Any) -> _Basis:
+    columns, rows = (np.array([int(one) for one in part], np.int8) for part in (basis.col_status, basis.row_status))
+    return _Basis(columns, rows)
+
+
 def _extend(start: Any, program: LinearProgram) -> Any:
     """Give rows that were appended since `start` was made a basic slack."""
+    missing = program.rows - len(start.rows)
+    named = {int(status): status for status in highspy.HighsBasisStatus.__members__.values()}
     basis = highspy.HighsBasis()
-    basis.col_status = list(start.col_status)
-    missing = program.rows - len(start.row_status)
-    basis.row_status = list(start.row_status) + [highspy.HighsBasisStatus.kBasic] * missing
+    basis.col_status = [named[number] for number in start.columns.tolist()]
+    basis.row_status = [named[number] for number in start.rows.tolist()] + [highspy.HighsBasisStatus.kBasic] * missing
     basis.valid = True
     return basis
-
-
-@dataclass
-class _Moment:
-    """What the solving thread tells (stage, iteration) and is told (stop)."""
-
-    stage: str = "HiGHS"
-    iteration: int = 0
-    stop: bool = False
 
 
 def _run(highs: Any, options: Options) -> bool:
@@ -160,7 +178,9 @@ def _run(highs: Any, options: Options) -> bool:
     The thread is always a new one: the HiGHS scheduler belongs to a thread, and refuses another number of workers
     than it was made with.
     """
-    moment = _Moment()
+    if options.time_limit is not None and "time_limit" not in options.extra:
+        highs.setOptionValue("time_limit", options.time_limit)
+    moment = Moment("HiGHS")
     done = threading.Event()
 
     def listen(event: Any) -> None:
@@ -199,29 +219,10 @@ def _run(highs: Any, options: Options) -> bool:
     with interrupts.scope():
         interrupts.defer()
         try:
-            return _wait(done, moment, options, stop)
+            return wait(done, moment, options.progress, stop)
         finally:
             moment.stop = True
             thread.join()
-
-
-def _wait(done: threading.Event, moment: _Moment, options: Options, stop: Callable[[], None]) -> bool:
-    """Wait until `done`, report now and then, call `stop` on Ctrl-C; return whether that came."""
-    clock = time.perf_counter()
-    next_report = _SECONDS_BETWEEN_REPORTS
-    interrupted = False
-    while True:
-        try:
-            interrupts.check()
-            if done.wait(0.1):
-                return interrupted
-            elapsed = time.perf_counter() - clock
-            if options.progress is not None and elapsed >= next_report:
-                next_report = elapsed + _SECONDS_BETWEEN_REPORTS
-                options.progress(Progress(moment.stage, elapsed, moment.iteration))
-        except KeyboardInterrupt:
-            interrupted = True
-            stop()
 
 
 def _answer(highs: Any, method: str, interrupted: bool) -> Answer:
@@ -235,7 +236,7 @@ def _answer(highs: Any, method: str, interrupted: bool) -> Answer:
         info.crossover_iteration_count,
         getattr(info, "pdlp_iteration_count", 0),
     )
-    start = highs.getBasis() if info.basis_validity == highspy.BasisValidity.kBasisValidityValid else None
+    start = _kept(highs.getBasis()) if info.basis_validity == highspy.BasisValidity.kBasisValidityValid else None
     return Answer(
         status=status,
         x=np.array(solution.col_value) if solution.value_valid else None,
@@ -255,81 +256,3 @@ def _refused(highs: Any, method: str) -> Answer:
 def _version(method: str) -> str:
     new: Any = highspy.Highs
     return f"HiGHS {new().version()} ({method})"
-
-
-def _solve_apart(program: LinearProgram, settings: Mapping[str, object], options: Options, method: str) -> Answer:
-    """Solve in a process of its own, which Ctrl-C ends; see `_serve` for the other side."""
-    fields = ("cost", "matrix", "row_lower", "row_upper", "lower", "upper")
-    task = pickle.dumps(({name: getattr(program, name) for name in fields}, dict(settings), method, time.time()), 5)
-    moment = _Moment(stage=f"HiGHS {method}")
-    done = threading.Event()
-    received: list[bytes] = []
-    with _process() as process:
-
-        def converse() -> None:
-            try:
-                process.stdin.write(task)
-                process.stdin.flush()
-                received.append(process.stdout.read())
-            except (OSError, ValueError):
-                # The process ended early, or was ended.
-                pass
-            finally:
-                done.set()
-
-        thread = threading.Thread(target=converse, daemon=True)
-        thread.start()
-        with interrupts.scope():
-            interrupts.defer()
-            try:
-                interrupted = _wait(done, moment, options, process.kill)
-            finally:
-                process.kill()
-                thread.join()
-    if received and received[0]:
-        answer: Answer = pickle.loads(received[0])
-        return answer
-    if interrupted:
-        return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", _version(method))
-    message = f"the process that ran HiGHS ended with code {process.returncode}"
-    return Answer(Status.FAILED, None, None, 0, message, _version(method))
-
-
-@contextlib.contextmanager
-def _process() -> Iterator[Any]:
-    """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
-
-
-def _serve() -> None:
-    """Read a task from standard input, solve it, write the answer to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    fields, settings, method, sent = pickle.load(sys.stdin.buffer)
-    # The other side keeps the pipe open for as long as it lives and wants the answer.
-    threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(1)), daemon=True).start()
-    # HiGHS prints to standard output from C: keep that apart from the answer.
-    with os.fdopen(os.dup(1), "wb") as output:
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(2 if settings["output_flag"] else silence, 1)
-        if "time_limit" in settings:
-            settings["time_limit"] = max(settings["time_limit"] - (time.time() - sent), 0.0)
-        highs = _configure(settings, Options())
-        if highs.passModel(_model(LinearProgram(**fields))) == highspy.HighsStatus.kError:
-            answer = _refused(highs, method)
-        else:
-            highs.run()
-            # A basis belongs to the process that made it.
-            answer = dataclasses.replace(_answer(highs, method, interrupted=False), start=None)
-        output.write(pickle.dumps(answer, 5))
-    os._exit(0)

@@ -6,8 +6,10 @@ A solver is a file of its own and a `Solver` here, or, from outside the package,
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +35,9 @@ class Solver:
         exact: Whether its answers are vertices, computed to working precision: then a second solve, with the objective
             magnified, gives better multipliers.
         warm: Whether it starts from an earlier answer of its own, also when rows were added since.
+        apart: The number of nonzero coefficients from which on, given a time limit, it runs in a process of its own,
+            which is ended soon after that limit. `load` must then be a function that can be imported.
+        deaf: Whether it does not hear Ctrl-C; from `apart` on it then runs in such a process without a limit, too.
 
     >>> find("highs-simplex").exact, find("block").takes
     (True, 'blocks')
@@ -44,6 +49,8 @@ class Solver:
     takes: Literal["rows", "blocks"] = "rows"
     exact: bool = False
     warm: bool = False
+    apart: float = math.inf
+    deaf: bool = False
 
     @property
     def installed(self) -> bool:
@@ -52,22 +59,32 @@ class Solver:
 
 
 def _from(module: str, *method: str) -> Callable[[], Any]:
-    """Return what imports a file of this folder and asks it for its back end."""
-    return lambda: importlib.import_module(f"mechdesign.solvers.{module}").back_end(*method)
+    """Return what imports a file of this folder and asks it for its back end, here or in another process."""
+    return functools.partial(_load, module, *method)
+
+
+def _load(module: str, *method: str) -> Any:
+    return importlib.import_module(f"mechdesign.solvers.{module}").back_end(*method)
+
+
+# HiGHS looks at the clock between its steps; with so many coefficients, the presolve alone may take seconds.
+_LARGE = 250_000
+# With fewer, solvers that do not hear Ctrl-C take about as long as a process takes to start.
+_SMALL = 20_000
 
 
 _SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
         Solver("block", _from("block"), "mechdesign", takes="blocks"),
-        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True),
-        Solver("highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True),
-        Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True),
-        Solver("highs-pdlp", _from("highs", "pdlp"), "highspy"),
-        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True),
-        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True),
-        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True),
-        Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy"),
+        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True, apart=_LARGE),
+        Solver("highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True, apart=_LARGE),
+        Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True, apart=_LARGE),
+        Solver("highs-pdlp", _from("highs", "pdlp"), "highspy", apart=0, deaf=True),
+        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True, apart=_SMALL, deaf=True),
+        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True, apart=_SMALL, deaf=True),
+        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True, apart=_SMALL, deaf=True),
+        Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy", apart=_SMALL, deaf=True),
     )
 }
 
@@ -99,7 +116,7 @@ def find(name: str) -> Solver:
         MissingDependencyError: Its package is not installed.
     """
     if name.lower().startswith(_CVXPY) and name.lower() != _CVXPY:
-        solver = Solver(name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy")
+        solver = Solver(name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy", apart=_SMALL, deaf=True)
     elif name in _SOLVERS:
         solver = _SOLVERS[name]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import warnings
 from typing import Any
 
@@ -31,21 +32,35 @@ OPTIONS = frozenset(
 )
 _SMALLEST_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
+# As for HiGHS itself; one number limits the interior point and the clean-up of its crossover.
+_INTERIOR_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 2_000, 100_000, 100
+_LOOSE, _LOOSER = 1e-7, 100
 
 
 def back_end(method: str) -> BackEnd:
     """Return `linprog` with `method`: "highs" (HiGHS decides), "highs-ds" (simplex) or "highs-ipm" (interior point).
 
     It cannot start from an earlier answer, and every method ends in a vertex. Its solvers run in one thread, so that
-    any number of threads is respected. Ctrl-C is seen once `linprog` returns, and then there are no numbers.
+    any number of threads is respected. Ctrl-C is seen once `linprog` returns, and then there are no numbers. Where the
+    interior point comes to no end, because rounding keeps it from the gap asked for, it is asked for a hundredfold gap,
+    at least 1e-7.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        settings = _settings(options)
+        clock = time.perf_counter()
+
+        def settings(gap: float) -> dict[str, object]:
+            left = options.after(time.perf_counter() - clock)
+            return _settings(program, method, dataclasses.replace(left, gap=gap))
+
+        gap = options.relative_gap
         try:
-            answer = _solve(program, method, settings)
+            answer = _solve(program, method, settings(gap))
+            endless = answer.status is Status.ITERATION_LIMIT and "maxiter" not in options.extra
+            if endless and method == "highs-ipm":
+                answer = _solve(program, method, settings(max(_LOOSE, _LOOSER * gap)))
             if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
-                feasible = _solve(dataclasses.replace(program, cost=np.zeros(program.columns)), method, settings)
+                feasible = _solve(dataclasses.replace(program, cost=np.zeros(program.columns)), method, settings(gap))
                 status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
                 answer = dataclasses.replace(answer, status=status)
         except KeyboardInterrupt:
@@ -55,12 +70,15 @@ def back_end(method: str) -> BackEnd:
     return solve
 
 
-def _settings(options: Options) -> dict[str, object]:
+def _settings(program: LinearProgram, method: str, options: Options) -> dict[str, object]:
     feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
     settings: dict[str, object] = {
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
         "ipm_optimality_tolerance": max(options.relative_gap, _SMALLEST_TOLERANCE),
+        "maxiter": _INTERIOR_ITERATIONS
+        if method == "highs-ipm"
+        else _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
     }
     if options.time_limit is not None:
         settings["time_limit"] = max(float(options.time_limit), 0.0)

@@ -1,0 +1,179 @@
+"""A back end in a process of its own, which can be ended whatever it is computing.
+
+Compiled solvers look at the clock, and for Ctrl-C, between some of their steps only, and a step may take minutes. So
+large programs go to a new process, through its standard input, and the answer comes back through its standard output.
+At the time limit the solver has a moment to give its numbers; then the process is ended, and there are none. The
+process ends also when this one does, and the folder for its temporary files is removed with it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import dataclasses
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from mechdesign import interrupts
+from mechdesign.errors import InputError, MechdesignError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.solvers.contract import Answer, Options, Progress, Status
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.waiting import Moment, wait
+
+__all__ = ["solve_apart"]
+
+# Seconds after the time limit, and a part of it, in which the solver may still give its numbers.
+_GRACE, _GRACE_SHARE = 1.0, 0.05
+_FIELDS = ("cost", "matrix", "row_lower", "row_upper", "lower", "upper")
+_STOP = b"s"
+# Options by which solvers are asked to print.
+_TALKATIVE = ("disp", "output_flag", "verbose")
+
+
+def solve_apart(solver: Solver, program: LinearProgram, options: Options, start: object = None) -> Answer:
+    """Solve as the back end of `solver` does, in a process of its own.
+
+    After Ctrl-C a solver that listens is asked for what it has; one that is deaf, or a second Ctrl-C, ends the process.
+    A process that dies counts as a solver that failed.
+
+    Raises:
+        InputError: The back end refuses an option, or an option cannot be sent to another process.
+        MissingDependencyError: The back end's package is not installed.
+    """
+    task = _packed(solver, program, options, start)
+    moment, done, sent = Moment(solver.name), threading.Event(), threading.Event()
+    said: list[Answer | MechdesignError] = []
+    limit = options.time_limit
+    with _process() as process:
+
+        def converse() -> None:
+            try:
+                process.stdin.write(task)
+                process.stdin.flush()
+                sent.set()
+                while not said:
+                    message = pickle.load(process.stdout)
+                    if isinstance(message, Progress):
+                        moment.stage, moment.iteration = message.stage, message.iteration
+                    else:
+                        said.append(message)
+            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+                # The process died, or was ended: what it said until then is all there is.
+                pass
+            finally:
+                done.set()
+
+        def stop() -> None:
+            if solver.deaf or moment.stop or not sent.is_set():
+                process.kill()
+                return
+            moment.stop = True
+            with contextlib.suppress(OSError, ValueError):
+                process.stdin.write(_STOP)
+                process.stdin.flush()
+
+        thread = threading.Thread(target=converse, daemon=True)
+        thread.start()
+        with interrupts.scope():
+            interrupts.defer()
+            try:
+                most = None if limit is None else limit * (1 + _GRACE_SHARE) + _GRACE
+                interrupted = wait(done, moment, options.progress, stop, most)
+                late = not done.is_set()
+            finally:
+                process.kill()
+                thread.join()
+    if said:
+        if isinstance(said[0], MechdesignError):
+            raise said[0]
+        return said[0]
+    if late:
+        message = f"time limit: {solver.name} was ended before it gave any numbers"
+        return Answer(Status.TIME_LIMIT, None, None, 0, message, solver.name)
+    if interrupted:
+        return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
+    message = f"the process that ran {solver.name} ended with code {process.returncode}"
+    return Answer(Status.FAILED, None, None, 0, message, solver.name)
+
+
+def _packed(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:
+    fields = {name: getattr(program, name) for name in _FIELDS}
+    plain = dataclasses.replace(options, extra=dict(options.extra), progress=None)
+    try:
+        return pickle.dumps((solver, fields, plain, start, options.progress is not None, time.time()), 5)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        problem = f"cannot be sent to the process of {solver.name} ({error})"
+        raise InputError("options.extra", problem, value=plain.extra, remedy="give numbers and texts") from error
+
+
+@contextlib.contextmanager
+def _process() -> Iterator[Any]:
+    """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
+    with tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True) as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)},
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    pipe.close()  # type: ignore[union-attr]
+
+
+def _serve() -> None:
+    """Read a task from standard input, solve it, and write reports and the answer to standard output."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    solver, fields, options, start, reports, sent = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_listen, daemon=True).start()
+    # Compiled solvers print to standard output: keep that apart from the answer.
+    output = os.fdopen(os.dup(1), "wb")
+    shown = any(options.extra.get(name) for name in _TALKATIVE)
+    os.dup2(2 if shown else os.open(os.devnull, os.O_WRONLY), 1)
+
+    def say(message: object) -> None:
+        output.write(pickle.dumps(message, 5))
+        output.flush()
+
+    options = dataclasses.replace(options.after(time.time() - sent), progress=say if reports else None)
+    answer = _answered(solver, LinearProgram(**fields), options, start)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    say(answer)
+    os._exit(0)
+
+
+def _answered(solver: Solver, program: LinearProgram, options: Options, start: object) -> Answer | MechdesignError:
+    try:
+        answer: Answer = solver.load()(program, options, start)
+    except MechdesignError as error:
+        return error
+    except KeyboardInterrupt:
+        return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
+    except Exception as error:
+        # Whatever it is, the other side is to learn of it.
+        return Answer(Status.FAILED, None, None, 0, f"{type(error).__name__}: {error}", solver.name)
+    return answer
+
+
+def _listen() -> None:
+    """Do what the other side says; it keeps the pipe open for as long as it lives and wants the answer."""
+    while sys.stdin.buffer.read(1) == _STOP:
+        _thread.interrupt_main()
+    os._exit(1)
