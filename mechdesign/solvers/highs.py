@@ -42,8 +42,8 @@ _PRIMAL = 4
 # Iterations after which a method is taken to make no progress any more: of IPX, which takes some hundred at most, of
 # PDLP, and of the simplex method, which takes a few for each row and column.
 _INTERIOR_ITERATIONS, _FIRST_ORDER_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 500, 1_000_000, 100_000, 100
-# The gap that is asked for after that, and the number by which the one asked for first is multiplied.
-_LOOSE, _LOOSER = 1e-7, 100
+# What the gap of an interior point is multiplied by where rounding keeps it from the one asked for.
+_LOOSER = (10, 10_000)
 
 _IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
 
@@ -54,7 +54,7 @@ def back_end(method: str) -> BackEnd:
     It starts from the basis of an earlier answer, also when rows were appended since. After Ctrl-C the answer holds
     the last iterate, except for PDLP, which does not hear it. HiGHS takes no tolerance below 1e-10. Reports count the
     iterations of the simplex method and of IPX. Where IPX comes to no end, because rounding keeps it from the gap asked
-    for, it is asked for a hundredfold gap, at least 1e-7, and a vertex.
+    for, it is asked for a vertex, at a larger gap.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
@@ -73,20 +73,17 @@ def back_end(method: str) -> BackEnd:
             highs.setBasis(_extend(start, program))
         interrupted = _run(highs, left())
         dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
-        ended = highs.getModelStatus()
-        again: dict[str, object] = {}
-        if dual and ended not in _STATUS:
+        others: list[dict[str, object]] = []
+        if dual and highs.getModelStatus() not in _STATUS:
             # The dual simplex method may fail where costs are huge and the optimum is zero; the primal one does not.
-            again = {"simplex_strategy": _PRIMAL}
-        elif (
-            ended == highspy.HighsModelStatus.kIterationLimit
-            and method == "ipx"
-            and "ipm_iteration_limit" not in options.extra
-        ):
-            looser = replace(options, gap=max(_LOOSE, _LOOSER * options.relative_gap), vertex=True)
-            again = _settings(method, program, looser, warm=False)
-        if again and not interrupted:
-            highs = _configure(settings | again, options)
+            others = [settings | {"simplex_strategy": _PRIMAL}]
+        elif method == "ipx" and "ipm_iteration_limit" not in options.extra:
+            looser = [replace(options, gap=factor * options.relative_gap, vertex=True) for factor in _LOOSER]
+            others = [_settings(method, program, one, warm=False) for one in looser]
+        for other in others:
+            if interrupted or (method == "ipx" and highs.getModelStatus() != highspy.HighsModelStatus.kIterationLimit):
+                break
+            highs = _configure(other, options)
             highs.passModel(_model(program))
             interrupted = _run(highs, left())
         return _answer(highs, method, interrupted)

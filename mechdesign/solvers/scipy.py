@@ -34,7 +34,7 @@ _SMALLEST_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
 # As for HiGHS itself; one number limits the interior point and the clean-up of its crossover.
 _INTERIOR_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 2_000, 100_000, 100
-_LOOSE, _LOOSER = 1e-7, 100
+_LOOSER = (10, 10_000)
 
 
 def back_end(method: str) -> BackEnd:
@@ -42,8 +42,7 @@ def back_end(method: str) -> BackEnd:
 
     It cannot start from an earlier answer, and every method ends in a vertex. Its solvers run in one thread, so that
     any number of threads is respected. Ctrl-C is seen once `linprog` returns, and then there are no numbers. Where the
-    interior point comes to no end, because rounding keeps it from the gap asked for, it is asked for a hundredfold gap,
-    at least 1e-7.
+    interior point comes to no end, because rounding keeps it from the gap asked for, it is asked for a larger one.
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
@@ -56,9 +55,9 @@ def back_end(method: str) -> BackEnd:
         gap = options.relative_gap
         try:
             answer = _solve(program, method, settings(gap))
-            endless = answer.status is Status.ITERATION_LIMIT and "maxiter" not in options.extra
-            if endless and method == "highs-ipm":
-                answer = _solve(program, method, settings(max(_LOOSE, _LOOSER * gap)))
+            for factor in _LOOSER if method == "highs-ipm" and "maxiter" not in options.extra else ():
+                if answer.status is Status.ITERATION_LIMIT:
+                    answer = _solve(program, method, settings(factor * gap))
             if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
                 feasible = _solve(dataclasses.replace(program, cost=np.zeros(program.columns)), method, settings(gap))
                 status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status

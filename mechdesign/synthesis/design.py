@@ -89,6 +89,7 @@ def design(
         InputError: An argument is of the wrong kind or out of range, or secrets are tied to no other.
         MissingDependencyError: The solver is not installed.
         TooLargeError: The problem does not fit into memory; nothing was built.
+        TimeLimitError: Secrets are permitted different answers, and no channel was found within the time limit.
         SolverError: The solver fails, or returns numbers from which no channel can be made.
     """
     progress = renamed_progress(progress, report)
@@ -138,12 +139,12 @@ def _searched(problem: Problem, settings: SolveSettings) -> Design:
     chosen = plan(form, settings.solver, settings.rows)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
-    inside = interior(form) if form.forbidden.any() else None
+    inside = interior(form, settings.time_limit) if form.forbidden.any() else None
     best: Design | None = None
     trouble = ""
     tried: tuple[str, ...] = ()
     try:
-        for found in search(form, chosen, settings):
+        for found in search(form, chosen, settings.after(time.perf_counter() - clock)):
             tried = found.tried
             candidate, wrong = usable(found.candidate, found.solver)
             if wrong:

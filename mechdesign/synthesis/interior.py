@@ -13,9 +13,9 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from mechdesign import solvers
-from mechdesign.errors import InfeasibleError, SolverError
+from mechdesign.errors import InfeasibleError, SolverError, TimeLimitError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options
+from mechdesign.solvers import Options, Status
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import EXACT, LAZY, SMALL
 from mechdesign.synthesis.row_program import RowInverse, RowReduction, permitted_triples
@@ -29,19 +29,26 @@ Floats = NDArray[np.float64]
 _FLOOR_SHARE = 1 / 64
 # Solvers meet rows up to about this much: less room than its negative is no room.
 _RESOLUTION = 1e-8
+# The time that it has where there is less.
+_LEAST_SECONDS = 1.0
 
 
-def interior(form: NormalForm) -> Floats:
+def interior(form: NormalForm, time_limit: float | None = None) -> Floats:
     """Return p(o|group) (k, m), 0 where forbidden, whose least room in any bound or floor is largest.
 
     Raises:
         InfeasibleError: Some bound or floor is violated by every channel.
+        TimeLimitError: There is none within the time limit, in seconds, or within a second where that is longer.
         SolverError: The solver fails.
     """
     triples = permitted_triples(bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
     solver = EXACT if program.rows <= SMALL else LAZY
-    solution = solvers.solve(_roomy(program, inverse), solver, Options())
+    # Without this channel there is nothing to certify.
+    limit = None if time_limit is None else max(time_limit, _LEAST_SECONDS)
+    solution = solvers.solve(_roomy(program, inverse), solver, Options(time_limit=limit))
+    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _RESOLUTION:
+        raise TimeLimitError(f"{solver} found no channel that gives only permitted answers within {limit:.3g} s")
     if not np.isfinite(solution.x).all():
         raise SolverError(f"{solver} found no channel with room in all bounds: {solution.message}")
     room = float(solution.x[-1])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -15,16 +17,23 @@ from threadpoolctl import ThreadpoolController
 
 from mechdesign import interrupts
 
-__all__ = ["Workers", "single_threaded"]
+__all__ = ["LateError", "Workers", "single_threaded"]
 
 Result = TypeVar("Result")
+
+
+class LateError(Exception):
+    """Time was over in the middle of something."""
 
 
 class Workers:
     """A few threads that share the blocks, a batch of consecutive ones at a time.
 
     The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
+    `until`, a time of `time.perf_counter`, is when they give up.
     """
+
+    until = math.inf
 
     def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
@@ -38,16 +47,22 @@ class Workers:
 
         Whoever is free takes the next batch, unless who takes which is to be `fixed`: for sums that a worker keeps,
         which then are the same to the bit every time.
-        After Ctrl-C no batch is begun, unless the `whole` is to be done. It is passed on when all workers are done, so
-        that nothing changes behind the caller's back.
+        After Ctrl-C, or when it is late, no batch is begun, unless the `whole` is to be done. It is passed on when all
+        workers are done, so that nothing changes behind the caller's back.
+
+        Raises:
+            LateError: It is later than `until`; raised once, so that what is known can still be looked at.
         """
 
         def stopped() -> bool:
-            return not whole and self._in_main_thread and interrupts.noted()
+            asked = self._in_main_thread and interrupts.noted()
+            return not whole and (asked or time.perf_counter() > self.until)
 
         results = self._share(task, fixed, stopped)
         if stopped():
             interrupts.check()
+            self.until = math.inf
+            raise LateError
         return results
 
     def _share(self, task: Callable[[int, slice], Result], fixed: bool, stopped: Callable[[], bool]) -> list[Result]:

@@ -32,7 +32,7 @@ from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import Layout, lay_out
 from mechdesign.solvers.ipm.memory import COPIED, check_memory
 from mechdesign.solvers.ipm.newton import FactoredBlocks, StallError, factor_blocks
-from mechdesign.solvers.ipm.parallel import Workers, single_threaded
+from mechdesign.solvers.ipm.parallel import LateError, Workers, single_threaded
 from mechdesign.solvers.ipm.ratios import RatioRows
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
 from mechdesign.solvers.ipm.step import Step, take_step
@@ -61,6 +61,8 @@ _PROGRESS = 0.9
 _SHORT = 1e-4
 # What a unit of the primal residual costs to repair, in units of the cost.
 _PRICE = 4.0
+# Seconds that an iteration may go on after the time limit.
+_GRACE = 1.0
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
 
@@ -159,6 +161,9 @@ def _running(
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
+        # Without any time, one factorisation is asked for.
+        if settings.time_limit:
+            workers.until = clock + settings.time_limit + _GRACE
         interrupts.defer()
         try:
             yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start)
@@ -259,6 +264,8 @@ class _Run:
             return self._iterate()
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
+        except LateError:
+            return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
