@@ -31,6 +31,8 @@ _LEAST = 2.0**-50
 _ROOM = 1e-5
 # Entries that are Python integers at a time: they take a hundred bytes each.
 _CHUNK = 2**18
+# Below this a factor is 1.
+_TINY = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +122,10 @@ def _nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Chosen:
     """
     rows = _normalised(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
-    least = float(np.exp(form.exponents.min())) if form.groups > 1 else np.inf
-    units = _UNIT * (1 + 2 / (least - 1)) / float(largest[largest > 0].min())
-    weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / (least - 1) + units))
+    # Exponents may be so small that hardly any factor pays for them.
+    least = max(float(np.expm1(form.exponents.min())), _TINY) if form.groups > 1 else np.inf
+    units = _UNIT * (1 + 2 / least) / float(largest[largest > 0].min())
+    weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / least + units))
     common = np.broadcast_to(largest / largest.sum(), rows.shape)
     return _Chosen(rows, common, np.full(form.groups, weight))
 

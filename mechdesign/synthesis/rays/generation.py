@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import interrupts
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SolverError
 from mechdesign.solvers.contract import Progress, Status
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.synthesis.block_program import BlockReduction, asked_symmetry
@@ -40,9 +40,9 @@ __all__ = ["solve_rays"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_ROUNDS = 60
-# Rounds without a bracket that is narrower by a tenth, after which it ends.
-_PATIENCE, _PROGRESS = 6, 0.9
+_ROUNDS = 200
+# Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.
+_PATIENCE, _PROGRESS = 20, 0.9
 # The gap of the master program, and that of the transport problems, as parts of the bracket so far.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
 # Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
@@ -67,9 +67,11 @@ def solve_rays(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
 
     The channel of the candidate keeps all bounds up to the rounding of floats, and its multipliers prove the bracket.
 
+    Where rounding keeps the master program from a solution, or prices prove no more, it has stalled: the best mixture
+    so far is the answer, at first the constant.
+
     Raises:
         InputError: The bounds are no metric, the cost is not the expected one, or an option is given.
-        SolverError: The master program cannot be solved.
     """
     unknown = set(settings.options) - {"memory", "symmetry"}
     if unknown:
@@ -116,7 +118,10 @@ class _Run:
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.losses = np.zeros((0, len(self.minima)))
         self._add(self.folding.different(falling(metric, laid_out(metric))))
-        self.best = _Mixed(self.rays, self.owners, np.zeros(len(self.owners)))
+        # The constant is the first answer.
+        constant = int((self.rays == 1).all(axis=1).argmax())
+        self.best = _Mixed(self.rays, self.owners, (np.arange(len(self.owners)) == constant).astype(np.float64))
+        self.upper = float(self.costs[constant])
         self.workers = Workers(self.settings.threads or os.cpu_count() or 1, _BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
@@ -125,7 +130,12 @@ class _Run:
         try:
             for self.count in range(1, _ROUNDS + 1):
                 gap = min(max(min(best, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
-                self._mix(gap)
+                try:
+                    self._mix(gap)
+                except SolverError as error:
+                    if self._over():
+                        return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+                    return Status.STALLED, f"{error}; relative gap {self.gap:.1e}"
                 interrupts.defer()
                 fresh = self._prove()
                 if fresh is None:
@@ -147,7 +157,7 @@ class _Run:
             if self.mixture is None:
                 raise
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
-        return Status.ITERATION_LIMIT, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
+        return Status.STALLED, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
 
     @property
     def gap(self) -> float:
@@ -200,7 +210,7 @@ class _Run:
             surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
-        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap)
+        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self._over)
         self.iterations += mixture.iterations
         if mixture.cost < self.upper:
             self.upper = mixture.cost

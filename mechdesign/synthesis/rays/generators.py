@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 _PLATEAUS = (0.0, 1.0)
 # How far outside the map, in units of E, centres are laid, and how far from the next secret, in steps of the map.
 _MARGIN, _APART = 2.5, 0.75
+# The lattice may have so many times more points than there are places.
+_MOST = 100
 # A layout that stretches more tells little about the metric.
 _STRETCH = 1.5
 
@@ -57,6 +59,9 @@ def _around(layout: Layout) -> Floats:
     low, high = points.min(axis=0) - _MARGIN, points.max(axis=0) + _MARGIN
     # Of places that are dense beside their margin, as many centres as there are places.
     step = max(step, float(np.sqrt((high - low).prod() / (2 * len(points)))), _MARGIN / 8)
+    if not float(((high - low) / step + 1).prod()) <= _MOST * len(points):
+        # Where places are far apart, next to nothing lies between them.
+        return np.zeros((0, 2))
     axes = [np.arange(a, b + step, step) for a, b in zip(low, high, strict=True)]
     lattice = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     distance = tree.query(lattice)[0]

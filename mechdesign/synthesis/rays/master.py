@@ -8,6 +8,7 @@ rows; forming it is nearly all the work. (Mehrotra, On the implementation of a p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,12 @@ Floats = NDArray[np.float64]
 _ITERATIONS = 80
 # Rows are met to about this, relative to the right side, and more closely by the last correction.
 _RESIDUAL = 1e-9
+# Where few columns are left with a weight, rounding keeps rows from being met more closely than to this.
+_ROUGH = 1e-6
+# Iterations that are waited for a closer point, and the part of a mean weight that helps to meet the rows.
+_PATIENCE, _HELP = 8, 1e-3
+# What reduced costs may be off, as a part of the gap: prices are lowered to what is proved of them, come what may.
+_DUAL_SHARE = 1e-2
 _TO_BOUNDARY = 0.9995
 # Columns that enter the normal matrix at a time.
 _COLUMNS = 2048
@@ -54,24 +61,59 @@ class Mixture:
     iterations: int
 
 
-def least_mixture(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
+def least_mixture(
+    columns: Floats, cost: Floats, right: Floats, gap: float, late: Callable[[], bool] = lambda: False
+) -> Mixture:
     """Solve the master program to a relative gap.
+
+    Where rounding or time ends the iteration, the closest of the points that meet the rows is the answer.
 
     Args:
         columns: A transposed (k, rows): a column in each row of the array.
         cost: c (k,), not negative.
         right: b (rows,).
         gap: Relative distance of the two objectives to stop at.
+        late: Whether time is over.
 
     Raises:
-        SolverError: The normal matrix cannot be factored, or the iteration does not end.
+        SolverError: No point was found that meets the rows.
     """
     scale = float(np.abs(cost).max()) or 1.0
-    found = _solve(columns, cost / scale, right, gap)
+    # What overflows is a step that is no number, and ends the iteration.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = _solve(columns, cost / scale, right, gap, late)
     return Mixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
 
 
-def _solve(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A point that meets the rows, with the normal matrix there, its number, and its relative gap."""
+
+    normal: _Normal
+    z: Floats
+    y: Floats
+    s: Floats
+    number: int
+    gap: float
+
+
+def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, late: Callable[[], bool]) -> Mixture:
+    best: _Point | None = None
+    for point in _points(columns, cost, right, gap):
+        if point is not None and (best is None or point.gap < best.gap):
+            best = point
+        if late() or (best is not None and (best.gap <= gap or (point and point.number > best.number + _PATIENCE))):
+            break
+    if best is None:
+        raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")
+    z = _met(best.normal, best.z, right)
+    if np.abs(right - columns.T @ z).max() > _RESIDUAL * np.abs(right).max():
+        z = _met_by_all(columns, z, right)
+    return Mixture(z, best.y, best.s, float(cost @ z), best.number)
+
+
+def _points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterator[_Point | None]:
+    """Yield the iterates, None for those that do not meet the rows, until rounding keeps from further ones."""
     normal = _Normal(columns, np.ones(len(cost)))
     z, y = columns @ normal.solve(right), normal.solve(columns.T @ cost)
     s = cost - columns @ y
@@ -84,21 +126,29 @@ def _solve(columns: Floats, cost: Floats, right: Floats, gap: float) -> Mixture:
         interrupts.check()
         missing, dual = right - columns.T @ z, cost - columns @ y - s
         value = float(cost @ z)
-        near = abs(value - float(right @ y)) <= gap * max(abs(value), 1e-12)
-        if near and np.abs(missing).max() <= _RESIDUAL * size and np.abs(dual).max() <= min(_RESIDUAL, gap):
-            z = _met(normal, z, right)
-            return Mixture(z, y, s, float(cost @ z), iteration)
-        normal = _Normal(columns, z / s)
+        residual = float(np.abs(missing).max()) / size
+        if residual <= _ROUGH:
+            off = float(np.abs(dual).max())
+            apart = abs(value - float(right @ y)) / max(abs(value), 1e-12)
+            # Without reduced costs that are about right, prices tell nothing.
+            wrong = max(off / max(_RESIDUAL, _DUAL_SHARE * gap * value), residual / _RESIDUAL)
+            yield _Point(normal, z, y, s, iteration, max(apart, wrong * gap if wrong > 1 else 0.0))
+        else:
+            yield None
+        try:
+            normal = _Normal(columns, z / s)
+        except SolverError:
+            return
         system = _System(normal, z, s, missing, dual)
         mean = float(z @ s) / len(z)
         dz, dy, ds = system.direction(-z * s)
         after = float((z + _longest(z, dz) * dz) @ (s + _longest(s, ds) * ds)) / len(z)
         dz, dy, ds = system.direction((after / mean) ** 3 * mean - z * s - dz * ds)
         along_z, along_s = _longest(z, dz), _longest(s, ds)
-        if max(along_z, along_s) < _SHORT or mean > _ENDLESS:
-            break
+        # What is no number is neither.
+        if not (max(along_z, along_s) >= _SHORT and mean <= _ENDLESS):
+            return
         z, y, s = z + along_z * dz, y + along_s * dy, s + along_s * ds
-    raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")
 
 
 class _Normal:
@@ -163,4 +213,12 @@ def _met(normal: _Normal, z: Floats, right: Floats) -> Floats:
         if not (z + change > 0).all():
             break
         z = z + change
+    return z
+
+
+def _met_by_all(columns: Floats, z: Floats, right: Floats) -> Floats:
+    """Meet the rows to rounding by small changes of all weights, also where hardly any is left."""
+    normal = _Normal(columns, z + _HELP * float(z.mean()))
+    for _ in range(3):
+        z = np.maximum(z + normal.weights * (columns @ normal.solve(right - columns.T @ z)), 0.0)
     return z

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 # Distances are rounded down, each for itself: the triangle inequality holds to about this much, relative.
 _ROUNDING = 1e-9
+# Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.
+_SMALL = 300
 # Secrets whose detours are looked at together.
 _CHUNK = 32
 _REMEDY = 'choose other rows, or leave them out ("auto")'
@@ -53,14 +55,18 @@ def metric_of(form: NormalForm) -> Floats:
 
 def laid_out(metric: Floats) -> Layout:
     """Lay a metric (k, k) out in the plane by classical scaling (Torgerson 1952); other layouts would be as valid."""
-    size = len(metric)
+    size, scale = len(metric), float(metric.max(initial=0.0))
     if size < 4:
         return Layout(np.zeros((size, 2)), 1.0, 0.0)
-    squares = metric**2
+    # Squares of very large or very small numbers are none.
+    squares = (metric / scale) ** 2
     means = squares.mean(axis=0)
     products = 0.5 * (means + means[:, None] - squares - means.mean())
-    values, vectors = eigsh(products, k=2, which="LA", v0=np.ones(size) + np.arange(size) / size)
-    points = vectors * np.sqrt(np.maximum(values, 0.0))
+    if size <= _SMALL:
+        values, vectors = np.linalg.eigh(products)
+    else:
+        values, vectors = eigsh(products, k=2, which="LA", v0=np.ones(size) + np.arange(size) / size)
+    points = scale * vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
     ratios = cdist(points, points)
     np.fill_diagonal(ratios, 1.0)
     np.divide(ratios, metric, out=ratios, where=metric > 0)

@@ -107,7 +107,8 @@ def transport(
         lack: What each of r secrets lacks, positive where there are no choices.
         spare: What each of k others has to give, positive where there are no choices.
         arrives: The part of a flow that arrives (r, k), between 0 and 1.
-        tolerance: The optimality gap, as a part of all that is lacking, at which to stop.
+        tolerance: The optimality gap, as a part of all that is lacking, at which to stop; before that where a matrix
+            becomes singular, since what is kept of any point is true.
         choices: Weights to choose.
     """
     choices = choices or Choices.none(*arrives.shape)
@@ -115,6 +116,13 @@ def transport(
     scaled = Choices(choices.lacks / unit, choices.spares / unit, choices.member, choices.totals)
     given = _Problem(lack / unit, spare / unit, arrives, scaled)
     point = _start(given)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        point = _iterated(given, point, tolerance)
+    return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
+
+
+def _iterated(given: _Problem, point: _Point, tolerance: float) -> _Point:
+    choices = given.choices
     size = sum(part.size for part in point.primal)
     for _ in range(_ITERATIONS):
         missing = _missing(given, point.primal)
@@ -122,19 +130,27 @@ def transport(
         near = float(point.primal[2].sum() - value) <= tolerance * float(np.abs(given.lack).sum())
         if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _RESIDUAL:
             break
-        system = _System(given, point, missing)
-        mean = point.products() / size
-        step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
-        after = point.moved(step, *_longest(point, step)).products() / size
-        aim = (after / mean) ** 3 * mean
-        terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
-        step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
-        along_primal, along_dual = _longest(point, step)
-        moved = point.moved(step, _TO_BOUNDARY * along_primal, _TO_BOUNDARY * along_dual)
+        try:
+            moved = _moved(given, point, missing, size)
+        except np.linalg.LinAlgError:
+            break
         if not np.isfinite(moved.products()):
             break
         point = moved
-    return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
+    return point
+
+
+def _moved(given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats], size: int) -> _Point:
+    """Return the next point; raise LinAlgError where the matrix is singular."""
+    system = _System(given, point, missing)
+    mean = point.products() / size
+    step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
+    after = point.moved(step, *_longest(point, step)).products() / size
+    aim = (after / mean) ** 3 * mean
+    terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
+    step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
+    along_primal, along_dual = _longest(point, step)
+    return point.moved(step, _TO_BOUNDARY * along_primal, _TO_BOUNDARY * along_dual)
 
 
 def _start(given: _Problem) -> _Point:
