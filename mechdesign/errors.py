@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 
 __all__ = [
+    "BracketWarning",
     "BudgetExceededError",
     "BudgetWarning",
     "CertificateError",
@@ -164,6 +165,10 @@ class LeakageExceededError(MechdesignError):
 
 class StateError(MechdesignError, ValueError):
     """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
+
+
+class BracketWarning(UserWarning):
+    """A design ended with a wider bracket than was asked for, and than 2 %; what it guarantees still holds."""
 
 
 class BudgetWarning(UserWarning):

@@ -1,6 +1,7 @@
 """The command line: thin commands around the functions of the package.
 
-Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed; 70 a fault of
+Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, or rays
+stalled with a wide bracket; 70 a fault of
 this program; 130 stopped by the user; 141 nobody reads the output any more.
 """
 
@@ -23,6 +24,7 @@ from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
 from mechdesign.errors import (
+    BracketWarning,
     CertificateError,
     ClusterError,
     MechdesignError,
@@ -73,6 +75,18 @@ def exit_code(error: MechdesignError) -> int:
     if isinstance(error, SolverInterruptedError):
         return STOPPED
     return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
+
+
+# Warnings that are said each time.
+_SAID = (
+    BracketWarning,
+    MetricWarning,
+    OutsideWarning,
+    PriorWarning,
+    RevealedWarning,
+    SpacingWarning,
+    UnsoundWarning,
+)
 
 
 class _Commands(click.Group):
@@ -142,8 +156,7 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with watched(), warnings.catch_warnings():
-            shown = (MetricWarning, OutsideWarning, PriorWarning, RevealedWarning, SpacingWarning, UnsoundWarning)
-            for category in shown:
+            for category in _SAID:
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
 
 __all__ = [
+    "STALLED",
     "STOPPED",
     "certificate_tables",
     "missed_gap",
@@ -38,6 +39,9 @@ __all__ = [
     "show_next",
     "table",
 ]
+
+STALLED = 3
+"""The exit code where a design is certified and written, and rays stalled with a wide bracket."""
 
 STOPPED = 130
 """The exit code after Ctrl-C, as shells have it."""

@@ -12,7 +12,16 @@ import click
 from rich.text import Text
 
 from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.cli.console import STOPPED, certificate_tables, output, progress, say_gap, say_note, show_next
+from mechdesign.cli.console import (
+    STALLED,
+    STOPPED,
+    certificate_tables,
+    output,
+    progress,
+    say_gap,
+    say_note,
+    show_next,
+)
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, specified
 from mechdesign.export.files import SET, check_target
@@ -71,6 +80,9 @@ def design(
 
     Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
+
+    With --rows rays the exit code is 3 where a bracket ends above both the tolerance and 2 %: a warning says so first,
+    and the design is certified and written all the same.
     """
     started = time.perf_counter()
     given = specified(specification, example, "design", _DEFAULT)
@@ -83,7 +95,11 @@ def design(
         _estimate(given, settings)
         return
     if given.schedule is not None:
-        design_schedule(given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite)
+        whole = design_schedule(
+            given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite
+        )
+        if not whole:
+            click.get_current_context().exit(STALLED)
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
     given.check_size(settings)
@@ -108,6 +124,14 @@ def design(
     say_gap(made, settings.tolerance)
     if stopped:
         click.get_current_context().exit(STOPPED)
+    if _stalled(made, settings):
+        click.get_current_context().exit(STALLED)
+
+
+def _stalled(made: Design, settings: SolveSettings) -> bool:
+    from mechdesign.synthesis.bracket import stalled
+
+    return stalled(made, settings)
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,10 @@ def design_schedule(
     *,
     force: bool,
     overwrite: bool,
-) -> None:
+) -> bool:
     """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
+
+    Return whether all have the brackets asked for, or narrow ones: none of them stalled.
 
     Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
@@ -44,11 +47,15 @@ def design_schedule(
     check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     for note in given.notes:
         say_note(note)
+    from mechdesign.synthesis.bracket import stalled
+
     certificates: dict[Fraction, Certificate] = {}
+    settings, whole = replace(given.settings, **changed), True
     with progress() as live, interrupts.promised("keeping the designs that are finished"):
         for epsilon, made in given.save_designs(directory, report=report, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
+            whole = whole and not stalled(made, settings)
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")
@@ -56,6 +63,7 @@ def design_schedule(
         click.echo(json.dumps([_described(schedule, *pair) for pair in certificates.items()], indent=2))
     else:
         _show(given, schedule, certificates, directory)
+    return whole
 
 
 def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:

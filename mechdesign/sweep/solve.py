@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import (
+    BracketWarning,
     InputError,
     MetricWarning,
     RecordsError,
@@ -56,7 +57,8 @@ def solve(task: Task) -> Outcome:
         with warnings.catch_warnings():
             # The sweep has warned of them before.
             warnings.simplefilter("ignore", MetricWarning)
-            # How many are revealed stands in the row.
+            # The row has the status and the gap, and how many secrets are revealed.
+            warnings.simplefilter("ignore", BracketWarning)
             warnings.simplefilter("ignore", RevealedWarning)
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1

@@ -14,6 +14,7 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
+from mechdesign.synthesis.bracket import warn_if_stalled
 from mechdesign.synthesis.certified import Design, certified
 from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
 from mechdesign.synthesis.interior import interior
@@ -62,11 +63,13 @@ def design(
         solver: "auto" (chosen by size; the summary says what was chosen and why) or a name that `mechdesign info`
             lists.
         tolerance: Relative gap asked for, (cost − lower bound) / cost.
-        time_limit: Seconds, or None for no limit.
+        time_limit: Seconds until a solver is to end, or None for no limit. It is kept within 2 s and a tenth; rounding
+            and certifying come on top.
         rows: "auto", "all" (a row for every pair), "reduced" (pairs that no others imply), "lazy" (near pairs first,
             violated ones as they show), "near" (near pairs only, at ε divided by their dilation: quick, with an
             honest gap) or "rays" (no rows: columns are mixed of ones that are private, for thousands of secrets under
-            metric privacy, with an honest gap).
+            metric privacy, with an honest gap; warns with `BracketWarning` where that ends above the tolerance and
+            2 %).
         options: Further options, under the solver's own names.
         threads: Most threads that the solver may use.
         progress: Called with a `Progress` now and then.
@@ -114,8 +117,8 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
     largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
     check_size(size_of(problem, largest), settings)
     if together or (len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]):
-        return _whole(problem, settings)
-    return _in_parts(problem, parts, settings)
+        return warn_if_stalled(_whole(problem, settings), settings)
+    return warn_if_stalled(_in_parts(problem, parts, settings), settings)
 
 
 def _checked(problem: Problem) -> Problem:

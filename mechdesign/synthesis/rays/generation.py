@@ -42,7 +42,9 @@ Integers = NDArray[np.int64]
 
 _ROUNDS = 200
 # Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.
-_PATIENCE, _PROGRESS = 20, 0.9
+_PATIENCE, _PROGRESS = 25, 0.9
+# For more secrets than this, where a round takes seconds, a part of that.
+_MANY, _LESS_PATIENCE = 500, 10
 # The gap of the master program, and that of the transport problems, as parts of the bracket so far.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
 # Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
@@ -126,7 +128,8 @@ class _Run:
 
     def rounds(self) -> tuple[Status, str]:
         """Mix and price until the bracket is as narrow as asked, or time is over."""
-        since, best = 0, np.inf
+        # The gap when there was progress last, and for how many rounds there has been none.
+        marked, since, best = np.inf, 0, np.inf
         try:
             for self.count in range(1, _ROUNDS + 1):
                 gap = min(max(min(best, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
@@ -143,9 +146,10 @@ class _Run:
                 self._tell("rays")
                 if self.gap <= self.settings.tolerance:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
-                since = 0 if self.gap < _PROGRESS * best else since + 1
+                marked, since = (self.gap, 0) if self.gap < _PROGRESS * marked else (marked, since + 1)
                 best = min(best, self.gap)
-                if since >= _PATIENCE or (not len(fresh) and not self.halfway):
+                patience = _PATIENCE if self.form.groups <= _MANY else _LESS_PATIENCE
+                if since >= patience or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
                 if self._over():
                     return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
