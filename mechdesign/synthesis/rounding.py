@@ -123,7 +123,7 @@ def _nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Chosen:
     rows = _normalised(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
     # Exponents may be so small that hardly any factor pays for them.
-    least = max(float(np.expm1(form.exponents.min())), _TINY) if form.groups > 1 else np.inf
+    least = max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _TINY) if form.groups > 1 else np.inf
     units = _UNIT * (1 + 2 / least) / float(largest[largest > 0].min())
     weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / least + units))
     common = np.broadcast_to(largest / largest.sum(), rows.shape)
