@@ -254,3 +254,14 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     assert md.verify(f"{made}-interrupted").holds
     assert run("design", "s.toml", "-o", "fresh").exit_code == 130
     assert md.verify("fresh").holds
+
+
+def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
+    monkeypatch.setattr("mechdesign.synthesis.rays.generation._ROUNDS", 1)
+    Path("stalling.toml").write_text(SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100'))
+    stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide")
+    assert stalling.exit_code == 3
+    assert stalling.stderr.startswith("warning: rays stalled: the least cost lies between")
+    assert run("verify", "wide").exit_code == 0
+    near = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close")
+    assert (near.exit_code, near.stderr) == (0, "")

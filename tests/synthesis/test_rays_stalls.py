@@ -1,0 +1,187 @@
+"""Rays where rounding or the problem keeps the bracket wide: no untyped error, and a warning with the bracket."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mechdesign as md
+from mechdesign.errors import BracketWarning, SolverError
+from mechdesign.solvers import Status
+from mechdesign.synthesis.bracket import stalled
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.rays import generation, transport
+from mechdesign.synthesis.rays.generators import falling
+from mechdesign.synthesis.rays.master import least_mixture
+from mechdesign.synthesis.rays.metric import laid_out
+from mechdesign.synthesis.settings import SolveSettings
+
+
+def scattered(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    places = random.uniform(0, count**0.5, (count, 2))
+    return md.distances.euclidean(places), random.dirichlet(np.ones(count))
+
+
+def threshold(seed: int, count: int) -> md.Problem:
+    distance, prior = scattered(seed, count)
+    return md.Problem(prior, distance, [md.ThresholdPrivacy(1, distance, 2 * count)])
+
+
+def random_costs(seed: int, count: int) -> md.Problem:
+    distance, prior = scattered(seed, count)
+    cost = np.random.default_rng(seed + 1).random((count, count))
+    return md.Problem(prior, cost, [md.MetricPrivacy(1, distance)])
+
+
+@pytest.mark.parametrize("make", [threshold, random_costs])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_the_guide_says_is_taken_ends_at_the_tolerance(make: Any, seed: int) -> None:
+    problem = make(seed, 14)
+    found = md.design(problem, rows="rays", tolerance=0.05).certificate
+    optimum = md.design(problem).certificate
+    assert found.holds
+    assert found.relative_gap <= 0.05
+    assert found.lower_bound <= optimum.expected_cost <= found.expected_cost * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
+@pytest.mark.parametrize("count", [2, 5])
+def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
+    distance = np.abs(np.subtract.outer(np.arange(float(count)), np.arange(float(count))))
+    problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy(epsilon, distance)])
+    found = md.design(problem, rows="rays", tolerance=0.01).certificate
+    assert found.holds
+    assert found.relative_gap <= 0.01
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_distances_at_both_ends_are_laid_out_alike(scale: float) -> None:
+    distance = scattered(3, 9)[0]
+    layout, scaled = laid_out(distance), laid_out(scale * distance)
+    assert layout.euclidean
+    assert scaled.euclidean
+    np.testing.assert_allclose(np.abs(scaled.points / scale), np.abs(layout.points), rtol=1e-6, atol=1e-9)
+    # Places that are very far apart have no lattice between them.
+    assert len(falling(scale * distance, scaled)) <= 400 * 9
+
+
+def skewed(seed: int, share: float) -> md.Problem:
+    random = np.random.default_rng(seed)
+    places = np.arange(6.0)
+    distance = np.abs(places[:, None] - places)
+    prior = 10.0 ** -random.uniform(0, 16, 6)
+    prior /= prior.sum()
+    floor = md.DistortionPrivacy(share * float((distance @ prior).min()), distance)
+    return md.Problem(prior, distance, [md.MetricPrivacy(1, distance), floor])
+
+
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.BracketWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_floors_and_skewed_priors(seed: int) -> None:
+    problem = skewed(seed, 0.8)
+    found = md.design(problem, rows="rays", tolerance=0.02).certificate
+    assert found.holds
+    assert found.lower_bound <= md.design(problem).certificate.expected_cost * (1 + 1e-6)
+
+
+def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    lack, spare = random.uniform(1, 2, 4), random.uniform(0.1, 1, 6)
+    arrives = np.exp(-random.uniform(0, 2, (4, 6)))
+    whole = transport.transport(lack, spare, arrives, 1e-6)
+    inverse, calls = np.linalg.inv, []
+
+    def singular(matrix: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        if len(calls) > 4:
+            raise np.linalg.LinAlgError("Singular matrix")
+        return inverse(matrix)
+
+    monkeypatch.setattr(np.linalg, "inv", singular)
+    found = transport.transport(lack, spare, arrives, 1e-6)
+    assert len(calls) == 5
+    assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
+    assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()
+    assert found.lacking.sum() > whole.lacking.sum()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_master_program_whose_optimum_has_few_columns(seed: int) -> None:
+    """All distances equal: many columns are alike, and fewer have a weight than there are rows."""
+    form = normalise(threshold(seed, 20))
+    exponents = form.exponents.copy()
+    np.fill_diagonal(exponents, 0.0)
+    rays = falling(exponents, laid_out(exponents))
+    cost = (rays @ form.gather(form.problem.prior[:, None] * form.problem.cost)).min(axis=1)
+    found = least_mixture(rays, cost, np.ones(20), 1e-3)
+    oracle = linprog(cost, A_eq=rays.T, b_eq=np.ones(20)).fun
+    assert np.abs(rays.T @ found.weights - 1).max() <= 1e-9
+    assert found.weights.min() >= 0
+    assert oracle * (1 - 1e-9) <= found.cost <= oracle * (1 + 1e-2)
+
+
+def test_a_master_program_stops_when_it_is_late() -> None:
+    random = np.random.default_rng(1)
+    columns, cost = random.uniform(0, 1, (60, 12)), random.uniform(0.1, 1, 60)
+    columns[0] = 1.0
+    looks: list[int] = []
+
+    def late() -> bool:
+        looks.append(1)
+        return len(looks) >= 8
+
+    hurried = least_mixture(columns, cost, np.ones(12), 1e-12, late)
+    assert len(looks) == 8
+    assert hurried.cost >= least_mixture(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
+    with pytest.raises(SolverError):
+        least_mixture(columns, cost, np.ones(12), 1e-12, lambda: True)
+
+
+def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise SolverError("rays: the master program is out of order")
+
+    monkeypatch.setattr(generation, "least_mixture", never)
+    with pytest.warns(BracketWarning, match="nothing bounds"):
+        made = md.design(threshold(0, 8), rows="rays", tolerance=0.05)
+    assert made.certificate.holds
+    assert made.status is Status.STALLED
+    assert "out of order" in made.summary.message
+    assert np.count_nonzero(made.channel.numerators.max(axis=0)) == 1
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generation, "_ROUNDS", 1)
+
+
+def test_a_wide_bracket_is_warned_of_and_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient(monkeypatch)
+    with pytest.warns(BracketWarning, match="rays stalled: the least cost lies between") as caught:
+        made = md.design(threshold(0, 14), rows="rays", tolerance=0.01)
+    certificate = made.certificate
+    assert certificate.holds
+    assert certificate.relative_gap > 0.02
+    assert made.status is Status.STALLED
+    for number in (certificate.lower_bound, certificate.expected_cost):
+        assert f"{number:.6g}" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_which_brackets_are_warned_of() -> None:
+    made = md.design(threshold(0, 6), rows="rays", tolerance=0.05)
+
+    def wide(gap: float, tolerance: float = 1e-3, rows: str = "rays", status: Status = Status.STALLED) -> bool:
+        other = replace(made.noted(status=status), certificate=replace(made.certificate, relative_gap=gap))
+        return stalled(other, SolveSettings(tolerance=tolerance, rows=rows))  # type: ignore[arg-type]
+
+    assert not wide(0.02)
+    assert wide(np.nextafter(0.02, 1))
+    assert not wide(0.05, tolerance=0.05)
+    assert wide(np.nextafter(0.05, 1), tolerance=0.05)
+    assert not wide(0.5, rows="near")
+    assert not wide(0.5, status=Status.TIME_LIMIT)
