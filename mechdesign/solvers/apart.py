@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mechdesign import interrupts
-from mechdesign.errors import InputError, MechdesignError
+from mechdesign.errors import InputError, MechdesignError, SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Answer, Options, Progress, Status
 from mechdesign.solvers.registry import Solver
@@ -48,6 +48,7 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
     Raises:
         InputError: The back end refuses an option, or an option cannot be sent to another process.
         MissingDependencyError: The back end's package is not installed.
+        SolverError: No process can be started.
     """
     task = _packed(solver, program, options, start)
     moment, done, sent = Moment(solver.name), threading.Event(), threading.Event()
@@ -120,14 +121,17 @@ def _process() -> Iterator[Any]:
     """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
     code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
     with tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True) as folder:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)},
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)},
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except OSError as error:
+            raise SolverError(f"no process could be started for the solver: {error}") from error
         try:
             yield process
         finally:

@@ -93,6 +93,12 @@ def test_a_process_that_dies_is_a_failure() -> None:
         md.design(problem, solver="deaf", options={"does": "die"})
 
 
+def test_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(SolverError, match="no process could be started"):
+        solve(HONEST.program, "deaf")
+
+
 def test_errors_come_back_as_they_were() -> None:
     with pytest.raises(InputError) as caught:
         solve(HONEST.program, "deaf", Options(extra={"does": "refuse"}))
