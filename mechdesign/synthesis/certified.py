@@ -128,6 +128,9 @@ def certified(
     if summary.status in (Status.OPTIMAL, Status.STALLED):
         close = exact(certificate.relative_gap) <= exact(tolerance)
         summary = replace(summary, status=Status.OPTIMAL if close else Status.STALLED)
+    elif summary.status is Status.ITERATION_LIMIT and exact(certificate.relative_gap) <= exact(tolerance):
+        # A solver may go on looking for what it has.
+        summary = replace(summary, status=Status.OPTIMAL)
     labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
     channel = Channel(numerators, *labels)
     return Design(problem, channel, replace(certificate, provenance=_provenance(summary)), multipliers, summary)

@@ -188,7 +188,7 @@ def test_rounding_ends_no_solver_without_an_answer(solver: str) -> None:
     # The limit is for versions that do not end.
     made = md.design(STEEP, solver=solver, tolerance=1e-9, time_limit=30)
     assert made.certificate.holds
-    assert made.status is not Status.TIME_LIMIT
+    assert made.status in (Status.OPTIMAL, Status.STALLED)
     assert made.certificate.relative_gap <= 1e-6
 
 
