@@ -102,7 +102,7 @@ class SolveSettings:
         """Return what is left of these settings after some of the time was used: at least a moment."""
         if self.time_limit is None:
             return self
-        return replace(self, time_limit=max(self.time_limit - seconds, _HARDLY_ANY))
+        return replace(self, time_limit=max(self.time_limit - seconds, min(self.time_limit, _HARDLY_ANY)))
 
     def hurried(self) -> SolveSettings:
         """Return the settings that take whatever comes first."""
