@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import mechdesign as md
 from mechdesign import atomic, interrupts
 from mechdesign.model.distances import euclidean
 from mechdesign.solvers import Status
-from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.parallel import LateError, Workers
 
 
 def press():
@@ -144,6 +145,23 @@ def test_workers_begin_no_further_batch(threads, whole):
                     workers.run(task, fixed=True)
                 assert len(done) <= 2 * threads
             interrupts.take()
+    finally:
+        workers.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workers_that_are_late_begin_no_further_batch_and_say_so_once(threads):
+    workers = Workers(threads, 100, 1)
+    done = []
+    try:
+        workers.until = time.perf_counter() + 0.05
+        with pytest.raises(LateError):
+            workers.run(lambda worker, batch: (time.sleep(0.02), done.append(batch.start)), fixed=True)
+        assert len(done) < 100
+        assert len(workers.run(lambda worker, batch: batch.start)) == 100
+        # What is to be done as a whole is.
+        workers.until = time.perf_counter()
+        assert len(workers.run(lambda worker, batch: batch.start, whole=True)) == 100
     finally:
         workers.close()
 

@@ -15,9 +15,11 @@ from oracle import least_cost
 import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InfeasibleError, InputError, MetricWarning
+from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
 from mechdesign.model.problem import largest_distortion
+from mechdesign.programs.linear import LinearProgram
 from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.solvers import Answer, Options, Solution, Status, measure
 from mechdesign.synthesis.interior import interior
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import has_floors, split
@@ -195,6 +197,22 @@ def test_the_interior_gives_no_forbidden_answer_and_has_room() -> None:
     assert found[0, 0] == 0
     assert found.sum(axis=1) == pytest.approx(1)
     assert (2 * found[1, 1:] - found[0, 1:] > 0.1).all()
+
+
+def test_without_a_channel_that_keeps_all_bounds_a_time_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = md.Problem([0.5, 0.5], [[INF, 0, 1], [0, 1, 2]], [one_way(Fraction(2), [[0, 1]], 2)])
+    seen = []
+
+    def late(program: LinearProgram, solver: str, options: Options) -> Solution:
+        seen.append(options.time_limit)
+        answer = Answer(Status.TIME_LIMIT, None, None, 0, "time limit", "1")
+        return measure(program, answer, solver=solver, seconds=0)
+
+    monkeypatch.setattr("mechdesign.solvers.solve", late)
+    for limit in (0.01, 7.0):
+        with pytest.raises(TimeLimitError, match="only permitted answers within"):
+            md.design(problem, time_limit=limit)
+    assert seen == [1.0, pytest.approx(7.0)]
 
 
 def test_solvers_that_take_no_forbidden_answers_say_so() -> None:
