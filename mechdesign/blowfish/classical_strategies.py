@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -54,7 +54,8 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     """Weight the levels of a strategy for the least error at a given privacy.
 
     Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
-    for the ℓ2 norm, where s_l is the sensitivity of level l.
+    for the ℓ2 norm, where s_l is the sensitivity of level l. Budgets for which the sum is singular in floating point are
+    passed over: the best that the search came across are taken, from equal ones on.
 
     Args:
         levels: the rows of each level, on the values; those outside the span of the edges are left out.
@@ -71,26 +72,36 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
         return parts[0]
     changes = np.array([largest_change(part, space, norm) for part in parts])
     grams = [part.T @ part for part in parts]
+    visited: list[tuple[float, _Floats]] = []
 
     def objective(logs: _Floats) -> tuple[float, _Floats]:
+        # Only the ratios of budgets count: the largest is 1, and none overflows.
+        logs = logs - logs.max()
         squares = np.exp(2 * logs)
         total = sum(square * part for square, part in zip(squares, grams, strict=True))
-        factor = cho_factor(total, check_finite=False)
+        try:
+            factor = cho_factor(total, check_finite=False)
+        except LinAlgError:
+            return np.inf, np.zeros(len(logs))
         inverse = cho_solve(factor, gram, check_finite=False)
         trace = float(np.trace(inverse))
+        if not 0 < trace < np.inf:
+            return np.inf, np.zeros(len(logs))
         curvature = cho_solve(factor, inverse.T, check_finite=False)
         slopes = -2 * squares * np.array([float((part * curvature).sum()) for part in grams])
         shares = np.exp(logs) * changes if norm == 1 else squares * changes
         power = 2.0 if norm == 1 else 1.0
-        return np.log(trace) + power * np.log(shares.sum()), slopes / trace + 2 * shares / shares.sum()
+        value = float(np.log(trace) + power * np.log(shares.sum()))
+        visited.append((value, logs))
+        return value, slopes / trace + 2 * shares / shares.sum()
 
     # The ℓ1 problem is not convex: equal budgets, and most of it on the last level, the leaves.
     last = np.arange(len(parts)) == len(parts) - 1
     starts = [np.zeros(len(parts)), np.where(last, 0.0, -3.0)][: 2 if norm == 1 else 1]
     options: Any = {"maxiter": 15, "maxfun": 20}
-    found = [minimize(objective, start, jac=True, method="L-BFGS-B", options=options) for start in starts]
-    logs = min(found, key=lambda one: float(one.fun)).x
-    weights = np.exp(logs - logs.max())
+    for start in starts:
+        minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    weights = np.exp(min(visited, key=lambda pair: pair[0])[1]) if visited else np.ones(len(parts))
     return np.vstack([weight * part for weight, part in zip(weights, parts, strict=True)])
 
 
