@@ -19,6 +19,7 @@ from mechdesign.blowfish.secret_graphs import (
     Edge,
     Largest,
     SecretGraph,
+    along,
     as_scalar,
     largest_of,
     merged,
@@ -143,6 +144,10 @@ class CompleteGraph(CliqueGraph):
         edge = (min(low, high), max(low, high)) if low != high else (0, 1)
         return Largest(as_scalar(weights[high] - weights[low]), edge)
 
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest less the least weight."""
+        return _whole_width(self, shape, axis, weights)
+
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None."""
         if labels is not None:
@@ -179,6 +184,10 @@ class AttributeGraph(CliqueGraph):
             stride //= length
             numbers = np.arange(self.size)
             yield numbers // (stride * length) * stride + numbers % stride
+
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest less the least weight."""
+        return _whole_width(self, shape, axis, weights)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None."""
@@ -275,6 +284,13 @@ def _refined(groups: Integers, labels: Integers | None) -> Integers:
     first = np.unique(groups, return_inverse=True)[1]
     second = np.unique(labels, return_inverse=True)[1]
     return np.asarray(first * (int(second.max()) + 1) + second)
+
+
+def _whole_width(graph: SecretGraph, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+    """Return the largest change of the weight of an attribute whose values are all joined, the others unchanged."""
+    if len(weights) < 2:
+        return Largest(0, graph.crossing())
+    return along(shape, axis, CompleteGraph(len(weights)).spread(weights))
 
 
 def _widest(weights: NDArray[Any], groups: Integers) -> Largest:

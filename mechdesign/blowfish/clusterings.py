@@ -20,7 +20,7 @@ from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph
 from mechdesign.blowfish.linear_queries import Found, counts, linear
 from mechdesign.blowfish.numbers import Lattice
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
-from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph
+from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph, require_room
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_indices
@@ -210,6 +210,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
 
 
 def _spread_out(domain: Domain, box: _Box) -> Integers:
+    require_room(domain.size, "k-means under this policy")
     rows = [
         axis[np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]]
         for i, axis in box.axes.items()
@@ -221,6 +222,7 @@ def _places(domain: Domain) -> Integers | None:
     """Return the same label for values that agree in all numeric attributes, None where all differ."""
     if all(attribute.numeric for attribute in domain.attributes):
         return None
+    require_room(domain.size, "k-means beside attributes that are not numeric")
     labels = np.zeros(1, dtype=np.int64)
     for attribute in domain.attributes:
         own = np.arange(attribute.size) if attribute.numeric else np.zeros(attribute.size, dtype=np.int64)

@@ -81,6 +81,8 @@ class Attribute:
             raise InputError(
                 path, "is not a numeric attribute", value=odd, bound="numbers only", remedy="code the values as numbers"
             )
+        if self.size > _LARGEST_HISTOGRAM:
+            raise InputError(path, "has too many values to be listed", value=self.size, bound="at most 2^28")
         if isinstance(self.values, range):
             positions, unit = np.arange(self.values.start, self.values.stop, self.values.step), Fraction(1)
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.numbers import Lattice
-from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar
+from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar, require_room
 from mechdesign.validation import Integers
 
 __all__ = [
@@ -88,11 +88,10 @@ class Additive:
 
 def histogram(size: int, blocks: Integers | None) -> Additive:
     """Return the counts of all values, or of all blocks of values."""
-    labels = np.arange(size) if blocks is None else blocks
-    number = int(labels.max()) + 1
+    number = size if blocks is None else int(blocks.max()) + 1
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-        inside = np.bincount(labels[members], minlength=number)
+        inside = np.bincount(members if blocks is None else blocks[members], minlength=number)
         return (inside > 0).astype(np.int64), ((inside == len(members)) & (len(members) > 0) & (not absent)).astype(
             np.int64
         )
@@ -100,7 +99,9 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
     def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
         return counts(graph, None if blocks is None else blocks[members])
 
-    few = (np.arange(number)[:, None] == labels).astype(object) if number <= FEW_ROWS else None
+    few = None
+    if number <= FEW_ROWS:
+        few = (np.arange(number)[:, None] == (np.arange(size) if blocks is None else blocks)).astype(object)
     return Additive(change, few, extremes, whole=blocks is None)
 
 
@@ -149,6 +150,7 @@ def counts(graph: SecretGraph, labels: Integers | None) -> Found:
     if (edge := graph.crossing(labels)) is not None:
         return Found(Fraction(2), edge)
     if graph.has_null:
+        require_room(graph.size, "counts of records that may be absent")
         return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
     return Found(Fraction(0), None)
 

@@ -19,6 +19,7 @@ from mechdesign.blowfish.secret_graphs import (
     Edge,
     Largest,
     SecretGraph,
+    along,
     as_scalar,
     largest_of,
     one_per_pair,
@@ -223,6 +224,15 @@ class ThresholdGraph(SecretGraph):
                 distance = distance + np.abs(positions[numbers + step] - positions[numbers]).reshape(shape)
         x = start[np.broadcast_to(distance <= self.limit, start.shape)]
         return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
+
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x − w_y| over the edges that change the attribute alone: no other change is larger."""
+        if (positions := self.positions[axis]) is not None:
+            reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
+            found = OrderedGraph(reach, self.kind).spread(weights)
+            if found.edge is not None:
+                return along(shape, axis, found)
+        return Largest(0, self.crossing())
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None.

@@ -20,6 +20,7 @@ from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
@@ -250,6 +251,7 @@ def cumulative_theta(policy: Policy) -> int:
             no θ; records added or removed; or a policy that joins other values than those at most θ apart.
     """
     policy.domain.ordered_attribute("a cumulative histogram")
+    require_room(policy.domain.size, "a cumulative histogram")
     remedy = 'ask for a workload of queries = "prefixes" or "ranges" instead'
     if policy.unbounded:
         problem = "lets records be added or removed"

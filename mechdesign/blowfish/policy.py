@@ -18,7 +18,7 @@ from mechdesign.blowfish.definitions import ALONE, KNOWN_COUNTS
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
+from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_room
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, read_only
@@ -115,6 +115,7 @@ class Policy:
     def line(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
         """Protect each value of one ordered attribute from the next and the previous one."""
         name = _checked(domain).ordered_attribute("a line policy").name
+        require_room(domain.size, "a line policy")
         reach = np.minimum(np.arange(domain.size) + 1, domain.size - 1)
         phrase = f"from one value of {name} to the next or the previous one"
         return cls._built(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +15,9 @@ from mechdesign.blowfish.brute_force import largest_change
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.clusterings import kmeans_sizes, kmeans_sums
 from mechdesign.blowfish.known_counts import under_known_counts
-from mechdesign.blowfish.linear_queries import Additive, cumulative, histogram, weighted
+from mechdesign.blowfish.linear_queries import Additive, Found, cumulative, histogram, weighted
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
-from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.secret_graphs import Edge, require_room
 from mechdesign.errors import InputError
 from mechdesign.validation import as_integer
 
@@ -127,6 +128,8 @@ def sensitivity(
             found = kmeans_sizes(policy, clusters)
         else:
             found = kmeans_sums(policy, norm, clusters, origins)
+    elif isinstance(query, str) and query == "sum" and not policy.constraints:
+        found = _sum(policy, attribute, norm)
     else:
         asked = _additive(policy, query, attribute, partition)
         graph = policy.secret_graph
@@ -163,23 +166,29 @@ def _additive(
         return histogram(domain.size, blocks)
     if query == "cumulative":
         domain.ordered_attribute("cumulative counts")
+        require_room(domain.size, "cumulative counts")
         return cumulative(domain.size)
-    return weighted(_weights(policy, attribute))
+    axis = _axis(policy, attribute)
+    require_room(domain.size, "the sum of an attribute under publicly known counts")
+    summed = domain.attributes[axis]
+    weights = summed.positions[np.arange(domain.size) // math.prod(domain.shape[axis + 1 :]) % summed.size]
+    return weighted(Lattice(weights[None], summed.unit))
 
 
-def _weights(policy: PolicyLike, name: str | None) -> Lattice:
-    """Return what each value adds to the sum of an attribute."""
+def _axis(policy: PolicyLike, name: str | None) -> int:
+    """Return the number of the attribute that a sum adds up."""
     domain = policy.domain
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
-    attribute = domain.attributes[0] if name is None else domain.attribute(name)
-    stride = 1
-    for other in reversed(domain.attributes):
-        if other is attribute:
-            break
-        stride *= other.size
-    weights = attribute.positions[np.arange(domain.size) // stride % attribute.size]
-    return Lattice(weights[None], attribute.unit)
+    return domain.names.index((domain.attributes[0] if name is None else domain.attribute(name)).name)
+
+
+def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
+    """Return the largest change of the sum of an attribute where no counts are known, without an array of all values."""
+    axis = _axis(policy, name)
+    summed = policy.domain.attributes[axis]
+    found = policy.secret_graph.spread_along(policy.domain.shape, axis, summed.positions)
+    return Found(abs(found.value) ** norm * summed.unit**norm, found.edge)
 
 
 def _check_options(query: object, given: set[str]) -> None:

@@ -9,6 +9,7 @@ edges in blocks as the general method.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,15 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, read_only
 
-__all__ = ["LARGEST_EDGE_LIST", "ExplicitGraph", "Largest", "NullGraph", "SecretGraph", "UnionGraph"]
+__all__ = [
+    "LARGEST_EDGE_LIST",
+    "ExplicitGraph",
+    "Largest",
+    "NullGraph",
+    "SecretGraph",
+    "UnionGraph",
+    "require_room",
+]
 
 
 def __dir__() -> list[str]:
@@ -35,6 +44,9 @@ LARGEST_EDGE_LIST = 4_000_000
 
 BLOCK = 1 << 18
 """About how many edges a block holds."""
+
+LARGEST_ARRAY = 1 << 26
+"""Number of values up to which an array with an entry for each of them is made: half a GiB."""
 
 Booleans = NDArray[np.bool_]
 Edge = tuple[int, int]
@@ -127,6 +139,22 @@ class SecretGraph(ABC):
         extended = np.append(weights, np.zeros(1, dtype=weights.dtype))
         return self._largest(lambda x, y: np.abs(extended[x] - extended[y]), _same(within, self.size))
 
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute.
+
+        Rules for which this has a closed form make no array of all values. The null node weighs 0.
+
+        Args:
+            shape: the number of values of each attribute; their product is |T|.
+            axis: the number of the attribute.
+            weights: the weight of each of its values, distinct integers of shape (shape[axis],).
+
+        Raises:
+            InputError: the rule has no closed form, and an array of |T| entries would fill the memory.
+        """
+        require_room(self.size, "the sum of an attribute under this policy")
+        return self.spread(weights[np.arange(self.size) // math.prod(shape[axis + 1 :]) % shape[axis]])
+
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different `points`; the null node has r = 0.
 
@@ -189,13 +217,33 @@ class ExplicitGraph(SecretGraph):
     @property
     def phrase(self) -> str:
         """Return how one record may change along an edge."""
-        values = int((self.listed[:, 1] < self.size).sum())
-        return f"from one value to another that the given graph joins to it ({values} edges)"
+        absent = int((self.listed[:, 1] == self.size).sum())
+        between = len(self.listed) - absent
+        count = f"{between} edge{'s' * (between != 1)}"
+        change = f"from one value to another that the given graph joins to it ({count})"
+        if not absent:
+            return change
+        if absent == self.size:
+            presence = "from any value to being absent, or back"
+        else:
+            some = f"one of {absent} given values" if absent > 1 else "one given value"
+            presence = f"from {some} to being absent, or back"
+        return f"{change}, or {presence}" if between else presence
 
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
         return len(self.listed)
+
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute."""
+        if not len(self.listed):
+            return Largest(0, None)
+        ends = weights[self.listed // math.prod(shape[axis + 1 :]) % shape[axis]]
+        ends = np.where(self.listed == self.size, 0, ends)
+        changes = np.abs(ends[:, 0] - ends[:, 1])
+        top = int(np.argmax(changes))
+        return Largest(as_scalar(changes[top]), (int(self.listed[top, 0]), int(self.listed[top, 1])))
 
     @cached_property
     def _codes(self) -> Integers:
@@ -244,6 +292,11 @@ class NullGraph(SecretGraph):
         for start in range(0, self.size, BLOCK):
             x = np.arange(start, min(start + BLOCK, self.size))
             yield np.column_stack((x, np.full(len(x), self.size)))
+
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x|."""
+        top = int(np.argmax(np.abs(weights)))
+        return Largest(abs(as_scalar(weights[top])), (top * math.prod(shape[axis + 1 :]), self.size))
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return None: no edge joins two values."""
@@ -315,6 +368,10 @@ class UnionGraph(SecretGraph):
         """Return the largest |w_x − w_y| over the edges of any part."""
         return largest_of(part.spread(weights, within) for part in self.parts)
 
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x − w_y| over the edges of any part."""
+        return largest_of(part.spread_along(shape, axis, weights) for part in self.parts)
+
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges of any part."""
         return largest_of(part.largest_sum(radii, points) for part in self.parts)
@@ -327,6 +384,29 @@ class UnionGraph(SecretGraph):
         """Return one edge for each unordered pair of labels that an edge joins."""
         found = np.concatenate([part.joined(labels) for part in self.parts])
         return one_per_pair(found, np.append(labels, labels.max() + 1))
+
+
+def require_room(size: int, what: str) -> None:
+    """Raise `InputError` where an array with an entry for each of `size` values would fill the memory.
+
+    Args:
+        size: the number |T| of values.
+        what: what needs the array, in words.
+    """
+    if size > LARGEST_ARRAY:
+        raise InputError(
+            "domain",
+            f"has too many values for {what}",
+            value=size,
+            bound=f"at most {LARGEST_ARRAY:,}",
+            remedy="leave out attributes that it does not need, or group values",
+        )
+
+
+def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
+    """Return what was found for a single attribute as an edge of the domain: the others keep their first values."""
+    stride = math.prod(shape[axis + 1 :])
+    return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 
 
 def largest_of(candidates: Any) -> Largest:

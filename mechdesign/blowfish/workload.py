@@ -16,6 +16,7 @@ from scipy import sparse
 from mechdesign.errors import InputError
 
 from .domain import Domain
+from .secret_graphs import require_room
 
 __all__ = [
     "MatrixQueries",
@@ -40,6 +41,9 @@ _Integers = NDArray[np.int64]
 _EXACT = 2.0**53
 # Squares of coefficients up to this size, and of their reciprocals, neither overflow nor underflow.
 _LARGEST = 1e100
+# Coefficients that are not zero, 16 bytes each, and queries, whose names take about 100.
+_LARGEST_ENTRIES = 2**26
+_LARGEST_COUNT = 2**22
 
 
 class Workload(ABC):
@@ -203,7 +207,15 @@ def prefixes(size: int) -> RangeQueries:
 
 
 def all_ranges(size: int) -> RangeQueries:
-    """Return the workload of all size·(size + 1)/2 ranges of values."""
+    """Return the workload of all size·(size + 1)/2 ranges of values; raise `InputError` where they are too many."""
+    if (count := size * (size + 1) // 2) > _LARGEST_ENTRIES:
+        raise InputError(
+            "workload",
+            "has too many ranges",
+            value=count,
+            bound=f"at most {_LARGEST_ENTRIES:,}",
+            remedy="release an ordered hierarchical histogram and read ranges from it, or group values",
+        )
     low, high = np.triu_indices(size)
     return RangeQueries(size, low, high, f"all {len(low)} ranges of {size} values")
 
@@ -216,25 +228,32 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         ways: a number k for all tables of k attributes, or the names of the attributes of each table.
 
     Raises:
-        InputError: more ways than attributes, an unknown attribute, or no table.
+        InputError: more ways than attributes, an unknown attribute, no table, or more coefficients than fit the memory:
+            each table has one for every value of the domain.
     """
     names = domain.names
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 1 <= ways <= len(names):
             raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
+        # Before any is listed: there may be very many.
+        _check_tables(math.comb(len(names), ways), domain.size)
         tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
     else:
         tables = [tuple(names_of_one) for names_of_one in _listed(ways)]
     if not tables:
         raise InputError("ways", "holds no table", bound="at least one")
-    codes = np.unravel_index(np.arange(domain.size), domain.shape)
-    parts, labels = [], []
     for index, table in enumerate(tables):
         for name in table:
             if name not in names:
                 raise InputError(f"ways[{index}]", "is unknown", value=name, bound=f"one of {', '.join(names)}")
+    _check_tables(len(tables), domain.size)
+    shapes = [tuple(domain.shape[names.index(name)] for name in table) for table in tables]
+    if (cells := sum(map(math.prod, shapes))) > _LARGEST_COUNT:
+        raise InputError("ways", "have too many cells", value=cells, bound=f"at most {_LARGEST_COUNT:,} in all tables")
+    codes = np.unravel_index(np.arange(domain.size), domain.shape)
+    parts, labels = [], []
+    for table, lengths in zip(tables, shapes, strict=True):
         axes = [names.index(name) for name in table]
-        lengths = tuple(domain.shape[axis] for axis in axes)
         chosen = tuple(codes[axis] for axis in axes)
         cell = np.ravel_multi_index(chosen, lengths) if axes else np.zeros(domain.size, dtype=np.int64)
         shape = (math.prod(lengths), domain.size)
@@ -243,6 +262,18 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         labels += [", ".join(f"{name} = {value}" for name, value in zip(table, cell, strict=True)) for cell in cells]
     shown = "; ".join(" × ".join(table) or "total" for table in tables)
     return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}", tuple(labels))
+
+
+def _check_tables(count: int, size: int) -> None:
+    """Raise `InputError` unless the coefficients of `count` marginal tables of `size` values fit the memory."""
+    if count * size > _LARGEST_ENTRIES:
+        raise InputError(
+            "ways",
+            f"have too many coefficients: {count:,} tables of a domain of {size:,} values",
+            value=count * size,
+            bound=f"at most {_LARGEST_ENTRIES:,} tables × values",
+            remedy="release each table on a domain of its own attributes, or group values",
+        )
 
 
 def as_workload(workload: object, domain: Domain) -> Workload:
@@ -277,6 +308,7 @@ def as_workload(workload: object, domain: Domain) -> Workload:
 
 
 def _named(name: str, domain: Domain) -> Workload:
+    require_room(domain.size, "a workload")
     match name:
         case "identity" | "histogram":
             return identity(domain.size)
