@@ -26,6 +26,7 @@ __all__ = [
     "OutsideWarning",
     "PriorWarning",
     "RecordsError",
+    "ReportError",
     "RevealedWarning",
     "Shown",
     "SizeWarning",
@@ -136,6 +137,10 @@ class LedgerError(MechdesignError):
 
 class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
+
+
+class ReportError(ExportError):
+    """What shows a release could not be written; its answers are written, and what they cost is spent."""
 
 
 class RecordsError(MechdesignError):

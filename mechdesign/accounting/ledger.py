@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
@@ -15,10 +13,13 @@ from pathlib import Path
 from filelock import FileLock
 
 from mechdesign.accounting.ledger_file import Entry, read_ledger, write_ledger
+from mechdesign.accounting.policies import APART, PolicyTotals, by_policy
+from mechdesign.accounting.totals import Totals, rho_of, totals
 from mechdesign.certify.exact import exact, exact_text
+from mechdesign.display import card
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError
 
-__all__ = ["Entry", "Ledger", "Totals"]
+__all__ = ["Entry", "Ledger", "PolicyTotals", "Totals"]
 
 
 def __dir__() -> list[str]:
@@ -28,27 +29,16 @@ def __dir__() -> list[str]:
 Number = float | int | str | Fraction
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What the entries of a ledger cost together.
-
-    Attributes:
-        epsilon: the sum of ε under pure differential privacy, or None where an entry satisfies zCDP only.
-        rho: the sum of ρ under zero-concentrated differential privacy; an ε-private release costs ε²/2 (Bun and
-            Steinke 2016, Proposition 1.4).
-    """
-
-    epsilon: Fraction | None
-    rho: Fraction
-
-
 class Ledger:
     """Record what every release spends, and refuse the one that would pass the budget.
 
     Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
     sum of any one part (parallel composition); whether parts may be counted so is decided by whoever names them, see
-    `mechdesign.blowfish` for the condition under a policy with constraints. Where entries protect different neighbours,
-    the sums hold for databases that are neighbours in the sense of each of them.
+    `mechdesign.blowfish` for the condition under a policy with constraints.
+
+    The budget limits `spent`, the plain sum over all entries. What protects somebody is in `by_policy`, which keeps
+    policies apart: each of its lines is about the releases under one policy, and holds for neighbours under it. Nothing
+    is said of releases under several policies together, whose neighbours may be different databases.
 
     With a `path` the ledger is a file that outlives the process. It is locked, read again and replaced as a whole for
     every entry, so that any number of processes may share it, and a crash loses nothing: an entry is on the disk
@@ -96,7 +86,29 @@ or give the ledger that the data deserve a larger budget
             for name, budget in (("epsilon", self.epsilon), ("rho", self.rho))
             if budget is not None
         ]
-        return f"Ledger({', '.join([*budgets, f'{len(self._entries)} entries'])})"
+        policies = len(by_policy(self._entries))
+        said = f"{len(self._entries)} entries" + f" under {policies} policies" * (policies > 1)
+        return f"Ledger({', '.join([*budgets, said])})" + f". {APART}." * (policies > 1)
+
+    def __str__(self) -> str:
+        """Say what was spent under each policy, and what the budget limits."""
+        lines = self.by_policy
+        return "\n".join(
+            [
+                f"Ledger with {_budgets(self.epsilon, self.rho).replace('no limit', 'no budget')}",
+                *(f"- {line}" for line in lines),
+                *([f"{APART}."] if len(lines) > 1 else []),
+                f"What the budget limits is the plain sum: {self.spent}.",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Show what `str` says."""
+        lines = self.by_policy
+        facts = [(str(line.spent), line.policy) for line in lines]
+        if len(lines) > 1:
+            facts.append(("", f"{APART}."))
+        return card(f"Ledger, {_budgets(self.epsilon, self.rho)}", [*facts, ("plain sum", str(self.spent))])
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -117,8 +129,22 @@ or give the ledger that the data deserve a larger budget
 
     @property
     def spent(self) -> Totals:
-        """What was spent so far."""
+        """The plain sum of what was spent so far, which the budget limits; see `by_policy` for whom it protects."""
         return totals(self.entries)
+
+    @property
+    def by_policy(self) -> tuple[PolicyTotals, ...]:
+        """What was spent under each policy so far.
+
+        >>> ledger = Ledger(epsilon=1)
+        >>> entry = ledger.spend("ages", "one person's age", epsilon="0.5")
+        >>> entry = ledger.spend("incomes", "one person's income", epsilon="0.25")
+        >>> for line in ledger.by_policy:
+        ...     print(line)
+        ε = 0.5 in 1 entry under: one person's age
+        ε = 0.25 in 1 entry under: one person's income
+        """
+        return by_policy(self.entries)
 
     @property
     def remaining_epsilon(self) -> Fraction | None:
@@ -138,6 +164,7 @@ or give the ledger that the data deserve a larger budget
         epsilon: Number | None = None,
         rho: Number | None = None,
         part: tuple[str, str] | None = None,
+        policy: str | None = None,
     ) -> Entry:
         """Record a release before it is made.
 
@@ -147,6 +174,8 @@ or give the ledger that the data deserve a larger budget
             epsilon: its ε in nats, where it is ε-private.
             rho: its ρ, where it satisfies ρ-zCDP; exactly one of the two is given.
             part: the name of a division of the data into disjoint parts, and that of the part which the release uses.
+            policy: the name of the policy, the same for all releases under it: `by_policy` adds up those of one name.
+                Releases without one are added up where `protects` is the same text.
 
         Returns:
             The entry, already durable.
@@ -157,7 +186,7 @@ or give the ledger that the data deserve a larger budget
             LedgerError: the file is damaged.
             ExportError: the file cannot be written; nothing is recorded.
         """
-        entry = _entry(what, protects, epsilon, rho, part)
+        entry = _entry(what, protects, epsilon, rho, part, policy)
         with self._lock, self._file_lock():
             self._refresh()
             grown = (*self._entries, entry)
@@ -174,9 +203,10 @@ or give the ledger that the data deserve a larger budget
         epsilon: Number | None = None,
         rho: Number | None = None,
         part: tuple[str, str] | None = None,
+        policy: str | None = None,
     ) -> None:
         """Raise what `spend` would raise about the budget, and record nothing."""
-        entry = _entry(what, protects, epsilon, rho, part)
+        entry = _entry(what, protects, epsilon, rho, part, policy)
         self._require_within(entry, (*self.entries, entry))
 
     def _require_within(self, entry: Entry, entries: Sequence[Entry]) -> None:
@@ -192,7 +222,7 @@ or give the ledger that the data deserve a larger budget
                 raise BudgetExceededError(_excess(entry.what, "ε", asked, left, self._budget_epsilon))
         if self._budget_rho is not None and after.rho > self._budget_rho:
             left = self._budget_rho - before.rho
-            raise BudgetExceededError(_excess(entry.what, "ρ", _rho(entry), left, self._budget_rho))
+            raise BudgetExceededError(_excess(entry.what, "ρ", rho_of(entry), left, self._budget_rho))
 
     def _file_lock(self) -> FileLock | nullcontext[None]:
         if self._path is None:
@@ -221,33 +251,17 @@ or give the ledger that the data deserve a larger budget
         self._entries = entries
 
 
-def totals(entries: Iterable[Entry]) -> Totals:
-    """Return what entries cost together: sums, and within a division into parts the largest sum of any part."""
-    pure = True
-    epsilon, rho = Fraction(0), Fraction(0)
-    parts: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    for entry in entries:
-        pure = pure and entry.epsilon is not None
-        if entry.part is not None:
-            parts[entry.part[0]][entry.part[1]].append(entry)
+def _entry(
+    what: str,
+    protects: str,
+    epsilon: Number | None,
+    rho: Number | None,
+    part: tuple[str, str] | None,
+    policy: str | None,
+) -> Entry:
+    for name, text in (("what", what), ("protects", protects), ("policy", policy)):
+        if text is None and name == "policy":
             continue
-        epsilon += entry.epsilon or 0
-        rho += _rho(entry)
-    for division in parts.values():
-        epsilon += max(sum((entry.epsilon or Fraction(0) for entry in part), Fraction(0)) for part in division.values())
-        rho += max(sum(map(_rho, part), Fraction(0)) for part in division.values())
-    return Totals(epsilon if pure else None, rho)
-
-
-def _rho(entry: Entry) -> Fraction:
-    if entry.rho is not None:
-        return entry.rho
-    assert entry.epsilon is not None
-    return entry.epsilon**2 / 2
-
-
-def _entry(what: str, protects: str, epsilon: Number | None, rho: Number | None, part: tuple[str, str] | None) -> Entry:
-    for name, text in (("what", what), ("protects", protects)):
         if not isinstance(text, str) or not text.strip():
             raise InputError(name, "must say something", value=text, bound="a text that is not empty")
     if (epsilon is None) == (rho is None):
@@ -258,8 +272,8 @@ def _entry(what: str, protects: str, epsilon: Number | None, rho: Number | None,
         raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
     when = datetime.now(UTC).isoformat(timespec="seconds")
     if rho is None:
-        return Entry(when, what, protects, _positive(epsilon, "epsilon"), None, part)
-    return Entry(when, what, protects, None, _positive(rho, "rho"), part)
+        return Entry(when, what, protects, _positive(epsilon, "epsilon"), None, part, policy)
+    return Entry(when, what, protects, None, _positive(rho, "rho"), part, policy)
 
 
 def _positive(value: object, path: str) -> Fraction:

@@ -20,7 +20,10 @@ _SCHEMA = "mechdesign.ledger/1"
 
 @dataclass(frozen=True)
 class Entry:
-    """One release: when (UTC, ISO 8601), what, whom it protects, its exact ε or ρ, and which part of the data."""
+    """One release: when (UTC, ISO 8601), what, whom it protects, its exact ε or ρ, which part of the data, its policy.
+
+    The policy is a name that all releases under it share, or None, as in files of earlier versions.
+    """
 
     when: str
     what: str
@@ -28,6 +31,7 @@ class Entry:
     epsilon: Fraction | None
     rho: Fraction | None
     part: tuple[str, str] | None = None
+    policy: str | None = None
 
 
 def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, entries: tuple[Entry, ...]) -> None:
@@ -44,6 +48,7 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
                 "epsilon": _text(entry.epsilon),
                 "rho": _text(entry.rho),
                 "part": None if entry.part is None else list(entry.part),
+                "policy": entry.policy,
             }
             for entry in entries
         ],
@@ -81,7 +86,10 @@ def _read_entry(entry: dict[str, Any], index: int) -> Entry:
     if (epsilon is None) == (rho is None) or (epsilon or rho or 0) <= 0:
         raise InputError(f"entries[{index}]", "must spend a positive ε or ρ", value=entry)
     part = None if entry["part"] is None else (str(entry["part"][0]), str(entry["part"][1]))
-    return Entry(str(entry["when"]), str(entry["what"]), str(entry["protects"]), epsilon, rho, part)
+    policy = entry.get("policy")
+    if policy is not None and not (isinstance(policy, str) and policy.strip()):
+        raise InputError(f"entries[{index}].policy", "must be a name", value=policy)
+    return Entry(str(entry["when"]), str(entry["what"]), str(entry["protects"]), epsilon, rho, part, policy)
 
 
 def _text(number: Fraction | None) -> str | None:

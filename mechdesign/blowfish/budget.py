@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mechdesign import interrupts
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
@@ -21,8 +22,15 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_LARGEST = Fraction(10) ** 100
+
+
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.Ledger`, or of a part of one."""
+    """What a release needs of a `mechdesign.Ledger`, or of a part of one.
+
+    A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the name of the policy: the
+    keyword `policy` of `spend`.
+    """
 
     def spend(
         self,
@@ -59,6 +67,8 @@ class Budget:
         amount = exact(value, path)
         if amount <= 0:
             raise InputError(path, "is not positive", value=value, bound="> 0")
+        if amount > _LARGEST:
+            raise InputError(path, "is out of range", value=value, bound="at most 1e100")
         return cls(epsilon=amount) if rho is None else cls(rho=amount)
 
     def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
@@ -96,10 +106,17 @@ class Budget:
             bound="so that the noise has a scale above 0 and of at most 2^50 steps",
         )
 
-    def spend(self, ledger: LedgerLike | None, what: str, protects: str) -> None:
-        """Enter the budget in a ledger where there is one."""
+    def nothing(self) -> Budget:
+        """Return a budget of 0 in the same measure: what exact answers spend."""
+        return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
+
+    def spend(self, ledger: LedgerLike | None, what: str, protects: str, policy: str) -> None:
+        """Enter the budget in a ledger where there is one; `policy` is the name of the policy."""
         if ledger is None:
             return
         if not callable(getattr(ledger, "spend", None)):
             raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
-        ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho)
+        # What is paid for must not be lost: where there is something to end tidily, Ctrl-C is only noted from here on.
+        interrupts.defer()
+        named = {"policy": policy} if hasattr(type(ledger), "by_policy") else {}
+        ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho, **named)

@@ -54,8 +54,8 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     """Weight the levels of a strategy for the least error at a given privacy.
 
     Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
-    for the ℓ2 norm, where s_l is the sensitivity of level l. Budgets for which the sum is singular in floating point are
-    passed over: the best that the search came across are taken, from equal ones on.
+    for the ℓ2 norm, where s_l is the sensitivity of level l. Budgets for which the sum is singular in floating point
+    are passed over: the best that the search came across are taken.
 
     Args:
         levels: the rows of each level, on the values; those outside the span of the edges are left out.

@@ -13,8 +13,9 @@ from scipy.optimize import isotonic_regression
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import describe_policy, value_labels
+from mechdesign.blowfish.linear_release import value_labels
 from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy_words import describe_policy, name_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise, interval_about
 from mechdesign.blowfish.range_planning import plan_ranges
@@ -268,30 +269,36 @@ def _release(
         remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
         if way.noise.tree_scale is not None:
             remarks.append("That the intervals have the stated confidence was computed for many cases, and not proven.")
-        budget.spend(ledger, f"cumulative histogram ({way.name})", policy.neighbours)
-        linear, variances = _measured(histogram, way, generator)
+    structure = way.noise.structure(size, way.block, way.fanout) if way.noise else None
+    variances = np.zeros(size) if structure is None else structure.prefix_variances()
+    widths = way.noise.half_widths(variances, 1, level)
+    description = Description(
+        what="cumulative histogram",
+        policy=describe_policy(policy),
+        neighbours=policy.neighbours,
+        definition=policy.definition,
+        mechanism=mechanism,
+        epsilon=budget.epsilon if way.noise else Fraction(0),
+        rho=None,
+        step=Fraction(1),
+        confidence=level,
+        rehearsal=rng is not None,
+        remarks=tuple(remarks),
+    )
+    standard_errors = np.sqrt(variances)
+    if structure is None:
+        linear = np.cumsum(histogram).astype(np.float64)
     else:
-        budget = Budget(epsilon=Fraction(0))
-        linear, variances = np.cumsum(histogram).astype(np.float64), np.zeros(size)
+        # All that can fail was tried by now.
+        budget.spend(ledger, f"cumulative histogram ({way.name})", policy.neighbours, name_policy(policy))
+        linear = _measured(histogram, way, structure, generator)
     answers = _inferred(linear, records)
-    low, high = interval_about(linear, way.noise.half_widths(variances, 1, level), answers, records)
+    low, high = interval_about(linear, widths, answers, records)
     return CumulativeRelease(
-        description=Description(
-            what="cumulative histogram",
-            policy=describe_policy(policy),
-            neighbours=policy.neighbours,
-            definition=policy.definition,
-            mechanism=mechanism,
-            epsilon=budget.epsilon,
-            rho=None,
-            step=Fraction(1),
-            confidence=level,
-            rehearsal=rng is not None,
-            remarks=tuple(remarks),
-        ),
+        description=description,
         labels={"value": np.arange(size)},
         answers=answers,
-        standard_errors=np.sqrt(variances),
+        standard_errors=standard_errors,
         low=low,
         high=high,
         linear=linear,
@@ -303,9 +310,8 @@ def _release(
     )
 
 
-def _measured(histogram: Integers, way: _Way, generator: np.random.Generator | None) -> tuple[Floats, Floats]:
-    """Draw the noise; return the unbiased estimates of the cumulative counts and their variances."""
-    structure = way.noise.structure(len(histogram), way.block, way.fanout)
+def _measured(histogram: Integers, way: _Way, structure: RangeTree, generator: np.random.Generator | None) -> Floats:
+    """Draw the noise; return the unbiased estimates of the cumulative counts."""
     cumulative = np.cumsum(histogram)
     nodes = cumulative[way.block - 1 : -1 : way.block]
     if (law := way.noise.node_law) is not None:
@@ -314,7 +320,8 @@ def _measured(histogram: Integers, way: _Way, generator: np.random.Generator | N
     if (law := way.noise.tree_law) is not None:
         for (block, _), rows in zip(structure.shapes, structure.pieces(histogram), strict=True):
             trees.append([law.add(level, generator).astype(np.float64) for level in block.counts(rows)])
-    return structure.fit(nodes.astype(np.float64), trees, int(cumulative[-1])), structure.prefix_variances()
+    linear: Floats = structure.fit(nodes.astype(np.float64), trees, int(cumulative[-1]))
+    return linear
 
 
 def _inferred(linear: Floats, records: int) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.ledger import Ledger, PolicyTotals
 from mechdesign.blowfish.parallel import parallel_composition
 from mechdesign.errors import InputError
 
@@ -35,9 +35,17 @@ class LedgerPart:
     division: str
     part: str
 
-    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> object:
+    @property
+    def by_policy(self) -> tuple[PolicyTotals, ...]:
+        """What was spent under each policy, in all groups."""
+        return self.ledger.by_policy
+
+    def spend(
+        self, what: str, protects: str, epsilon: Any = None, rho: Any = None, *, policy: str | None = None
+    ) -> object:
         """Record what a release about this group spends."""
-        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=(self.division, self.part))
+        part = (self.division, self.part)
+        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=policy)
 
 
 def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:

@@ -252,7 +252,7 @@ class Domain:
         return tuple(reversed(entries))
 
     def indices(self, data: object) -> Integers:
-        """Return the numbers of the values of the records in `data`, int64 of shape (n,).
+        """Return the numbers of the values of the records in `data`, int64 of shape (n,); a table may be empty.
 
         Args:
             data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
@@ -260,21 +260,16 @@ class Domain:
                 taken as numbers of values. Named columns that are no attribute are ignored.
 
         Raises:
-            InputError: no record, a missing column, columns of different lengths, or a value outside the domain, named
-                with its row and column.
+            InputError: a missing column, columns of different lengths, or a value outside the domain, named with its
+                row and column.
         """
         columns = self._columns(data)
         if columns is None:
-            numbers = _numbers(data, self.size)
-            if len(numbers) == 0:
-                raise _empty()
-            return numbers
+            return _numbers(data, self.size)
         lengths = [len(column) for column in columns]
         if len(set(lengths)) > 1:
             shown = ", ".join(f"{name}: {length}" for name, length in zip(self.names, lengths, strict=True))
             raise InputError("data", "has columns of different lengths", value=shown)
-        if lengths[0] == 0:
-            raise _empty()
         result = np.zeros(lengths[0], dtype=np.int64)
         for attribute, column in zip(self.attributes, columns, strict=True):
             result *= attribute.size
@@ -296,8 +291,6 @@ class Domain:
         if table.shape[1] != len(self.attributes):
             bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
             raise InputError("points", "has the wrong number of columns", value=table.shape, bound=bound)
-        if not len(table):
-            raise _empty()
         result = np.zeros(len(table), dtype=np.int64)
         for attribute, column in zip(self.attributes, table.T, strict=True):
             result *= attribute.size
@@ -355,10 +348,6 @@ class Domain:
 
 
 _TABLE = "a table with named columns, an array with a column per attribute, a list of tuples or numbers of values"
-
-
-def _empty() -> InputError:
-    return InputError("data", "holds no record", bound="at least one", remedy="no noise can make an empty table useful")
 
 
 def _numbers(data: Any, size: int) -> Integers:

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clusterings import _box
-from mechdesign.blowfish.linear_release import describe_policy
+from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy_words import describe_policy, name_policy
 from mechdesign.blowfish.query_sensitivity import refuse_kmeans, sensitivity
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
+from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
 from mechdesign.validation import as_floats, as_generator, as_integer, read_only
 
 __all__ = ["ClusteringRelease", "kmeans"]
@@ -107,8 +109,9 @@ def kmeans(
         confidence: of the interval of each size and sum.
 
     Raises:
-        InputError: a point outside the domain, with its row and value; no points; k or iterations below 1; ε not
-            positive; no numeric attribute; publicly known counts, for which no sensitivity is proven.
+        InputError: a point outside the domain, with its row and value; no points where their number is public; k or
+            iterations below 1; ε not positive; no numeric attribute; publicly known counts, for which no sensitivity is
+            proven.
         BudgetExceededError: the ledger refuses.
     """
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
@@ -118,15 +121,15 @@ def kmeans(
     refuse_kmeans(policy)
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
-    reals = _as_reals(points)
+    reals = _as_reals(points, domain)
     numbers = domain.indices(points) if reals is None else domain.nearest(reals)
     # Records with one value are counted together: few values are then assigned, each once.
     values, weights = np.unique(numbers, return_counts=True)
     codes = np.unravel_index(values, domain.shape)
     places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
     radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
-    if int(radius.max(initial=0)) * int(weights.sum()) > LARGEST_VALUE:
-        raise InputError("points", "have sums that are too large", bound="at most 2^61 steps")
+    known = np.bincount(numbers, minlength=domain.size) if policy.constraints else weights
+    check_table(policy, known, int(radius.max(initial=0)), "points")
     generator = None if rng is None else as_generator(rng)
     unit = float(box.unit)
     middles = np.array([_middle(attribute) for attribute in numeric])
@@ -135,20 +138,7 @@ def kmeans(
     else:
         centroids = _checked_centroids(initial, clusters, middles, radius * unit) / unit
     noise = _noise(policy, budget.epsilon / rounds, box.unit)
-    if any(noise):
-        budget.spend(ledger, f"k-means with {clusters} clusters, {rounds} iterations", policy.neighbours)
-    else:
-        budget = Budget(epsilon=Fraction(0))
-    for _ in range(rounds):
-        labels = _nearest(places.astype(np.float64), centroids)
-        sizes, sums = _totals(places, weights, labels, clusters)
-        if noise[0] is not None:
-            sizes = noise[0].add(sizes, generator)
-        if noise[1] is not None:
-            sums = noise[1].add(sums, generator)
-        means = sums / np.maximum(sizes, 1)[:, None]
-        centroids = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), centroids)
-    answers = np.column_stack((sizes, sums * unit)).ravel()
+    what = f"k-means with {clusters} clusters, {rounds} iterations"
     errors = [0.0 if law is None else law.standard_deviation for law in noise]
     widths = [0 if law is None else law.half_width(level) for law in noise]
     width = np.tile([widths[0], *[widths[1] * unit] * len(radius)], clusters)
@@ -157,34 +147,50 @@ def kmeans(
         *(f"sum of {attribute.name} - {middle}" for attribute, middle in zip(numeric, middles, strict=True)),
     ]
     named = [
-        f"{law} on each {what} of each iteration"
-        for law, what in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
+        f"{law} on each {what_of} of each iteration"
+        for law, what_of in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
         if law is not None
     ]
-    return ClusteringRelease(
-        description=Description(
-            what=f"k-means clustering with {clusters} clusters",
-            policy=describe_policy(policy),
-            neighbours=policy.neighbours,
-            definition=policy.definition,
-            mechanism=f"SuLQ k-means, {rounds} iterations: " + (" and ".join(named) or "no noise"),
-            epsilon=budget.epsilon,
-            rho=None,
-            step=box.unit,
-            confidence=level,
-            rehearsal=rng is not None,
-            remarks=(
-                "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
-                if any(noise)
-                else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them.",
-            ),
+    description = Description(
+        what=f"k-means clustering with {clusters} clusters",
+        policy=describe_policy(policy),
+        neighbours=policy.neighbours,
+        definition=policy.definition,
+        mechanism=f"SuLQ k-means, {rounds} iterations: " + (" and ".join(named) or "no noise"),
+        epsilon=budget.epsilon if any(noise) else Fraction(0),
+        rho=None,
+        step=box.unit,
+        confidence=level,
+        rehearsal=rng is not None,
+        remarks=(
+            "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
+            if any(noise)
+            else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them.",
         ),
-        labels={
-            "cluster": np.repeat(np.arange(clusters), len(quantities)),
-            "quantity": np.tile(np.array(quantities), clusters),
-        },
+    )
+    labels = {
+        "cluster": np.repeat(np.arange(clusters), len(quantities)),
+        "quantity": np.tile(np.array(quantities), clusters),
+    }
+    standard_errors = np.tile([errors[0], *[errors[1] * unit] * len(radius)], clusters)
+    if any(noise):
+        # All that can fail was tried by now.
+        budget.spend(ledger, what, policy.neighbours, name_policy(policy))
+    for _ in range(rounds):
+        nearest = _nearest(places.astype(np.float64), centroids)
+        sizes, sums = _totals(places, weights, nearest, clusters)
+        if noise[0] is not None:
+            sizes = noise[0].add(sizes, generator)
+        if noise[1] is not None:
+            sums = noise[1].add(sums, generator)
+        means = sums / np.maximum(sizes, 1)[:, None]
+        centroids = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), centroids)
+    answers = np.column_stack((sizes, sums * unit)).ravel()
+    return ClusteringRelease(
+        description=description,
+        labels=labels,
         answers=answers,
-        standard_errors=np.tile([errors[0], *[errors[1] * unit] * len(radius)], clusters),
+        standard_errors=standard_errors,
         low=answers - width,
         high=answers + width,
         centroids=centroids * unit + middles,
@@ -193,26 +199,27 @@ def kmeans(
     )
 
 
-def _as_reals(points: object) -> Floats | None:
-    """Return an array or list of real points as an array (n, attributes), and None for any other table."""
+def _as_reals(points: object, domain: Domain) -> Floats | None:
+    """Return an array or list of real points as an array (n, attributes), and None for any other table.
+
+    Whether a point is rounded must not depend on other points: in a list a whole number is a real number, too.
+    """
     if not isinstance(points, np.ndarray | list | tuple):
         return None
     try:
         array = np.asarray(points)
     except ValueError:
         return None
-    return array if array.ndim == 2 and array.dtype.kind == "f" else None
+    listed = not isinstance(points, np.ndarray) and all(attribute.numeric for attribute in domain.attributes)
+    return array if array.ndim == 2 and array.dtype.kind in ("iuf" if listed else "f") else None
 
 
 def _noise(policy: Policy, epsilon: Fraction, unit: Fraction) -> tuple[DiscreteLaplace | None, DiscreteLaplace | None]:
     """Return the noise on the sizes and on the sums, in units, of one iteration."""
     sizes = sensitivity(policy, "kmeans-size").power
     sums = sensitivity(policy, "kmeans-sum").power / unit
-    share = epsilon / ((sizes > 0) + (sums > 0) or 1)
-    return (
-        DiscreteLaplace(sizes / share) if sizes else None,
-        DiscreteLaplace(sums / share) if sums else None,
-    )
+    share = Budget(epsilon=epsilon / ((sizes > 0) + (sums > 0) or 1))
+    return share.laplace(sizes) if sizes else None, share.laplace(sums) if sums else None
 
 
 def _nearest(points: Floats, centroids: Floats) -> Integers:
@@ -238,9 +245,9 @@ def _totals(places: Integers, weights: Integers, labels: Integers, clusters: int
     sizes = np.zeros(clusters, dtype=np.int64)
     sums = np.zeros((clusters, places.shape[1]), dtype=np.int64)
     for number in range(clusters):
-        inside = labels == number
-        sizes[number] = weights[inside].sum()
-        sums[number] = (places[inside] * weights[inside, None]).sum(axis=0)
+        inside = np.where(labels == number, weights, 0)
+        sizes[number] = inside.sum()
+        sums[number] = true_answers(places.T, inside)
     return sizes, sums
 
 

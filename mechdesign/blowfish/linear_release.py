@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy_words import describe_policy, name_policy
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.blowfish.workload import Workload
 from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.errors import InputError
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
 __all__ = [
-    "describe_policy",
     "on_lattice",
     "release_histogram",
     "release_linear",
@@ -78,8 +79,8 @@ def release_histogram(
         The release; its answers are unbiased and may be negative.
 
     Raises:
-        InputError: a record outside the domain, an empty table, a budget that is not positive, known counts that do not
-            hold.
+        InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, or an
+            empty table where the number of records is public.
         BudgetExceededError: the ledger refuses.
 
     >>> from mechdesign.blowfish import Domain, Policy
@@ -89,7 +90,7 @@ def release_histogram(
     """
     budget = Budget.of(epsilon, rho)
     counts = as_policy(policy).domain.counts(data)
-    policy.check_counts(counts)
+    check_table(policy, counts)
     if partition is None:
         asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
     else:
@@ -145,13 +146,11 @@ def release_linear(
         raise InputError("step", problem, value=step, bound="between 1e-200 and 1e200")
     rows = on_lattice(weights, unit, as_policy(policy).domain.size)
     counts = policy.domain.counts(data)
-    policy.check_counts(counts)
-    largest = int(np.abs(rows).max(initial=0)) * int(counts.sum())
-    if largest > LARGEST_VALUE:
-        raise InputError("queries", "have answers that are too large", value=largest, bound="at most 2^61 steps")
+    check_table(policy, counts, int(np.abs(rows).max(initial=0)), "queries")
     # The sensitivity of the integers is in steps already.
+    answers = true_answers(rows, counts)
     named = {"query": np.arange(len(rows))} if labels is None else labels
-    asked = _Asked("linear queries", rows, rows @ counts, named, unit, Fraction(1))
+    asked = _Asked("linear queries", rows, answers, named, unit, Fraction(1))
     return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
@@ -189,13 +188,12 @@ def release_sum(
     name = domain.names[0] if attribute is None else attribute
     positions, unit = domain.attribute(name).positions, domain.attribute(name).unit
     numbers = domain.indices(data)
-    if policy.constraints:
-        policy.check_counts(np.bincount(numbers, minlength=domain.size))
-    if int(np.abs(positions).max()) * len(numbers) > LARGEST_VALUE:
-        raise InputError(f"domain[{name!r}]", "has sums that are too large", bound="at most 2^61 steps")
     codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
-    total = np.array([positions[codes].sum()], dtype=np.int64)
-    asked = _Asked("sum", "sum", total, {"sum of": np.array([name])}, unit, unit, {"attribute": name})
+    counts = np.bincount(codes, minlength=len(positions))
+    known = np.bincount(numbers, minlength=domain.size) if policy.constraints else counts
+    check_table(policy, known, int(np.abs(positions).max()), f"domain[{name!r}]")
+    total, labels = true_answers(positions[None], counts), {"sum of": np.array([name])}
+    asked = _Asked("sum", "sum", total, labels, unit, unit, {"attribute": name})
     return _with_noise(asked, policy, budget, rng, ledger, confidence)
 
 
@@ -224,19 +222,6 @@ def step_of(weights: NDArray[np.float64]) -> Fraction:
     Fraction(1, 4)
     """
     return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
-
-
-def describe_policy(policy: Policy) -> str:
-    """Say which policy it is, in a few words."""
-    kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
-    values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
-    text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
-    if policy.unbounded:
-        text += ", with records added or removed"
-    if policy.constraints:
-        number = len(policy.constraints)
-        text += f", with {number} publicly known count{'s' if number > 1 else ''}"
-    return text
 
 
 def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
@@ -282,46 +267,41 @@ def _with_noise(
     generator = None if rng is None else as_generator(rng)
     law = budget.noise(policy, asked.query, asked.unit, **asked.options)
     width = 0 if law is None else law.half_width(level)
-    neighbours = policy.neighbours
+    spent, error, mechanism = budget, 0.0, "none"
     if law is None:
-        free = Fraction(0)
-        budget = Budget(epsilon=free) if budget.rho is None else Budget(rho=free)
-        noisy, error = asked.answers, 0.0
-        mechanism = "none"
+        spent = budget.nothing()
         remarks: tuple[str, ...] = (
             "The policy leaves these answers exact: no two neighbouring databases differ in them.",
         )
     else:
-        budget.spend(ledger, asked.what, neighbours)
-        noisy, error = law.add(asked.answers, generator), law.standard_deviation
-        mechanism = f"{law} on each answer, in steps of {exact_text(asked.step)}"
+        error, mechanism = law.standard_deviation, f"{law} on each answer, in steps of {exact_text(asked.step)}"
         remarks = ("The answers are unbiased and are not rounded to what is possible: counts may be negative.",)
+    description = Description(
+        what=asked.what,
+        policy=describe_policy(policy),
+        neighbours=policy.neighbours,
+        definition=policy.definition,
+        mechanism=mechanism,
+        epsilon=spent.epsilon,
+        rho=spent.rho,
+        step=asked.step,
+        confidence=level,
+        rehearsal=rng is not None,
+        remarks=remarks,
+    )
 
     def scaled(steps: Any) -> NDArray[np.float64]:
         # In this order 3 steps of 0.1 are 0.3.
         numbers: NDArray[np.float64] = np.asarray(steps) * float(asked.step.numerator) / float(asked.step.denominator)
         return numbers
 
-    return Release(
-        Description(
-            what=asked.what,
-            policy=describe_policy(policy),
-            neighbours=neighbours,
-            definition=policy.definition,
-            mechanism=mechanism,
-            epsilon=budget.epsilon,
-            rho=budget.rho,
-            step=asked.step,
-            confidence=level,
-            rehearsal=rng is not None,
-            remarks=remarks,
-        ),
-        asked.labels,
-        scaled(noisy),
-        scaled(np.full(len(noisy), error)),
-        scaled(noisy - width),
-        scaled(noisy + width),
-    )
+    errors = scaled(np.full(len(asked.answers), error))
+    noisy = asked.answers
+    if law is not None:
+        # All that can fail was tried by now.
+        budget.spend(ledger, asked.what, policy.neighbours, name_policy(policy))
+        noisy = law.add(asked.answers, generator)
+    return Release(description, asked.labels, scaled(noisy), errors, scaled(noisy - width), scaled(noisy + width))
 
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:

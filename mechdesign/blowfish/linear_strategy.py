@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import (
-    LARGEST_VALUE,
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteNoise,
@@ -22,11 +21,12 @@ from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
 from .edge_space import EdgeSpace
-from .linear_release import describe_policy
 from .policy import Policy
+from .policy_words import describe_policy, name_policy
 from .release import Description, Release
 from .strategy_bound import StrategyBound
 from .strategy_intervals import half_widths
+from .true_answers import check_table, true_answers
 from .workload import Workload
 
 __all__ = ["Strategy"]
@@ -196,7 +196,8 @@ class Strategy:
             The answers with their standard errors and intervals, what was spent and what is protected, in words.
 
         Raises:
-            InputError: a value outside the domain, no record, or a budget of the other kind.
+            InputError: a value outside the domain, a budget of the other kind, or no record where their number is
+                public.
             BudgetExceededError: the ledger refuses.
         """
         law = self.law(epsilon=epsilon, rho=rho)
@@ -204,39 +205,42 @@ class Strategy:
         level = as_confidence(confidence)
         policy, workload, space = self.policy, self.workload, self.space
         counts = policy.domain.counts(data)
-        if int(np.abs(self.rows).sum(axis=0).max(initial=0)) * int(counts.sum()) > LARGEST_VALUE:
-            raise InputError("data", "hold too many records for the strategy's lattice", value=int(counts.sum()))
+        check_table(policy, counts, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
         budget, what = Budget.of(epsilon, rho), f"workload: {workload.phrase}"
         totals = counts - space.histogram(space.paths[:-1].T @ counts)
         if law is None:
-            budget = Budget(epsilon=Fraction(0)) if budget.rho is None else Budget(rho=Fraction(0))
-            # Of the data nothing but what the policy leaves exact is used.
-            histogram, mechanism = totals, "none"
+            spent, mechanism = budget.nothing(), "none"
             errors = widths = np.zeros(workload.count)
         else:
-            budget.spend(ledger, what, policy.neighbours)
-            histogram = self.estimate(law.add(self.rows @ counts, generator), totals)
+            spent = budget
             errors = self.standard_errors(epsilon=epsilon, rho=rho)
             widths = half_widths(law, errors, len(self.rows), level)
             mechanism = (
                 f"{self.kind} strategy of {len(self.rows)} queries, {law} on each in steps of "
                 f"2^{1 - self.unit.denominator.bit_length()}, decoded by least squares"
             )
-        answers = workload.answers(histogram)
         description = Description(
             what=what,
             policy=describe_policy(policy),
             neighbours=policy.neighbours,
             definition=policy.definition,
             mechanism=mechanism,
-            epsilon=budget.epsilon,
-            rho=budget.rho,
+            epsilon=spent.epsilon,
+            rho=spent.rho,
             step=self.unit,
             confidence=level,
             rehearsal=rng is not None,
             remarks=self._remarks(law, budget),
         )
-        return Release(description, workload.labels(), answers, errors, answers - widths, answers + widths)
+        labels = workload.labels()
+        # Of the data nothing but what the policy leaves exact is used without noise.
+        histogram = totals
+        if law is not None:
+            # All that can fail was tried by now.
+            budget.spend(ledger, what, policy.neighbours, name_policy(policy))
+            histogram = self.estimate(law.add(true_answers(self.rows, counts), generator), totals)
+        answers = workload.answers(histogram)
+        return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
     def _remarks(self, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
         if law is None:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.cumulative import cumulative_scale
-from mechdesign.blowfish.linear_release import describe_policy, on_lattice, step_of, weights_of
+from mechdesign.blowfish.linear_release import on_lattice, step_of, weights_of
 from mechdesign.blowfish.linear_strategy import Strategy
 from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_planning import plan_ranges

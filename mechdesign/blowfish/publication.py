@@ -17,13 +17,13 @@ from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
 from mechdesign.blowfish.ranges import quantile, range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import ExportError
+from mechdesign.errors import ExportError, ReportError
 from mechdesign.export.files import check_folder
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
-__all__ = ["Publication", "named_quantiles", "named_ranges"]
+__all__ = ["FILES", "Publication", "check_target", "named_quantiles", "named_ranges"]
 
 
 def __dir__() -> list[str]:
@@ -31,7 +31,7 @@ def __dir__() -> list[str]:
 
 
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
-_FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
+FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,9 @@ class Publication(Published):
         return html(self)
 
     def save(self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False) -> None:
-        """Write ``answers.csv``, ``ranges.csv`` or ``quantiles.csv``, ``report.html`` and, last, ``release.json``.
+        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, ``report.html``.
+
+        The answers are complete with ``release.json``. The report comes after them: whatever happens to it, they stand.
 
         Args:
             directory: a folder; it is made where there is none.
@@ -55,10 +57,11 @@ class Publication(Published):
 
         Raises:
             ExportError: the files may not, or cannot, be written.
+            ReportError: the answers are written, and the report cannot be made or written.
         """
         folder = Path(directory)
         check_target(folder, force)
-        texts = {_REPORT: self.report()} if report else {}
+        texts = {}
         if self.ranges:
             heads = ("first", "last", "answer", "standard_error", "low", "high")
             texts[_RANGES] = _csv(heads, [_range_row(each) for each in self.ranges])
@@ -75,6 +78,16 @@ class Publication(Published):
         for name, text in texts.items():
             write_file(folder / name, [text.encode()])
         self.release.save(folder)
+        if not report:
+            return
+        try:
+            write_file(folder / _REPORT, [self.report().encode()])
+        except Exception as error:
+            described = self.release.description
+            raise ReportError(
+                f"the answers are in {folder}, and complete. {described.is_spent}: do not release them again. Only "
+                f"{_REPORT} is missing ({error})"
+            ) from error
 
 
 def check_target(directory: Path, force: bool = False) -> None:
@@ -83,7 +96,7 @@ def check_target(directory: Path, force: bool = False) -> None:
     def ours(entry: Path) -> bool:
         # What a killed run leaves is called `.NAME.????????.partial`.
         name = entry.name
-        return name in _FILES or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in _FILES)
+        return (name in FILES and not entry.is_dir()) or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in FILES)
 
     check_folder(directory, ours, "a release", force)
 

@@ -184,7 +184,7 @@ def _axis(policy: PolicyLike, name: str | None) -> int:
 
 
 def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
-    """Return the largest change of the sum of an attribute where no counts are known, without an array of all values."""
+    """Return the largest change of a sum where no counts are known, without an array of all values."""
     axis = _axis(policy, name)
     summed = policy.domain.attributes[axis]
     found = policy.secret_graph.spread_along(policy.domain.shape, axis, summed.positions)

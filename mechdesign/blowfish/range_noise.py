@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.certify.exact import nearest
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 __all__ = ["RangeNoise", "interval_about"]
@@ -23,6 +24,8 @@ def __dir__() -> list[str]:
 
 Floats = NDArray[np.float64]
 
+# Noise that is almost never there counts as this: products of inverse variances stay finite.
+_LEAST_VARIANCE = 1e-60
 # See `RangeNoise.half_widths`.
 _MARGIN = 1.002
 
@@ -63,7 +66,7 @@ class RangeNoise:
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
         """Return the structure with the variances of the noise."""
         # Weights are inverse variances; noise that is never drawn has any.
-        variances = [1.0 if law is None else max(law.variance, 1e-200) for law in (self.node_law, self.tree_law)]
+        variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in (self.node_law, self.tree_law)]
         return RangeTree(size, block, fanout, *variances)
 
     def half_widths(self, variances: Floats, counts: int, confidence: Fraction) -> Floats:
@@ -85,7 +88,7 @@ class RangeNoise:
         outside = float(1 - confidence)
         factor = max(-math.log(outside) / math.sqrt(2), -NormalDist().inv_cdf(outside / 2)) * _MARGIN
         laws = [law for law in (self.node_law, self.tree_law) if law is not None]
-        continuous = max(2 * float(law.scale) ** 2 / max(law.variance, 1e-200) for law in laws)
+        continuous = max(2 * float(law.scale) ** 2 / max(law.variance, _LEAST_VARIANCE) for law in laws)
         return np.where(variances > 0, factor * np.sqrt(variances * continuous) + 0.5, 0.0)
 
 
@@ -102,7 +105,7 @@ def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
     P(|X − Y| > t) = 2((1−q)/(1+q))² q^(t+1) ((t + 1 + c)/(1−q) + q/(1−q)²) with c = (1+q²)/(1−q²), from the convolution
     P(X − Y = k) = ((1−q)/(1+q))² q^k (k + c) for k >= 0.
     """
-    rate = float(1 / law.scale)
+    rate = nearest(1 / law.scale)
     q, gap = math.exp(-rate), -math.expm1(-rate)
     c = (1 + q * q) / (gap * (1 + q))
 

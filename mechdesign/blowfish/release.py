@@ -74,6 +74,18 @@ class Description:
         return self.definition == EARLIER
 
     @property
+    def is_spent(self) -> str:
+        """Say that the budget is spent, for whoever cannot use the answers; rehearsals and exact answers spend nothing.
+
+        >>> from mechdesign.blowfish import Domain, Policy, release_histogram
+        >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.is_spent
+        'ε = 2 is spent'
+        """
+        if self.rehearsal or not (self.epsilon or self.rho):
+            return "Nothing is spent"
+        return f"{self.spent} is spent"
+
+    @property
     def spent(self) -> str:
         """Say what was spent.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,6 +22,8 @@ __all__ = ["html"]
 
 # More rows than this are left to the file of answers.
 _ROWS = 30
+# Beyond it e^ε is written as a power.
+_LARGEST_EXPONENT = 30
 
 
 def html(publication: Published) -> str:
@@ -90,18 +93,24 @@ def _meaning(described: Description) -> str:
     if _free(described):
         return "No two neighbouring databases differ in these answers, so that they tell nothing that is protected."
     if described.epsilon is not None:
-        factor = short(math.exp(float(described.epsilon)), 4)
         return (
-            f"Whatever is released is at most e<sup>ε</sup> = {factor} times as likely under one database as under any "
-            "neighbour of it, whatever else the reader knows of the other records. Releases add up: two of them "
-            "protect with the sum of their ε."
+            f"Whatever is released is at most e<sup>ε</sup>{_factor(described.epsilon)} times as likely under one "
+            "database as under any neighbour of it, whatever else the reader knows of the other records. Releases under "
+            "this policy add up: two of them protect with the sum of their ε. Of releases under other policies, whose "
+            "neighbours are others, this page says nothing."
         )
     assert described.rho is not None
     return (
         "This is zero-concentrated differential privacy, along the policy: the Rényi divergence of order α between the "
         f"answers on two neighbouring databases is at most α·{short(float(described.rho), 4)}, for every α above 1. "
-        "Releases add up: two of them protect with the sum of their ρ."
+        "Releases under this policy add up: two of them protect with the sum of their ρ. Of releases under other "
+        "policies, whose neighbours are others, this page says nothing."
     )
+
+
+def _factor(epsilon: Fraction) -> str:
+    """Return " = e^ε" where that is a number one can read."""
+    return f" = {short(math.exp(float(epsilon)), 4)}" if epsilon <= _LARGEST_EXPONENT else ""
 
 
 def _answers(publication: Published) -> Iterator[str]:

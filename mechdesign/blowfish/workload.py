@@ -258,8 +258,8 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         cell = np.ravel_multi_index(chosen, lengths) if axes else np.zeros(domain.size, dtype=np.int64)
         shape = (math.prod(lengths), domain.size)
         parts.append(sparse.csr_array((np.ones(domain.size), (cell, np.arange(domain.size))), shape=shape))
-        cells = itertools.product(*(domain.attributes[axis].values for axis in axes))
-        labels += [", ".join(f"{name} = {value}" for name, value in zip(table, cell, strict=True)) for cell in cells]
+        named = itertools.product(*(domain.attributes[axis].values for axis in axes))
+        labels += [", ".join(f"{name} = {value}" for name, value in zip(table, each, strict=True)) for each in named]
     shown = "; ".join(" × ".join(table) or "total" for table in tables)
     return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}", tuple(labels))
 

@@ -44,8 +44,13 @@ _OTHERS = {
 }
 
 
-def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict[str, list[str]]:
-    """Return the texts in the columns `names` of a file with a header line; blank lines are skipped."""
+def read_columns(
+    path: Path, names: Sequence[str], delimiter: str = ",", *, may_be_empty: bool = False
+) -> dict[str, list[str]]:
+    """Return the texts in the columns `names` of a file with a header line; blank lines are skipped.
+
+    A file with nothing below its header is refused unless it `may_be_empty`.
+    """
     rows = read_rows(path, delimiter)
     try:
         _, header = next(rows)
@@ -65,7 +70,7 @@ def read_columns(path: Path, names: Sequence[str], delimiter: str = ",") -> dict
             )
         for name, place in places.items():
             columns[name].append(row[place])
-    if not all(columns.values()):
+    if not may_be_empty and not all(columns.values()):
         raise InputError(str(path), "has no lines below its header", bound="at least one line")
     return columns
 

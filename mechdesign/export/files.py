@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
 
-__all__ = ["SET", "check_folder", "check_target", "check_writable"]
+__all__ = ["SET", "check_folder", "check_room", "check_target", "check_writable"]
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
@@ -83,6 +86,57 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
+    """Raise `ExportError` unless `size` bytes can be written into `folder`: it is made, the room taken, and all undone.
+
+    For what must not fail once a budget is spent.
+
+    Args:
+        folder: where files will be written.
+        size: how many bytes they take.
+        files: their names, which no folder may have.
+    """
+    missing: list[Path] = []
+    there = folder.absolute()
+    while not os.path.lexists(there):
+        missing.append(there)
+        there = there.parent
+    made: list[Path] = []
+    try:
+        for each in reversed(missing):
+            each.mkdir()
+            made.append(each)
+        for name in files:
+            if (folder / name).is_dir():
+                raise ExportError(f"{folder / name} is a folder, where a file is to be written; choose another folder")
+        with tempfile.TemporaryFile(dir=folder) as file:
+            _take_room(file.fileno(), folder, size)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ExportError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ExportError(
+            f"{size:,} bytes cannot be written into {folder}: {reason or error}; make room, or choose another folder"
+        ) from error
+    finally:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):
+                each.rmdir()
+
+
+def _take_room(descriptor: int, folder: Path, size: int) -> None:
+    if (free := shutil.disk_usage(folder).free) < size:
+        raise OSError(f"only {free:,} are free")
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            # Quotas and limits of the process show here only.
+            os.posix_fallocate(descriptor, 0, size)
+        except OSError as error:
+            # Some file systems cannot tell.
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
 
 
 def _other_design(folder: Path, origin: Origin | None) -> str | None:

@@ -88,7 +88,7 @@ class Records:
             delimiter: the character between columns of a file.
 
         Raises:
-            InputError: no records, a missing column, or a value outside the domain, named with its row.
+            InputError: a missing column, or a value outside the domain, named with its row.
         """
         if isinstance(table, str | os.PathLike):
             return self._of_file(Path(table), delimiter)
@@ -114,7 +114,8 @@ class Records:
         return self.domain.indices(read)
 
     def _of_file(self, source: Path, delimiter: str) -> Integers:
-        columns = read_columns(source, self.domain.names, delimiter)
+        # Whether an empty table is released is up to the policy.
+        columns = read_columns(source, self.domain.names, delimiter, may_be_empty=True)
         result = np.zeros(len(columns[self.domain.names[0]]), dtype=np.int64)
         for attribute in self.domain.attributes:
             texts = columns[attribute.name]

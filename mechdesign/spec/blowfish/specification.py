@@ -36,10 +36,10 @@ import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
-from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.division import part_of
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import describe_policy, step_of, value_labels, weights_of
+from mechdesign.blowfish.linear_release import step_of, value_labels, weights_of
 from mechdesign.blowfish.planning import (
     Plan,
     cumulative_theta,
@@ -50,6 +50,7 @@ from mechdesign.blowfish.planning import (
     plan_workload,
 )
 from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy_words import describe_policy, name_policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.data.tables import Raw, Table, holds
@@ -316,8 +317,8 @@ class _InWordsOf:
     policy: Policy
     ledger: LedgerLike
 
-    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> object:
-        return self.ledger.spend(what, self.policy.neighbours, epsilon=epsilon, rho=rho)
+    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> None:
+        Budget(epsilon, rho).spend(self.ledger, what, self.policy.neighbours, name_policy(self.policy))
 
 
 def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
