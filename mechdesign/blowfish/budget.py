@@ -116,7 +116,7 @@ class Budget:
             return
         if not callable(getattr(ledger, "spend", None)):
             raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
-        # What is paid for must not be lost: where there is something to end tidily, Ctrl-C is only noted from here on.
+        # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
         interrupts.defer()
         named = {"policy": policy} if hasattr(type(ledger), "by_policy") else {}
         ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho, **named)

@@ -96,7 +96,8 @@ def check_target(directory: Path, force: bool = False) -> None:
     def ours(entry: Path) -> bool:
         # What a killed run leaves is called `.NAME.????????.partial`.
         name = entry.name
-        return (name in FILES and not entry.is_dir()) or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in FILES)
+        whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
+        return whole in FILES and not entry.is_dir()
 
     check_folder(directory, ours, "a release", force)
 

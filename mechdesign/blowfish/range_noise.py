@@ -66,7 +66,8 @@ class RangeNoise:
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
         """Return the structure with the variances of the noise."""
         # Weights are inverse variances; noise that is never drawn has any.
-        variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in (self.node_law, self.tree_law)]
+        laws = (self.node_law, self.tree_law)
+        variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
         return RangeTree(size, block, fanout, *variances)
 
     def half_widths(self, variances: Floats, counts: int, confidence: Fraction) -> Floats:

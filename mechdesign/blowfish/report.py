@@ -95,9 +95,9 @@ def _meaning(described: Description) -> str:
     if described.epsilon is not None:
         return (
             f"Whatever is released is at most e<sup>ε</sup>{_factor(described.epsilon)} times as likely under one "
-            "database as under any neighbour of it, whatever else the reader knows of the other records. Releases under "
-            "this policy add up: two of them protect with the sum of their ε. Of releases under other policies, whose "
-            "neighbours are others, this page says nothing."
+            "database as under any neighbour of it, whatever else the reader knows of the other records. Releases "
+            "under this policy add up: two of them protect with the sum of their ε. Of releases under other policies, "
+            "whose neighbours are others, this page says nothing."
         )
     assert described.rho is not None
     return (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +12,11 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from mechdesign import interrupts
 from mechdesign.cli.console import number, output, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option
+from mechdesign.cli.spending import show_spending
+from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
@@ -77,7 +82,8 @@ def release(
 
     DIR may be published: answers.csv, release.json and report.html depend on the table through the noisy answers only.
     The ledger is charged before any noise is drawn; where its budget would be passed nothing is released and the exit
-    code is 2.
+    code is 2. All that can fail without the table, such as DIR, is tried before; answers are written at once after it,
+    and the report last.
     """
     started = time.perf_counter()
     given = _specified(specification, example)
@@ -87,19 +93,40 @@ def release(
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
-        from mechdesign.blowfish.publication import check_target
+        from mechdesign.blowfish.publication import FILES, check_target
+        from mechdesign.export.files import check_room
 
         # Before the ledger is charged.
         check_target(directory, force)
+        check_room(directory, given.output_size(report), FILES)
+        if report:
+            importlib.import_module("mechdesign.blowfish.report")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
-        found = given.release(records, rng=seed, delimiter=delimiter)
-        found.save(directory, report=report, force=force)
+        with interrupts.scope("writing the answers, which are paid for"):
+            found = given.release(records, rng=seed, delimiter=delimiter)
+            _save(found, directory, report, force)
     _show(found, given, seed is not None, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
     output().print(f"files     {directory}: {names}", soft_wrap=True)
     if example is not None:
         show_next(_next(example, directory))
+
+
+def _save(found: Publication, directory: Path, report: bool, force: bool) -> None:
+    """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
+    try:
+        found.save(directory, report=report, force=force)
+    except ReportError:
+        raise
+    except ExportError as error:
+        spent = found.release.description.is_spent
+        try:
+            rescued = Path(tempfile.mkdtemp(prefix="mechdesign-released-"))
+            found.save(rescued, report=False)
+        except (ExportError, OSError) as again:
+            raise ExportError(f"{error}. {spent}, and the answers are lost ({again})") from error
+        raise ReportError(f"{error}. {spent}; the answers are in {rescued}: move them") from error
 
 
 @blowfish.command()
@@ -149,12 +176,7 @@ def _show(found: Publication, given: ReleaseSpecification, rehearsed: bool, seco
         _show_answers(found)
     console.print(f"\nspent     {described.spent if described.epsilon or described.rho else 'nothing'}")
     if (ledger := given.ledger()) is not None and not rehearsed:
-        left = [
-            f"{name} = {float(amount):.6g}"
-            for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
-            if amount is not None
-        ]
-        console.print(f"left      {', '.join(left) or 'no limit was set'}")
+        show_spending(ledger)
     console.print(f"time      {seconds:.1f} s")
     for remark in described.remarks:
         say_note(remark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import json
 import math
@@ -17,8 +18,9 @@ from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified, time_options, with_release
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.cli.spending import show_spending
+from mechdesign.errors import InputError, ReportError
+from mechdesign.export.files import check_room, check_writable
 from mechdesign.solvers.contract import Progress
 from mechdesign.spec import examples
 
@@ -105,16 +107,20 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.release.files import MANIFEST, check_release_target
+        from mechdesign.release.files import FILES, MANIFEST, check_release_target
         from mechdesign.spec.releasing import step_problem
 
-        step_problem(given)
+        problem = step_problem(given)
         settings = given.release_settings
         check_release_target(directory, force, overwrite)
         if private is not None:
             _check_private(private, directory)
         steps, resampled = given.steps(trace, delimiter)
         states = steps.states
+        size = _output_size(len(states), problem.cost.shape[0], channels)
+        for folder in (directory, *([] if private is None else [private])):
+            check_room(folder, size, FILES)
+        importlib.import_module("mechdesign.release.page")
         with progress() as live:
             for note in (*given.notes, *settings.notes, *resampled):
                 say_note(note)
@@ -125,15 +131,22 @@ def release(
             ledger = None
             if not seeded:
                 ledger = given.ledger() if ledger_file is None else Ledger(path=ledger_file)
+
+            def keep(stopped: ReleasedTrace) -> None:
+                """Write the steps that were released before one failed, which are paid for."""
+                place = _apart(directory) if (directory / MANIFEST).exists() else directory
+                stopped.save(place, channels=channels, force=force)
+                say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
+
             with interrupts.promised("keeping the steps released so far"):
-                found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live)
+                found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live, keep=keep)
             live(Progress("adding up and drawing", time.perf_counter() - started))
             if not found.finished and (directory / MANIFEST).exists():
                 # What was finished is not replaced by what was not.
                 directory, private = _apart(directory), None if private is None else _apart(private)
             found.save(directory, channels=channels, force=force)
             if private is not None:
-                found.save_truth(private, states)
+                _save_truth(found, directory, private, states)
     if as_json:
         click.echo(json.dumps(found.manifest(), indent=2))
     else:
@@ -163,6 +176,23 @@ def _check_private(private: Path, public: Path) -> None:
             bound="a folder apart",
         )
     check_writable(private)
+
+
+def _output_size(steps: int, states: int, channels: bool) -> int:
+    """Return about how many bytes the files of a released trace take, rather more than fewer."""
+    size = 2_000_000 + steps * (2_000 + 16 * states)
+    return size + steps * 40 * states**2 if channels else size
+
+
+def _save_truth(found: ReleasedTrace, directory: Path, private: Path, states: Integers) -> None:
+    """Write what shows the true states; say what stands where that fails."""
+    try:
+        found.save_truth(private, states)
+    except Exception as error:
+        raise ReportError(
+            f"what was released is in {directory}, and complete. {found.is_spent}: do not release it again. Only what "
+            f"shows the true states is missing ({error})"
+        ) from error
 
 
 def _apart(directory: Path) -> Path:
@@ -198,12 +228,8 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
         shown.add_row(row.name, f"{row.expected:.4g}{unit}", *([] if row.true is None else [f"{row.true:.4g}{unit}"]))
     console.print(shown)
     if ledger is not None:
-        left = [
-            f"{name} = {float(amount):.6g}"
-            for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
-            if amount is not None
-        ]
-        console.print(f"\nleft      {', '.join(left) or 'no limit was set'}, in the ledger")
+        console.print()
+        show_spending(ledger)
     console.print(f"\ntime      {seconds:.1f} s")
 
 

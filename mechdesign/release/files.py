@@ -34,6 +34,7 @@ from mechdesign.version import __version__
 
 __all__ = [
     "CHANNELS",
+    "FILES",
     "MANIFEST",
     "OUTPUTS",
     "REPORT",
@@ -43,7 +44,9 @@ __all__ = [
     "manifest",
     "outputs_csv",
     "steps_json",
-    "write_release",
+    "write_channels",
+    "write_files",
+    "write_outputs",
 ]
 
 OUTPUTS, STEPS, MANIFEST, CHANNELS = "released.csv", "steps.json", "release.json", "channels"
@@ -51,6 +54,8 @@ REPORT = "report.html"
 SCHEMA = "mechdesign-release/1"
 
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
+FILES = (OUTPUTS, STEPS, MANIFEST, *_PICTURES)
+"""The files of a released trace, but for its channels."""
 _REHEARSAL = "a rehearsal, not to be published"
 
 
@@ -123,6 +128,8 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
     def is_ours(entry: Path) -> bool:
         # What a killed run leaves is called `.NAME.????????.partial`.
         name = entry.name
+        if entry.is_dir():
+            return name == CHANNELS
         return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
 
     check_folder(directory, is_ours, "a released trace", force)
@@ -142,13 +149,10 @@ def _is_rehearsal(directory: Path) -> bool:
     return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
-def write_release(
-    directory: Path, files: Mapping[str, bytes], designs: Sequence[Design], described: Mapping[str, Any] | None
-) -> None:
-    """Write the files of a released trace and, last, its manifest; None for a run that did not finish.
+def write_outputs(directory: Path, outputs: bytes) -> None:
+    """Write the outputs of a trace, after what an older run has left is removed, its manifest before all else.
 
-    `designs` are the channels of the steps, each of which becomes a set of its own, ``channels/step-0`` and so on. An
-    older run is removed first, its manifest before all else. Raises `ExportError` when that fails.
+    Raises `ExportError` when that fails.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -158,8 +162,17 @@ def write_release(
         _remove_channels(directory / CHANNELS)
     except OSError as error:
         raise ExportError(f"{directory} cannot be written: {error.strerror or error}") from error
+    write_file(directory / OUTPUTS, [outputs])
+
+
+def write_channels(directory: Path, designs: Sequence[Design]) -> None:
+    """Write the channels of the steps, each a set of its own: ``channels/step-0`` and so on."""
     for step, design in enumerate(designs):
         design.save(directory / CHANNELS / f"step-{step}", report=False)
+
+
+def write_files(directory: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
+    """Write files and, last, the manifest; None for a run that did not finish."""
     for name, content in files.items():
         write_file(directory / name, [content])
     if described is not None:

@@ -7,9 +7,11 @@ hands the constrained one on, whose edges would only ever vanish.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import networkx as nx
@@ -123,6 +125,15 @@ class Planner:
         self.cost = _cost(cost, domain)
         self.solving: dict[str, Any] = {"tolerance": tolerance, **(solving or {})}
         self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
+
+    @cached_property
+    def name(self) -> str:
+        """Return the name of the policy in a ledger: its size, and the digest of places, edges and how they are kept."""
+        edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
+        content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.hull)
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+        count = len(edges)
+        return f"policy graph on {self.domain.size} states, {count} edge{'s' * (count != 1)} [{digest}]"
 
     def stage(self, time: int, log_prior: Floats, epsilon: Fraction) -> Stage:
         """Return the stage of a time for the belief ln p⁻, shape (n,), of which the sum is 1."""

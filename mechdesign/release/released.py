@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mechdesign.atomic import write_file
-from mechdesign.errors import InputError
+from mechdesign.certify.exact import exact_text
+from mechdesign.errors import InputError, ReportError
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
@@ -27,7 +29,9 @@ from mechdesign.release.files import (
     manifest,
     outputs_csv,
     steps_json,
-    write_release,
+    write_channels,
+    write_files,
+    write_outputs,
 )
 from mechdesign.release.outcome import Release
 from mechdesign.synthesis.certified import Design
@@ -131,22 +135,38 @@ class ReleasedTrace:
         return distances.euclidean(self.domain)
 
     @functools.cached_property
+    def answers(self) -> dict[str, bytes]:
+        """The files of what was released, by name: the outputs, and what is known of each step."""
+        return {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
+
+    @functools.cached_property
     def files(self) -> dict[str, bytes]:
         """The files that may be published, by name, but for the manifest."""
         from mechdesign.release.page import html
         from mechdesign.release.pictures import public_pictures
 
-        made = {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
-        return made | public_pictures(self) | {REPORT: html(self).encode()}
+        return self.answers | public_pictures(self) | {REPORT: html(self).encode()}
+
+    @property
+    def is_spent(self) -> str:
+        """Say that the budgets of the steps are spent, for whoever cannot use the files; rehearsals spend nothing."""
+        if self.seeded:
+            return "Nothing is spent"
+        return f"ε = {exact_text(sum((release.stage.epsilon for release in self.releases), Fraction(0)))} is spent"
 
     def manifest(self) -> dict[str, Any]:
         """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files."""
-        return manifest(self.title, self.mechanism, self.composition, self.randomness, self.files)
+        return self._manifest(self.files)
+
+    def _manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
+        return manifest(self.title, self.mechanism, self.composition, self.randomness, files)
 
     def save(
         self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True
     ) -> None:
-        """Write the files that may be published; the manifest comes last, and only where all steps were released.
+        """Write the files that may be published, and, only where all steps were released, the manifest.
+
+        The outputs come first, pages and pictures last: whatever happens to these, the outputs stand.
 
         Args:
             directory: A folder.
@@ -156,12 +176,21 @@ class ReleasedTrace:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
+            ReportError: The outputs are written, and another file cannot be made or written.
         """
         folder = Path(directory)
         check_release_target(folder, force, overwrite)
+        write_outputs(folder, outputs_csv(self.releases, self.domain))
         designs = [release.stage.design for release in self.releases] if channels else []
-        described = self.manifest() if self.finished else None
-        write_release(folder, self.files, [each for each in designs if each], described)
+        try:
+            write_files(folder, self.answers, self._manifest(self.answers) if self.finished else None)
+            write_channels(folder, [each for each in designs if each])
+            write_files(folder, self.files, self.manifest() if self.finished else None)
+        except Exception as error:
+            raise ReportError(
+                f"what was released is in {folder / OUTPUTS}, and complete. {self.is_spent}: do not release it again. "
+                f"Of the other files some are missing ({error})"
+            ) from error
 
     def save_truth(self, directory: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
         """Write what shows the true states, for their owner only; `truth` holds the true state of each step."""

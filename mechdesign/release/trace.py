@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign import interrupts
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.knorm import HullChoice
@@ -197,7 +198,10 @@ class Trace:
         if self._ledger is not None:
             joined = f"any two of {len(stage.members)} possible states joined by one of {stage.graph.number_of_edges()}"
             whom = f"{joined} edges of the policy graph"
-            self._ledger.spend(f"the state at time {time} of a trace", whom, epsilon=budget)
+            # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
+            interrupts.defer()
+            what = f"the state at time {time} of a trace"
+            self._ledger.spend(what, whom, epsilon=budget, policy=self._planner.name)
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
         log_posterior, _ = update(log_prior, log_likelihood)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Protocol
 
+from mechdesign import interrupts
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.schedule import Schedule
@@ -78,6 +79,7 @@ def release_trace(
     delimiter: str,
     ledger: Ledger | None,
     progress: ProgressCallback | None,
+    keep: Callable[[ReleasedTrace], None] | None = None,
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
@@ -98,7 +100,9 @@ def release_trace(
         for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
             if progress is not None:
                 progress(Progress(f"step {step + 1} of {len(states)}", time.perf_counter() - started))
-            releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
+            # Ctrl-C that comes once the step is paid for waits until it is kept.
+            with interrupts.scope("keeping the steps released so far"):
+                releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # A solver that is stopped gives the best channel that it has.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
@@ -108,6 +112,21 @@ def release_trace(
     except KeyboardInterrupt:
         if not releases:
             raise
+    except Exception:
+        if releases and keep is not None:
+            keep(_released(given, releases, transition, seed, finished=False))
+        raise
+    return _released(given, releases, transition, seed, finished)
+
+
+def _released(
+    given: Asked,
+    releases: Sequence[Release],
+    transition: MarkovChain | VaryingChain,
+    seed: int | None,
+    finished: bool,
+) -> ReleasedTrace:
+    settings = given.release_settings
     made = (transition, settings.initial, seed is not None, finished)
     return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
 

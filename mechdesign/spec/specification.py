@@ -16,7 +16,7 @@ import functools
 import os
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -282,6 +282,7 @@ class Specification:
         delimiter: str = ",",
         ledger: Ledger | None = None,
         progress: ProgressCallback | None = None,
+        keep: Callable[[ReleasedTrace], None] | None = None,
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
@@ -296,6 +297,7 @@ class Specification:
             ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
                 rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
+            keep: Called with the steps released so far where a later one fails: they are paid for, and would be lost.
 
         Returns:
             What was released; after Ctrl-C the steps so far, unless there is none.
@@ -307,7 +309,7 @@ class Specification:
         """
         from mechdesign.spec.releasing import release_trace
 
-        return release_trace(self, trace, seed, delimiter, ledger, progress)
+        return release_trace(self, trace, seed, delimiter, ledger, progress, keep)
 
     def ledger(self) -> Ledger | None:
         """Return the ledger of ``[ledger]``, or None where there is none.

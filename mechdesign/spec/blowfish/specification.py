@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -38,7 +38,7 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.division import part_of
-from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.blowfish.linear_release import step_of, value_labels, weights_of
 from mechdesign.blowfish.planning import (
     Plan,
@@ -78,6 +78,9 @@ VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
 
 Rng = np.random.Generator | int | None
+
+# Bytes: of a label's commas and quotes, of a row's numbers, of a report with its pictures, and of all else.
+_CELL, _ROW, _REPORT_SIZE, _OTHER_FILES = 8, 140, 2_000_000, 100_000
 
 _KEYS = {
     "epsilon": "release.epsilon",
@@ -188,7 +191,7 @@ class ReleaseSpecification:
 
         Raises:
             SpecificationError: a key is wrong, or does not go with the policy.
-            InputError: no records, or a value outside the domain, named with its row.
+            InputError: a value outside the domain, named with its row, or no records where their number is public.
             BudgetExceededError: the budget of the ledger would be passed; nothing was released.
         """
         numbers = self.records.indices(table, delimiter)
@@ -198,6 +201,26 @@ class ReleaseSpecification:
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, given.part or "")
             return self._released(numbers, charged, rng)
+
+    def output_size(self, report: bool = True) -> int:
+        """Return about how many bytes the files of a release take, rather more than fewer; no data are needed."""
+        table, domain = self.table, self.domain
+        longest = [max(map(_length, _ends(attribute))) for attribute in domain.attributes]
+        label = sum(len(name.encode()) + length + _CELL for name, length in zip(domain.names, longest, strict=True))
+        match table.kind:
+            case "sum":
+                rows = 1
+            case "kmeans":
+                rows = table.k * (1 + len(domain.names))
+            case "workload":
+                strategy = self._planned[1]
+                assert strategy is not None
+                rows = strategy.workload.count
+            case _:
+                rows = domain.size
+        if table.kind == "histogram" and table.partition is not None:
+            label = max(map(_length, self._partition)) + _CELL
+        return rows * (label + _ROW) + (_REPORT_SIZE if report else 0) + _OTHER_FILES
 
     def ledger(self) -> Ledger | None:
         """Return the ledger of ``[ledger]``, or None where there is none.
@@ -308,6 +331,16 @@ class ReleaseSpecification:
             found = cumulative.ordered_hierarchical(counts, reach, table.epsilon, table.fanout, **common)
         described = replace(found.description, policy=describe_policy(policy), neighbours=policy.neighbours)
         return replace(found, description=described, labels=value_labels(self.domain))
+
+
+def _ends(attribute: Attribute) -> Sequence[object]:
+    """Return values of an attribute, the longest text among them."""
+    values = attribute.values
+    return (values[0], values[-1]) if isinstance(values, range) else values
+
+
+def _length(value: object) -> int:
+    return len(str(value).encode())
 
 
 @dataclass(frozen=True)
