@@ -327,7 +327,9 @@ class UnionGraph(SecretGraph):
     @property
     def phrase(self) -> str:
         """Return how one record may change along an edge."""
-        return ", or ".join(part.phrase for part in self.parts)
+        # A given graph without edges changes nothing.
+        real = [part for part in self.parts if not isinstance(part, ExplicitGraph) or len(part.listed)]
+        return ", or ".join(part.phrase for part in real or self.parts)
 
     @cached_property
     def edge_count(self) -> int:

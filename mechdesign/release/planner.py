@@ -128,7 +128,7 @@ class Planner:
 
     @cached_property
     def name(self) -> str:
-        """Return the name of the policy in a ledger: its size, and the digest of places, edges and how they are kept."""
+        """Return the name of the policy in a ledger: its size, and a digest of places, edges and how they are kept."""
         edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
         content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.hull)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]

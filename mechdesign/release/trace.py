@@ -196,8 +196,10 @@ class Trace:
                 remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
             )
         if self._ledger is not None:
-            joined = f"any two of {len(stage.members)} possible states joined by one of {stage.graph.number_of_edges()}"
-            whom = f"{joined} edges of the policy graph"
+            count, edges = len(stage.members), stage.graph.number_of_edges()
+            whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
+            if edges == 0:
+                whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
             # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
             interrupts.defer()
             what = f"the state at time {time} of a trace"

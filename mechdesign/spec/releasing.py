@@ -113,7 +113,8 @@ def release_trace(
         if not releases:
             raise
     except Exception:
-        if releases and keep is not None:
+        if releases and keep is not None and charged is not None:
+            # What was charged must not be lost.
             keep(_released(given, releases, transition, seed, finished=False))
         raise
     return _released(given, releases, transition, seed, finished)

@@ -297,7 +297,8 @@ class Specification:
             ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
                 rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
-            keep: Called with the steps released so far where a later one fails: they are paid for, and would be lost.
+            keep: Called with the steps released so far where a later one fails and a ledger was charged: they are paid
+                for, and would be lost.
 
         Returns:
             What was released; after Ctrl-C the steps so far, unless there is none.

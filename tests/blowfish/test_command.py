@@ -218,7 +218,7 @@ def test_a_million_rows(tmp_path):
         ("age\n3\n\n3.5\n", "row 2, column 'age': is outside the domain; found '3.5'"),
         ("age\n3\nold\n", "found 'old'"),
         ("age\n3\n \n", "row 2"),
-        ("age\n", "has no lines below its header"),
+        ("age\n", "holds no record"),
         ("", "is empty"),
         ("height\n3\n", "has no column 'age'"),
         ("age,sex\n3\n", "wrong number of fields"),

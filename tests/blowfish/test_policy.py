@@ -55,6 +55,41 @@ def test_neighbours_are_said_in_plain_english() -> None:
     assert "same number" not in Policy.full(LINE, unbounded=True).neighbours
 
 
+STAR = [(x, None) for x in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("edges", "unbounded", "words"),
+    [
+        (STAR, True, "in one record, which changes from any value to being absent, or back."),
+        (STAR[:2], True, "in one record, which changes from one of 2 given values to being absent, or back."),
+        (STAR[:1], True, "in one record, which changes from one given value to being absent, or back."),
+        (
+            [*STAR, (0, 1), (1, 2)],
+            True,
+            "from one value to another that the given graph joins to it (2 edges), or from any value to being absent",
+        ),
+        ([(0, 1), (3, None)], True, "joins to it (1 edge), or from one given value to being absent, or back."),
+        ([(0, 1)], False, "of one record, which changes from one value to another that the given graph joins to it (1"),
+        ([(0, 1)], True, "joins to it (1 edge), or from any value to being absent, or back."),
+        ([], True, "in one record, which changes from any value to being absent, or back."),
+        ([], False, "(0 edges)"),
+    ],
+)
+def test_edges_to_the_null_node_are_said_wherever_neighbours_are(edges, unbounded, words) -> None:
+    policy = Policy.graph(LINE, edges, unbounded=unbounded)
+    assert words in policy.neighbours
+    assert ("0 edges" in policy.neighbours) == (not edges and not unbounded)
+    ledger = md.Ledger()
+    release = md.blowfish.release_histogram([0, 1], policy, 1, ledger=ledger)
+    assert release.description.neighbours == policy.neighbours
+    assert policy.neighbours in md.blowfish.Publication(release).report()
+    assert [entry.protects for entry in ledger.entries] == [policy.neighbours] * bool(policy.secret_graph.edge_count)
+    union = Policy.union(policy, Policy.line(LINE))
+    assert "0 edges" not in union.neighbours
+    assert "being absent" in union.neighbours or not unbounded
+
+
 def test_the_null_node_of_an_explicit_graph() -> None:
     some = Policy.graph(LINE, [(0, 1), (None, 2)], unbounded=True)
     assert some.secret_graph.edges().tolist() == [[0, 1], [2, 5]]

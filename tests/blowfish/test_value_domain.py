@@ -128,9 +128,6 @@ def test_wrong_domains_are_refused(attributes: object, path: str) -> None:
         ("text", "data"),
         (None, "data"),
         (np.zeros((2, 2), dtype=int), "data"),
-        ([], "data"),
-        ({"age": [], "sex": [], "rate": []}, "data"),
-        (np.zeros(0, dtype=int), "data"),
     ],
 )
 def test_wrong_tables_are_refused_with_row_and_column(table: object, path: str) -> None:
@@ -184,7 +181,6 @@ class TestArrays:
             ([[0, 0.2]], r"points\['y'\], row 0: is outside the domain; found 0.2"),
             ([[0, np.nan]], r"points\['y'\], row 0"),
             ([[0, 1, 2]], "wrong number of columns"),
-            (np.zeros((0, 2)), "holds no record"),
         ],
     )
     def test_points_outside_are_named(self, points, words):

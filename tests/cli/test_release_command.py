@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign import policy
+from mechdesign import Ledger, policy
 from mechdesign.cli import main
 from mechdesign.errors import ExportError
 from mechdesign.model.domain import Domain
@@ -327,6 +329,86 @@ def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
     assert result.exit_code == 2
     assert "no space left" in result.stderr
     assert "release.json" not in present()
+
+
+LEDGER = '[ledger]\npath = "ledger.json"\n'
+
+
+def _charged():
+    return Ledger(path="ledger.json").spent.epsilon if Path("ledger.json").exists() else 0
+
+
+@pytest.mark.usefixtures("blank_pictures")
+@pytest.mark.parametrize("failing", ["public_pictures", "steps_json"])
+def test_pages_that_fail_leave_the_outputs_and_say_what_is_spent(failing, monkeypatch):
+    place = "mechdesign.release.pictures" if failing == "public_pictures" else "mechdesign.release.released"
+    monkeypatch.setattr(f"{place}.{failing}", lambda *arguments: 1 / 0)
+    result = run("release", *write(SPECIFICATION + LEDGER))
+    assert result.exit_code == 2
+    assert "ε = 2.5 is spent" in result.stderr.replace("\n", " ")
+    assert len(outputs()) == 5
+    assert _charged() == 2.5
+    if failing == "public_pictures":
+        # What the manifest vouches for is there.
+        manifest = json.loads(Path("released/release.json").read_text())
+        for name, digest in manifest["files"].items():
+            assert hashlib.sha256(Path("released", name).read_bytes()).hexdigest() == digest
+        assert sorted(manifest["files"]) == ["released.csv", "steps.json"]
+    else:
+        assert present() == ["released.csv"]
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_the_truth_comes_last(monkeypatch):
+    monkeypatch.setattr("mechdesign.release.pictures.private_files", lambda *arguments: 1 / 0)
+    result = run("release", *write(SPECIFICATION + LEDGER), "--truth", "mine")
+    assert result.exit_code == 2
+    assert "ε = 2.5 is spent" in result.stderr
+    assert present() == PUBLIC
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_steps_that_were_charged_are_kept_where_a_later_one_fails():
+    text = SPECIFICATION.replace("uniform = true", f"counts = {[1] + [0] * 15}") + LEDGER
+    assert run("release", *write(SPECIFICATION), "--seed", 1).exit_code == 0
+    # Nobody moves from the first cell to the last one.
+    result = run("release", *write(text, "0\n1\n15\n"))
+    assert result.exit_code == 2
+    assert "step 2: cannot be the true one" in result.stderr
+    assert "ε = 1 is spent" in result.stderr
+    assert _charged() == 1
+    assert len(outputs("released-interrupted")) == 2
+    assert not Path("released-interrupted/release.json").exists()
+    assert len(outputs()) == 5
+
+
+@pytest.mark.parametrize("name", ["released.csv", "steps.json", "map.svg"])
+def test_what_is_in_the_way_is_told_before_anything_is_charged(name):
+    Path("released", name).mkdir(parents=True)
+    for more in ((), ("--force",)):
+        result = run("release", *write(SPECIFICATION + LEDGER), "--overwrite", *more)
+        assert result.exit_code == 2
+        assert name in result.stderr
+    Path("other").symlink_to("nowhere/at/all")
+    for more in (("-o", "other"), ("-o", "public", "--truth", "other"), ("-o", "x" * 300)):
+        assert run("release", "s.toml", "t.csv", *more).exit_code == 2
+    assert _charged() == 0
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_an_interrupt_once_a_step_is_charged_waits_until_it_is_kept(monkeypatch):
+    spend = Ledger.spend
+
+    def interrupted(ledger, *arguments, **keywords):
+        entry = spend(ledger, *arguments, **keywords)
+        if len(ledger.entries) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return entry
+
+    monkeypatch.setattr(Ledger, "spend", interrupted)
+    assert run("release", *write(SPECIFICATION + LEDGER)).exit_code == 130
+    assert len(outputs()) == 2
+    assert _charged() == 1
 
 
 @pytest.mark.usefixtures("blank_pictures")

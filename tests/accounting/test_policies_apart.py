@@ -1,0 +1,207 @@
+"""A ledger adds up what was spent under one policy, and never what was spent under several."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.accounting.policies import APART
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.policy_words import name_policy
+from mechdesign.errors import InputError, LedgerError
+from mechdesign.spec.blowfish.specification import parse
+
+AGES, INCOMES = Domain({"age": range(5)}), Domain({"income": range(5)})
+
+
+def test_policies_of_the_same_words_are_kept_apart():
+    ledger = md.Ledger(epsilon=10)
+    # The same sentence on neighbours: other domains, and graphs of as many edges.
+    policies = [
+        Policy.full(AGES),
+        Policy.full(INCOMES),
+        Policy.graph(AGES, [(0, 1), (2, 3)]),
+        Policy.graph(AGES, [(0, 2), (1, 3)]),
+        Policy.partition(AGES, [0, 0, 1, 1, 1]),
+        Policy.partition(AGES, [0, 1, 0, 1, 1]),
+    ]
+    assert len({policy.neighbours for policy in policies}) == 3
+    for policy in policies:
+        for _ in range(2):
+            md.blowfish.release_histogram([1, 3], policy, "0.5", ledger=ledger)
+    lines = ledger.by_policy
+    assert [line.policy for line in lines] == [name_policy(policy) for policy in policies]
+    assert [line.spent.epsilon for line in lines] == [1] * 6
+    assert [line.protects for line in lines] == [(policy.neighbours,) for policy in policies]
+    assert ledger.spent.epsilon == 6
+    assert ledger.remaining_epsilon == 4
+
+
+def test_every_release_function_names_its_policy():
+    policy, ledger = Policy.line(AGES), md.Ledger()
+    data = {"data": [1, 2, 3], "policy": policy, "epsilon": 1, "ledger": ledger}
+    md.blowfish.release_histogram(**data)
+    md.blowfish.release_linear(**data, queries=np.arange(5))
+    md.blowfish.release_sum(**data)
+    md.blowfish.kmeans([1, 2], 1, policy, 1, 1, ledger=ledger)
+    md.blowfish.strategy("identity", policy, "laplace").release([1, 2], epsilon=1, ledger=ledger)
+    md.blowfish.release_sum([1], policy, epsilon=1, ledger=md.blowfish.part_of(ledger, policy, "clinics", "north"))
+    head = 'domain.attributes.age = { range = [0, 4] }\npolicy.kind = "line"\n'
+    given = parse(head + 'release = { kind = "cdf", epsilon = 1 }\n')
+    given.release({"age": [1, 2]}, ledger=ledger)
+    assert [line.policy for line in ledger.by_policy] == [name_policy(policy)]
+    assert ledger.by_policy[0].spent.epsilon == 7
+    md.blowfish.ordered([1, 2, 3, 0, 0], 1, 1, ledger=ledger)
+    assert len(ledger.by_policy) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Policy.full(AGES), Policy.full(AGES, unbounded=True)),
+        (Policy.line(AGES), Policy.threshold(AGES, 2)),
+        (Policy.full(AGES), Policy.full(AGES, constraints=[([1, 0, 0, 0, 0], 1)])),
+        (
+            Policy.full(AGES, constraints=[([1, 0, 0, 0, 0], 1)]),
+            Policy.full(AGES, constraints=[([1, 0, 0, 0, 0], 2)]),
+        ),
+        (Policy.full(AGES), Policy.full(Domain({"age": range(1, 6)}))),
+        (
+            Policy.threshold(Domain({"x": range(3), "y": range(3)}), 1),
+            Policy.threshold(Domain({"x": range(3), "y": range(3)}), 1, attributes=["x"]),
+        ),
+    ],
+)
+def test_names_tell_policies_apart(one, other):
+    assert name_policy(one) != name_policy(other)
+
+
+def test_a_policy_made_twice_has_one_name():
+    def made():
+        return Policy.union(Policy.line(AGES, unbounded=True), Policy.graph(AGES, [(0, 3), (1, 4)]))
+
+    assert name_policy(made()) == name_policy(made())
+    # The line is the threshold of 1.
+    assert name_policy(Policy.line(AGES)).split("[")[1] == name_policy(Policy.threshold(AGES, 1)).split("[")[1]
+
+
+def test_text_and_picture_say_that_policies_are_kept_apart():
+    ledger = md.Ledger(epsilon=2)
+    ledger.spend("a", "one person's age", epsilon="0.5")
+    assert repr(ledger) == "Ledger(epsilon=2, 1 entries)"
+    assert APART not in str(ledger)
+    ledger.spend("b", "one person's income", epsilon="0.25")
+    for text in (repr(ledger), str(ledger), ledger._repr_html_()):
+        assert APART in text
+    assert "ε = 0.5 in 1 entry under: one person's age" in str(ledger)
+    assert "plain sum: ε = 0.75" in str(ledger)
+
+
+def test_entries_by_hand_belong_together_by_their_words_or_their_policy():
+    ledger = md.Ledger()
+    ledger.spend("a", "one age", epsilon=1)
+    ledger.spend("b", "one age", epsilon=2)
+    ledger.spend("c", "one age", epsilon=4, policy="ages")
+    ledger.spend("d", "the age of one person", epsilon=8, policy="ages")
+    ledger.spend("e", "one age", rho=1)
+    # A policy that is called what others protect is another policy.
+    ledger.spend("f", "x", epsilon=1, policy="one age")
+    lines = ledger.by_policy
+    assert [(line.policy, [entry.what for entry in line.entries]) for line in lines] == [
+        ("one age", ["a", "b", "e"]),
+        ("ages", ["c", "d"]),
+        ("one age", ["f"]),
+    ]
+    assert lines[0].spent.epsilon is None
+    assert lines[0].spent.rho == Fraction(7, 2)
+    assert lines[1].protects == ("one age", "the age of one person")
+    with pytest.raises(InputError, match="policy"):
+        ledger.spend("g", "x", epsilon=1, policy=" ")
+    assert len(ledger.entries) == 6
+
+
+def test_parts_of_a_division_cost_the_largest_under_each_policy():
+    ledger = md.Ledger()
+    for part in ("north", "south"):
+        ledger.spend("a", "x", epsilon=1, part=("region", part), policy="P")
+        ledger.spend("a", "y", epsilon=2, part=("region", part), policy="Q")
+    assert [line.spent.epsilon for line in ledger.by_policy] == [1, 2]
+
+
+def test_a_file_of_an_earlier_version_opens_and_goes_on(tmp_path):
+    path = tmp_path / "ledger.json"
+    entry = {"when": "2026-01-01T00:00:00+00:00", "what": "a", "rho": None, "part": None}
+    document = {
+        "schema": "mechdesign.ledger/1",
+        "epsilon": "3",
+        "rho": None,
+        "entries": [
+            entry | {"protects": "one age", "epsilon": "0.5"},
+            entry | {"protects": "one income", "epsilon": "0.25"},
+            entry | {"protects": "one age", "epsilon": "0.5"},
+        ],
+    }
+    document["sha256"] = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(document), encoding="utf-8")
+    ledger = md.Ledger(path=path)
+    assert [(line.policy, line.spent.epsilon) for line in ledger.by_policy] == [
+        ("one age", 1),
+        ("one income", Fraction(1, 4)),
+    ]
+    md.blowfish.release_histogram([1], Policy.full(AGES), 1, ledger=ledger)
+    again = md.Ledger(path=path)
+    assert again.entries == ledger.entries
+    assert [line.policy for line in again.by_policy] == ["one age", "one income", name_policy(Policy.full(AGES))]
+    assert json.loads(path.read_text(encoding="utf-8"))["schema"] == "mechdesign.ledger/1"
+
+
+@pytest.mark.parametrize("policy", [3, "", ["x"]])
+def test_a_file_whose_policy_is_no_name_is_refused(tmp_path, policy):
+    path = tmp_path / "ledger.json"
+    md.Ledger(path=path).spend("a", "b", epsilon=1, policy="c")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    del document["sha256"]
+    document["entries"][0]["policy"] = policy
+    document["sha256"] = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(LedgerError, match="policy"):
+        md.Ledger(path=path)
+
+
+def test_the_steps_of_a_trace_are_under_its_policy_graph():
+    ledger = md.Ledger()
+
+    def trace(graph):
+        line = md.Domain.grid(4, 1, 4.0, 1.0)
+        # Not all states are possible at every step.
+        walk = np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0], [0, 0.5, 0, 0.5], [0, 0, 0.5, 0.5]])
+        return md.release.Trace(line, graph, 1, walk, [0.5, 0.5, 0, 0], ledger=ledger, rng=1)
+
+    for graph in (nx.path_graph(4), nx.path_graph(4), nx.cycle_graph(4)):
+        walk = trace(graph)
+        walk.step(0)
+        walk.step(1)
+    first, second = ledger.by_policy
+    assert (len(first.entries), len(second.entries)) == (4, 2)
+    assert len(first.protects) == 2
+    assert first.policy.startswith("policy graph on 4 states, 3 edges")
+    assert first.spent.epsilon == 4
+
+
+class _Plain:
+    """A ledger of somebody's own, which knows nothing of policies."""
+
+    def spend(self, what, protects, epsilon=None, rho=None):
+        self.seen = (what, protects, epsilon, rho)
+
+
+def test_a_ledger_that_does_not_keep_policies_apart_is_not_told_of_them():
+    own = _Plain()
+    md.blowfish.release_histogram([1], Policy.full(AGES), 1, ledger=own)
+    assert own.seen == ("histogram", Policy.full(AGES).neighbours, 1, None)

@@ -1,0 +1,259 @@
+"""What a ledger was charged for is written: all that can fail is tried before, and pages come after the answers."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.publication import FILES, Publication
+from mechdesign.cli import main
+from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.export.files import check_room
+from mechdesign.spec.blowfish.specification import parse
+
+KINDS = {
+    "histogram": "",
+    "cdf": "",
+    "sum": "",
+    "ranges": "ranges = [[0, 4], [5, 9]]",
+    "quantiles": "probabilities = [0.5]",
+    "kmeans": "k = 2\niterations = 2",
+    "workload": 'queries = "prefixes"',
+}
+POLICY = Policy.full(Domain({"a": range(10)}))
+
+
+def write(kind="histogram", epsilon="1", policy='kind = "full"'):
+    Path("s.toml").write_text(
+        f"domain.attributes.a = {{ range = [0, 9] }}\n[policy]\n{policy}\n[release]\nkind = {kind!r}\n"
+        f'epsilon = "{epsilon}"\n{KINDS[kind]}\n[ledger]\npath = "ledger.json"\n',
+        encoding="utf-8",
+    )
+    Path("t.csv").write_text("a\n1\n2\n2\n9\n", encoding="utf-8")
+
+
+def run(*more):
+    return CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", *more])
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+def charged():
+    return Path("ledger.json").exists()
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [*((kind, "710") for kind in KINDS), ("cdf", "1e100"), ("sum", "1e100")])
+def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsilon):
+    write(kind, epsilon)
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert "e<sup>ε</sup> times" in Path("out/report.html").read_text(encoding="utf-8")
+    assert md.blowfish.load("out").epsilon == md.blowfish.Budget.of(epsilon).epsilon
+    # The room that was tried before is enough.
+    written = sum(path.stat().st_size for path in Path("out").iterdir())
+    given = md.blowfish.read_spec("s.toml")
+    assert written <= given.output_size()
+    assert written - Path("out/report.html").stat().st_size <= given.output_size(report=False)
+    if kind in ("histogram", "cdf", "sum"):
+        # The noise is 0.
+        expected = {"histogram": [0, 1, 2, 0, 0, 0, 0, 0, 0, 1], "cdf": [0, 1, 3, 3, 3, 3, 3, 3, 3, 4], "sum": [14]}
+        assert md.blowfish.load("out").answers.tolist() == expected[kind]
+
+
+@pytest.mark.parametrize("policy", ['kind = "line"', 'kind = "threshold"\ntheta = 3'])
+def test_trees_stand_an_epsilon_at_which_noise_is_never_there(policy):
+    for epsilon in ("40", "1000", "1e60"):
+        write("cdf", epsilon, policy)
+        assert run("--force", "--no-report").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epsilon_out_of_range_is_refused_before_anything_is_charged(kind):
+    write(kind, "1e101")
+    result = run()
+    assert result.exit_code == 2, result.output
+    assert "epsilon" in said(result)
+    assert not charged()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_where_a_file_is_to_be_is_told_before_the_charge(name):
+    write()
+    Path("out", name).mkdir(parents=True)
+    for more in ((), ("--force",)):
+        result = run(*more)
+        assert result.exit_code == 2
+        assert name in said(result)
+    assert not charged()
+
+
+def _no_room(descriptor, offset, size):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("hindrance", ["file", "link", "long", "full"])
+def test_a_folder_that_cannot_be_written_is_told_before_the_charge(hindrance, monkeypatch):
+    write()
+    target = "out/deep"
+    if hindrance == "file":
+        Path("out").write_text("x", encoding="utf-8")
+    elif hindrance == "link":
+        Path("out").mkdir()
+        Path("out/deep").symlink_to("nowhere/at/all")
+    elif hindrance == "long":
+        target = "out/" + "x" * 300
+    elif hasattr(os, "posix_fallocate"):
+        monkeypatch.setattr(os, "posix_fallocate", _no_room)
+    else:
+        pytest.skip("this system reserves no room")
+    result = run("-o", target)
+    assert result.exit_code == 2, result.output
+    assert not charged()
+    # Nothing that was tried is left.
+    assert hindrance != "full" or not Path("out").exists()
+
+
+def test_room_is_tried_and_given_back(tmp_path):
+    check_room(tmp_path / "a" / "b", 10**6, ["x"])
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "c").mkdir()
+    check_room(tmp_path / "c", 0)
+    assert list((tmp_path / "c").iterdir()) == []
+    with pytest.raises(ExportError, match="cannot be written"):
+        check_room(tmp_path / "c", 10**18)
+
+
+def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypatch):
+    def fail(self):
+        raise OverflowError("math range error")
+
+    monkeypatch.setattr(Publication, "report", fail)
+    write("quantiles", "0.5")
+    Path("out").mkdir()
+    Path("out/report.html").write_text("of an older release", encoding="utf-8")
+    result = run()
+    assert result.exit_code == 2
+    assert "ε = 0.5 is spent" in said(result)
+    assert "math range error" in said(result)
+    assert sorted(path.name for path in Path("out").iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
+    assert len(md.blowfish.load("out")) == 10
+    assert md.Ledger(path="ledger.json").spent.epsilon == md.blowfish.Budget.of("0.5").epsilon
+
+
+def test_answers_that_cannot_be_written_are_rescued(monkeypatch, tmp_path):
+    write()
+    ledger_spend, blocked = md.Ledger.spend, Path("out")
+
+    def spend(self, *arguments, **keywords):
+        # Somebody puts a file where the folder was to be, once the ledger is charged.
+        entry = ledger_spend(self, *arguments, **keywords)
+        blocked.write_text("in the way", encoding="utf-8")
+        return entry
+
+    monkeypatch.setattr(md.Ledger, "spend", spend)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = run()
+    assert result.exit_code == 2
+    assert "ε = 1 is spent" in said(result)
+    (rescued,) = tmp_path.glob("mechdesign-released-*")
+    assert str(rescued) in result.output.replace("\n", "")
+    assert len(md.blowfish.load(rescued)) == 10
+
+
+def test_what_can_fail_is_computed_before_the_charge(monkeypatch):
+    """Each step of a release but the noise is made to fail: then nothing is charged."""
+    steps = [
+        ("linear_release", "Description", lambda ledger: md.blowfish.release_histogram([1], POLICY, 1, ledger=ledger)),
+        ("cumulative", "Description", lambda ledger: md.blowfish.ordered([1, 2], 1, 1, ledger=ledger)),
+        ("range_noise.RangeNoise", "half_widths", lambda ledger: md.blowfish.ordered([1, 2], 1, 1, ledger=ledger)),
+        ("range_noise", "RangeTree", lambda ledger: md.blowfish.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
+        ("kmeans_release", "Description", lambda ledger: md.blowfish.kmeans([1], 1, POLICY, 1, 1, ledger=ledger)),
+        ("linear_strategy", "half_widths", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
+        ("linear_strategy", "Description", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
+        ("workload.RangeQueries", "labels", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
+    ]
+    prepared = md.blowfish.strategy("identity", POLICY)
+
+    def fail(*arguments, **keywords):
+        raise ArithmeticError("made to fail")
+
+    for place, name, release in steps:
+        ledger = md.Ledger()
+        release(ledger)
+        assert len(ledger.entries) == 1
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mechdesign.blowfish.{place}.{name}", fail)
+            with pytest.raises(ArithmeticError, match="made to fail"):
+                release(ledger)
+        assert len(ledger.entries) == 1, (place, name)
+
+
+def test_an_interrupt_after_the_charge_waits_for_the_answers(monkeypatch):
+    write()
+    spend = md.Ledger.spend
+
+    def interrupted(self, *arguments, **keywords):
+        entry = spend(self, *arguments, **keywords)
+        os.kill(os.getpid(), signal.SIGINT)
+        return entry
+
+    monkeypatch.setattr(md.Ledger, "spend", interrupted)
+    result = run()
+    assert result.exit_code == 130
+    assert len(md.blowfish.load("out")) == 10
+
+
+def test_budgets_beyond_the_range_are_refused():
+    assert md.blowfish.Budget.of("1e100").epsilon == 10**100
+    with pytest.raises(InputError, match="out of range"):
+        md.blowfish.Budget.of(rho="1.0000001e100")
+
+
+def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
+    monkeypatch.setattr("mechdesign.blowfish.report.html", lambda publication: 1 / 0)
+    release = md.blowfish.release_histogram([1], POLICY, rho="0.5")
+    with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
+        Publication(release).save(tmp_path / "a")
+    rehearsed = md.blowfish.release_histogram([1], POLICY, 1, rng=1)
+    with pytest.raises(ReportError, match="Nothing is spent"):
+        Publication(rehearsed).save(tmp_path / "b")
+    with contextlib.suppress(ReportError):
+        Publication(release).save(tmp_path / "a")
+    assert len(md.blowfish.load(tmp_path / "a")) == 10
+
+
+def test_reports_speak_of_their_own_policy_only():
+    page = Publication(md.blowfish.release_histogram([1], POLICY, 2)).report()
+    assert "e<sup>ε</sup> = 7.389 times" in page
+    assert "Releases under this policy add up" in page
+    assert "Of releases under other policies" in page
+
+
+def test_the_command_keeps_policies_apart():
+    write()
+    assert "ledger    " not in run().output
+    write(policy='kind = "line"')
+    result = run()
+    assert "Policies are kept apart" in result.output
+    assert result.output.count("ε = 1 in 1 entry under: Blowfish policy") == 2
+
+
+def test_plans_of_any_epsilon():
+    head = 'domain.attributes.a = { range = [0, 9] }\npolicy.kind = "line"\n'
+    for kind in ("histogram", "cdf", "kmeans"):
+        parse(head + f'[release]\nkind = "{kind}"\nepsilon = "1e100"\n{KINDS[kind]}').plan()

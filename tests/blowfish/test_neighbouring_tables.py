@@ -1,0 +1,158 @@
+"""Two neighbouring tables have outcomes of one kind: the same type, shapes, fields and words, the empty table included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.publication import Publication
+from mechdesign.cli import main
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.spec.blowfish.specification import parse
+
+DOMAIN = Domain({"age": range(4), "dose": [0.5, 1, 2]})
+POLICIES = {
+    "full": Policy.full(DOMAIN, unbounded=True),
+    "attribute": Policy.attribute(DOMAIN, unbounded=True),
+    "partition": Policy.partition(DOMAIN, [x // 4 for x in range(12)], unbounded=True),
+    "threshold": Policy.threshold(DOMAIN, 1, unbounded=True),
+    "presence": Policy.graph(DOMAIN, [(x, None) for x in range(12)], unbounded=True),
+    "some": Policy.graph(DOMAIN, [(x, None) for x in range(5)] + [(0, 1)], unbounded=True),
+}
+STRATEGIES = {
+    (name, noise): md.blowfish.strategy("identity", policy, noise)
+    for name, policy in POLICIES.items()
+    for noise in ("laplace", "gaussian")
+}
+HUGE = np.full((1, 12), 2**60)
+CENTRES = [[0.0, 0.5], [3.0, 2.0]]
+RELEASES = {
+    "histogram": lambda name, table: md.blowfish.release_histogram(table, POLICIES[name], 1),
+    "blocks": lambda name, table: md.blowfish.release_histogram(
+        table, POLICIES[name], rho=1, partition=[x // 3 for x in range(12)]
+    ),
+    "linear": lambda name, table: md.blowfish.release_linear(table, POLICIES[name], np.arange(24).reshape(2, 12), 1),
+    "huge weights": lambda name, table: md.blowfish.release_linear(table, POLICIES[name], HUGE, 2**20),
+    "sum": lambda name, table: md.blowfish.release_sum(table, POLICIES[name], "dose", 1),
+    "kmeans": lambda name, table: md.blowfish.kmeans(table, 2, POLICIES[name], 1, 2, initial=CENTRES),
+    "laplace strategy": lambda name, table: STRATEGIES[name, "laplace"].release(table, epsilon=1),
+    "gaussian strategy": lambda name, table: STRATEGIES[name, "gaussian"].release(table, rho=1),
+}
+
+
+def neighbours(dice, name, first):
+    """Return a table and a neighbour of it under a policy; the smaller one is empty where `first` is 0."""
+    edges = POLICIES[name].secret_graph.edges()
+    rest = dice.integers(0, 12, first).tolist()
+    if first == 0:
+        edges = edges[edges[:, 1] == 12]
+    x, y = edges[dice.integers(len(edges))].tolist()
+    return [table + [value] * (value < 12) for table, value in ((rest, x), (rest, y))]
+
+
+def outcome(call):
+    """Return all of an outcome but the noisy numbers."""
+    try:
+        found = call()
+    except Exception as error:
+        return type(error), str(error)
+    arrays = {name: (array.dtype.kind, array.shape, array.tolist()) for name, array in found.labels.items()}
+    shapes = {name: column.shape for name, column in found._columns().items()}
+    parameters = found._parameters().keys()
+    return type(found), found.description, arrays, shapes, found.standard_errors.tolist(), list(parameters)
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_outcomes_of_neighbours_are_of_one_kind(kind):
+    dice = np.random.default_rng(34)
+    for pair in range(200):
+        name = [*POLICIES][pair % len(POLICIES)]
+        # An empty table, a table of one record, and tables in which most values are absent.
+        one, other = neighbours(dice, name, (0, 1, 5)[pair % 3])
+        first = outcome(lambda: RELEASES[kind](name, one))
+        assert not issubclass(first[0], Exception), first
+        assert first == outcome(lambda: RELEASES[kind](name, other)), (name, one, other)
+
+
+EMPTY = [[], (), np.zeros(0, dtype=np.int64), np.zeros((0, 2)), {"age": [], "dose": []}]
+
+
+@pytest.mark.parametrize("table", EMPTY, ids=["list", "tuple", "numbers", "array", "columns"])
+def test_every_form_of_an_empty_table_is_a_table(table):
+    assert DOMAIN.indices(table).shape == (0,)
+    for kind, release in RELEASES.items():
+        assert len(release("full", table)) > 0, kind
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_an_empty_table_is_refused_where_the_number_of_records_is_public(kind, monkeypatch):
+    bounded = Policy.full(DOMAIN)
+    monkeypatch.setitem(POLICIES, "full", bounded)
+    for noise in ("laplace", "gaussian"):
+        monkeypatch.setitem(STRATEGIES, ("full", noise), md.blowfish.strategy("identity", bounded, noise))
+    with pytest.raises(InputError, match="number of records is public"):
+        RELEASES[kind]("full", [])
+
+
+def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():
+    # With an ε this large the noise is 0.
+    found = md.blowfish.release_linear([0, 1, 2], POLICIES["full"], HUGE, 2**70)
+    assert found.answers.tolist() == [float(LARGEST_VALUE)]
+    found = md.blowfish.release_linear([0, 1, 2], POLICIES["full"], -HUGE, 2**70)
+    assert found.answers.tolist() == [-float(LARGEST_VALUE)]
+    assert md.blowfish.release_linear([0, 1], Policy.full(DOMAIN), HUGE, 1).answers.tolist() == [2.0**61]
+    with pytest.raises(InputError, match="too large"):
+        md.blowfish.release_linear([0, 1, 2], Policy.full(DOMAIN), HUGE, 1)
+
+
+def test_a_point_is_rounded_whatever_the_other_points_are():
+    domain = Domain({"x": [0, 10, 20]})
+    policy = Policy.full(domain)
+    for points in ([(3,), (4,)], [(3,), (4.5,)]):
+        found = md.blowfish.kmeans(points, 1, policy, 10**6, 1, initial=[[0.0]])
+        assert found.centroids.tolist() == [[0.0]]
+
+
+SPECIFIED = {
+    "histogram": 'kind = "histogram"\nepsilon = 1',
+    "sum": 'kind = "sum"\nattribute = "age"\nepsilon = 1',
+    "kmeans": 'kind = "kmeans"\nk = 2\nepsilon = 1\niterations = 2',
+    "workload": 'kind = "workload"\nqueries = "marginals"\nrho = 1',
+}
+HEAD = (
+    'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
+    'policy = { kind = "full", unbounded = true }\n[release]\n'
+)
+
+
+@pytest.mark.parametrize("kind", SPECIFIED)
+def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(HEAD + SPECIFIED[kind], encoding="utf-8")
+    results = []
+    for rows in ("", "2,f\n"):
+        Path("t.csv").write_text("age,sex\n" + rows, encoding="utf-8")
+        done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report"])
+        assert done.exit_code == 0, done.output
+        results.append((sorted(path.name for path in Path("out").iterdir()), md.blowfish.load("out").description))
+        assert "holds no record" not in done.output
+    assert results[0] == results[1]
+
+
+def test_a_publication_of_an_empty_table_has_a_report():
+    release = md.blowfish.release_histogram([], POLICIES["presence"], 10**6)
+    assert "<svg" in Publication(release, "nobody").report()
+
+
+def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():
+    given = parse(
+        'domain.attributes.age = { range = [0, 3] }\npolicy.kind = "line"\n[release]\n' + SPECIFIED["histogram"]
+    )
+    with pytest.raises(InputError, match="holds no record"):
+        given.release({"age": []})

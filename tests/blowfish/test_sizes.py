@@ -1,0 +1,133 @@
+"""What needs an array of all values of a large domain: a closed form, or a refusal before the memory is full."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.secret_graphs import LARGEST_ARRAY, require_room
+from mechdesign.blowfish.workload import all_ranges
+from mechdesign.errors import InputError
+
+resource = pytest.importorskip("resource")
+
+# 10^15 values.
+LARGE = Domain({f"a{i}": range(10) for i in range(15)})
+SMALL = Domain({"x": range(4), "y": [0, 3, 4], "z": range(2)})
+
+
+@contextmanager
+def memory(limit):
+    """Let the process take so many bytes more, and no further ones."""
+    statistics = Path("/proc/self/statm")
+    if not statistics.exists():
+        pytest.skip("this system does not say how much memory the process has")
+    now = int(statistics.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def made(domain, unbounded):
+    size = domain.size
+    first, second = domain.names[:2]
+    yield Policy.full(domain, unbounded=unbounded)
+    yield Policy.attribute(domain, unbounded=unbounded)
+    yield Policy.threshold(domain, 2, unbounded=unbounded)
+    yield Policy.threshold(domain, 3, attributes=[second], unbounded=unbounded)
+    yield Policy.graph(domain, [(0, size - 1), (1, 2)], unbounded=unbounded)
+    yield Policy.union(Policy.threshold(domain, 1, attributes=[first], unbounded=unbounded), Policy.attribute(domain))
+    if unbounded:
+        yield Policy.graph(domain, [(0, None), (size - 1, None), (3, 5)], unbounded=True)
+        yield Policy.graph(domain, [], unbounded=True)
+
+
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_sums_along_an_attribute_are_those_over_all_edges(unbounded):
+    partition = Policy.partition(SMALL, np.arange(24) % 5, unbounded=unbounded)
+    for policy in (*made(SMALL, unbounded), partition):
+        edges = policy.secret_graph.edges()
+        for axis, attribute in enumerate(SMALL.attributes):
+            weights = np.append(np.array([int(SMALL.value(x)[axis]) for x in range(24)]), 0)
+            changes = np.abs(weights[edges[:, 0]] - weights[edges[:, 1]])
+            for norm in (1, 2):
+                found = md.blowfish.sensitivity(policy, "sum", norm, attribute=attribute.name)
+                assert found.power == changes.max() ** norm
+                assert found.exact
+                x, y = found.witness
+                assert bool(policy.secret_graph.has_edge(x, y))
+                assert abs(weights[x] - weights[y]) == changes.max()
+
+
+def test_the_sum_of_one_of_many_attributes_needs_no_memory():
+    row = tuple(range(10)) + (0,) * 5
+    expected = [[9, 9, 2, 0, 9, 9], [9, 9, 9, 9, 9, 9, 9, 9]]
+    with memory(2**30):
+        for unbounded, values in ((False, expected[0]), (True, expected[1])):
+            for policy, value in zip(made(LARGE, unbounded), values, strict=True):
+                found = md.blowfish.release_sum([row] * 3, policy, "a0", 10**6)
+                assert md.blowfish.sensitivity(policy, "sum", attribute="a0").value == value
+                assert found.answers.tolist() == [0]
+        # An explicit graph has no closed form for clusters.
+        with pytest.raises(InputError, match="too many values"):
+            md.blowfish.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), 1, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: md.blowfish.marginals(Domain({f"a{i}": range(10) for i in range(8)}), 2),
+        lambda: md.blowfish.marginals(Domain({f"a{i}": range(2) for i in range(50)}), 25),
+        lambda: md.blowfish.marginals(LARGE, [["a0"]]),
+        lambda: md.blowfish.marginals(Domain({"a": range(2**23)}), [["a"]]),
+        lambda: md.blowfish.plan_workload("ranges", Policy.full(Domain({"a": range(10**5)})), rho=1),
+        lambda: md.blowfish.plan_workload("identity", Policy.full(Domain({"a": range(10**12)})), rho=1),
+        lambda: md.blowfish.plan_cumulative(Policy.full(Domain({"a": range(10**12)})), 1),
+        lambda: md.blowfish.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
+        lambda: md.blowfish.release_sum([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
+        lambda: Policy.line(Domain({"a": range(10**12)})),
+        lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
+    ],
+)
+def test_what_would_fill_the_memory_is_refused(call):
+    with memory(2**30), pytest.raises(InputError, match="too many"):
+        call()
+
+
+def test_just_inside_and_just_outside_each_bound():
+    require_room(LARGEST_ARRAY, "this")
+    with pytest.raises(InputError, match="too many values for this"):
+        require_room(LARGEST_ARRAY + 1, "this")
+    # 2^26 coefficients, and one table more.
+    domain = Domain({f"a{i}": range(2) for i in range(13)})
+    assert math.comb(13, 2) * domain.size < 2**26
+    assert md.blowfish.marginals(domain, [["a0"]] * 64).count == 128
+    with pytest.raises(InputError, match="too many coefficients"):
+        md.blowfish.marginals(domain, [[]] * (2**13 + 1))
+    with pytest.raises(InputError, match="too many ranges"):
+        all_ranges(11_586)
+
+
+@pytest.mark.parametrize("kind", ["full", "line", "threshold"])
+def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
+    domain = Domain({"a": range(64)})
+    policy = {
+        "full": Policy.full(domain, unbounded=True),
+        "line": Policy.line(domain, unbounded=True),
+        "threshold": Policy.threshold(domain, 5, unbounded=True),
+    }[kind]
+    found = md.blowfish.strategy("ranges", policy, "laplace")
+    assert np.isfinite([error for _, _, error in found.candidates]).all()
+    release = found.release([3, 3, 60], epsilon=10**9)
+    low, high = release.labels["first"], release.labels["last"]
+    true = [sum(low_ <= x <= high_ for x in (3, 3, 60)) for low_, high_ in zip(low, high, strict=True)]
+    np.testing.assert_allclose(release.answers, true, atol=1e-3)
