@@ -21,7 +21,7 @@ def show_spending(ledger: Ledger) -> None:
         for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
         if amount is not None
     ]
-    output().print(f"left      {', '.join(left) or 'no limit was set'}, in the ledger", soft_wrap=True)
+    output().print(f"left      {', '.join(left) or 'no limit was set'}", soft_wrap=True)
     if len(lines := ledger.by_policy) > 1:
         for line in lines:
             output().print(f"ledger    {line}", soft_wrap=True)
