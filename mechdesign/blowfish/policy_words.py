@@ -40,7 +40,7 @@ def name_policy(policy: Policy) -> str:
 
     >>> from mechdesign.blowfish import Domain
     >>> name_policy(Policy.full(Domain({"age": range(100)})))
-    'Blowfish policy (full domain) on 100 values of age [8fd7f0fa4a0a4c0e]'
+    'Blowfish policy (full domain) on 100 values of age [37f2d9499c6ae21e]'
     """
     parts: list[object] = [(attribute.name, attribute.values) for attribute in policy.domain.attributes]
     known = sorted((each.counted.tobytes().hex(), repr(each.known)) for each in policy.constraints)
