@@ -110,7 +110,7 @@ class Budget:
         """Return a budget of 0 in the same measure: what exact answers spend."""
         return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
 
-    def spend(self, ledger: LedgerLike | None, what: str, protects: str, policy: str) -> None:
+    def spend(self, ledger: LedgerLike | None, what: str, protects: str, policy: str | None = None) -> None:
         """Enter the budget in a ledger where there is one; `policy` is the name of the policy."""
         if ledger is None:
             return

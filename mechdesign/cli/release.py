@@ -89,9 +89,9 @@ def release(
     says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
     another ([release]).
 
-    DIR may be published: nothing in it depends on the true states but through the outputs. release.json comes last;
-    without it a run was not finished. After Ctrl-C the steps released so far are kept, without it, and the exit code is
-    130; where a finished run stands in DIR they go to DIR-interrupted.
+    DIR may be published: nothing in it depends on the true states but through the outputs. released.csv is written
+    first, pages last. Without release.json a run was not finished. After Ctrl-C the steps released so far are kept,
+    without it, and the exit code is 130; where a finished run stands in DIR they go to DIR-interrupted.
 
     Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
     --overwrite, rehearsals always; and with a ledger, one for each person, what was spent is recorded before each step
