@@ -130,7 +130,7 @@ class Planner:
     def name(self) -> str:
         """Return the name of the policy in a ledger: its size, and a digest of places, edges and how they are kept."""
         edges = sorted(sorted(map(int, edge)) for edge in self.graph.edges)
-        content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.hull)
+        content = (self.domain.labels, self.domain.points.tolist(), edges, self.repair, self.repaired, self.hull)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
         count = len(edges)
         return f"policy graph on {self.domain.size} states, {count} edge{'s' * (count != 1)} [{digest}]"
