@@ -42,8 +42,8 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     """Return a read-only float64 copy of `values`.
 
     `shape` describes what is accepted, one name per axis such as ``"(n, d)"``; only the number of axes is checked.
-    Infinities and NaN pass: see `require`. Raises `InputError` when the values are not real numbers or when the
-    number of axes differs.
+    Infinities and NaN pass: see `require`; -0.0 becomes 0.0. Raises `InputError` when the values are not real numbers
+    or when the number of axes differs.
     """
     try:
         raw = np.asarray(values)
@@ -58,6 +58,7 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     axes = len([name for name in shape.strip("()").split(",") if name.strip()])
     if array.ndim != axes:
         raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=f"an array of shape {shape}")
+    _unsign_zeros(array)
     read_only(array)
     return array
 
@@ -74,7 +75,8 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
 def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
     """Return a read-only float64 array of `axes` axes with entries >= 0, finite ones unless `infinite` is set.
 
-    An array that nobody can write to is returned itself, and anything else is copied.
+    An array that nobody can write to is returned itself, and anything else is copied. -0.0 becomes 0.0, whose quotients
+    have the sign that a number >= 0 should give them.
     """
     raw = np.asarray(values)
     if raw.dtype.kind not in "biuf":
@@ -222,8 +224,16 @@ def renamed(error: InputError, path: str, own: str) -> InputError:
 
 def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a read-only array in C order: `array` itself where nobody can write to it, a copy otherwise."""
-    if array.dtype == dtype and array.base is None and not array.flags.writeable and array.flags.c_contiguous:
+    fixed = array.dtype == dtype and array.base is None and not array.flags.writeable and array.flags.c_contiguous
+    if fixed and not (dtype.kind == "f" and np.signbit(array).any()):
         return array
     copy = np.array(array, dtype=dtype, order="C", copy=True)
+    _unsign_zeros(copy)
     read_only(copy)
     return copy
+
+
+def _unsign_zeros(array: NDArray[Any]) -> None:
+    """Turn every -0.0 of an array of floats into 0.0; all other numbers stay as they are."""
+    if array.dtype.kind == "f":
+        array += 0.0

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechdesign.certify.exact import exact, exact_text, nearest, printed
+from mechdesign.certify.exact import exact, exact_text, least_float, nearest, printed
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats, Integers
 
@@ -183,10 +183,5 @@ def _root(value: Fraction) -> float:
 
 
 def _rounded_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
-    """Return the least float whose printed decimal is enough, from a guess next to it."""
-    number = guess
-    while number < math.inf and not enough(printed(number)):
-        number = math.nextafter(number, math.inf)
-    while number < math.inf and (below := math.nextafter(number, -math.inf)) >= 0 and enough(printed(below)):
-        number = below
-    return number
+    """Return the least float >= 0 whose printed decimal is enough, from a guess next to it."""
+    return least_float(guess, lambda number: number >= 0 and enough(printed(number)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from mechdesign.errors import InputError
 
-__all__ = ["exact", "exact_text", "float_down", "float_up", "nearest", "printed", "text_up"]
+__all__ = ["exact", "exact_text", "float_down", "float_up", "least_float", "nearest", "printed", "text_up"]
 
 
 def __dir__() -> list[str]:
@@ -33,6 +34,9 @@ _LONGEST_TEXT = 4000
 _LARGEST_EXPONENT = 400
 # What fits in here has a text of fewer than 4000 characters, also as a decimal.
 _LARGEST_BITS = 3000
+
+# How many floats a guess of the least one may be off: two for a quotient that is rounded once, a few for a root.
+_NEAR = 16
 
 _ACCEPTED = 'a finite number, or a text such as "0.6" or "3/5", that is zero or between 1e-400 and 1e400 in magnitude'
 
@@ -104,11 +108,28 @@ def float_up(fraction: Fraction) -> float:
     number = nearest(fraction)
     if number == -math.inf:
         return -_LARGEST_FLOAT
-    while number < math.inf and printed(number) < fraction:
+    return least_float(number, lambda tried: printed(tried) >= fraction) + 0.0
+
+
+def least_float(guess: float, enough: Callable[[float], bool]) -> float:
+    """Return the least float that is `enough`, or infinity, from a guess that is at most `_NEAR` floats away.
+
+    Every float above one that is enough must be so too; infinity is not asked about. Raises `ArithmeticError` where the
+    guess is further away.
+    """
+    number = guess
+    for _ in range(_NEAR):
+        if number == math.inf or enough(number):
+            break
         number = math.nextafter(number, math.inf)
-    while math.isfinite(below := math.nextafter(number, -math.inf)) and printed(below) >= fraction:
+    for _ in range(_NEAR):
+        below = math.nextafter(number, -math.inf)
+        if not (math.isfinite(below) and enough(below)):
+            if number < math.inf and not enough(number):
+                break
+            return number
         number = below
-    return number + 0.0
+    raise ArithmeticError(f"no float within {_NEAR} of {guess!r} is the least one that is enough")
 
 
 def float_down(fraction: Fraction) -> float:

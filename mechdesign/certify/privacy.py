@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
 from mechdesign.certify.exact import exact, float_up
 from mechdesign.certify.exponential import ln_upper
-from mechdesign.errors import InputError
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
@@ -46,6 +46,8 @@ T = TypeVar("T")
 
 # Entries worked on at a time: their temporary arrays then stay in the processor's cache.
 _CHUNK = 2**16
+# How often a number next to the least ε is tried; 2 are enough for all that is known.
+_TRIES = 12
 # From so many entries on all cores share the work: elementwise operations let other threads run.
 _SHARED = 2**26
 
@@ -203,14 +205,15 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
     if upper is None:
         return math.inf
     found = float_up(upper)
-    step = 1
-    while (
-        found and math.isfinite(found) and check(numerators, exponent, replace(bound, epsilon=exact(found))) is not None
-    ):
-        for _ in range(step):
+    for tried in range(_TRIES):
+        if not found or not math.isfinite(found):
+            return found
+        if check(numerators, exponent, replace(bound, epsilon=exact(found))) is None:
+            return found
+        # Bounds of the exponential are rounded, so that the next float, or the one after it, may be the first to pass.
+        for _ in range(2**tried):
             found = math.nextafter(found, math.inf)
-        step *= 2
-    return found
+    raise CertificateError(f"the least epsilon was not found: the floats up to {found!r} do not pass the check")
 
 
 def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
