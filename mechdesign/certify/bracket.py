@@ -22,6 +22,7 @@ all machines find the same number.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -57,7 +58,8 @@ def lower_bound(evidence: Evidence) -> float:
     weights = evidence.prior
     if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
         weights = multipliers.weights
-    claims = evidence.claims()
+    # Without multipliers the claims do not enter.
+    claims = evidence.claims() if multipliers is not None else ()
     n, m = evidence.cost.shape
     width = max(1, _CHUNK // n)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -80,7 +82,7 @@ def lower_bound(evidence: Evidence) -> float:
 
 
 def _part(
-    evidence: Evidence, claims: tuple[Claim, ...], weights: Floats, growth: list[Floats | None], part: slice
+    evidence: Evidence, claims: tuple[Claim, ...], weights: Floats, growth: list[_Growth | None], part: slice
 ) -> tuple[Floats, Floats]:
     """Return min_o r[s,o] (n,) over some observables, rounded down, and min_o Σ_ŝ q[ŝ,o] of each floor, or infinity."""
     cost = evidence.cost[:, part]
@@ -107,19 +109,40 @@ def _part(
     return np.where(forbidden, math.inf, reduced).min(axis=1), attacks
 
 
-def _growth(claim: PairBound, n: int) -> Floats:
-    """Return upper bounds of the factors g (n, n), not a number where nothing is bounded."""
-    factors = np.full((n, n), math.nan)
-    factors[claim.sources, claim.targets] = claim.factors_above()
-    return factors
+@dataclass(frozen=True)
+class _Growth:
+    """Upper bounds `factors` of the g of pairs of `n` secrets, sorted by `keys` = s·n + t.
+
+    Among equal keys the last one counts.
+    """
+
+    n: int
+    keys: Integers
+    factors: Floats
+
+    def __call__(self, sources: Integers, targets: Integers) -> Floats:
+        """Return the bounds for some pairs, not a number where nothing is bounded."""
+        found = np.full(len(sources), math.nan)
+        wanted = sources * self.n + targets
+        places = np.searchsorted(self.keys, wanted, side="right") - 1
+        known = places >= 0
+        known[known] = self.keys[places[known]] == wanted[known]
+        found[known] = self.factors[places[known]]
+        return found
 
 
-def _pair_terms(factors: Floats, entry: PairMultipliers, part: slice, name: str) -> tuple[Floats, Floats]:
+def _growth(claim: PairBound, n: int) -> _Growth:
+    keys = claim.sources * n + claim.targets
+    order = np.argsort(keys, kind="stable")
+    return _Growth(n, keys[order], claim.factors_above()[order])
+
+
+def _pair_terms(factors: _Growth, entry: PairMultipliers, part: slice, name: str) -> tuple[Floats, Floats]:
     """Return Σ y rounded down at the sources and Σ g y rounded up at the targets, both (n, m), m of the `part`."""
-    n, m = len(factors), part.stop - part.start
+    n, m = factors.n, part.stop - part.start
     mine = (entry.observables >= part.start) & (entry.observables < part.stop)
     sources, targets, observables = entry.sources[mine], entry.targets[mine], entry.observables[mine] - part.start
-    values, growth = entry.values[mine], factors[sources, targets]
+    values, growth = entry.values[mine], factors(sources, targets)
     stray = np.isnan(growth)
     if stray.any():
         pair = int(sources[stray][0]), int(targets[stray][0])
@@ -136,20 +159,23 @@ def _pair_terms(factors: Floats, entry: PairMultipliers, part: slice, name: str)
 
 def _floor_terms(claim: Floor, entry: FloorMultipliers, prior: Floats, part: slice) -> tuple[float, Floats]:
     """Return min_o Σ_ŝ q[ŝ,o] rounded down and π_s Σ_ŝ q[ŝ,o] a(ŝ,s) rounded up, (n, m), for the `part`."""
-    (k, n), m = claim.error.shape, part.stop - part.start
+    n, m = claim.error.shape[1], part.stop - part.start
     mine = (entry.observables >= part.start) & (entry.observables < part.stop)
     estimates, observables, values = entry.estimates[mine], entry.observables[mine] - part.start, entry.values[mine]
     attack = float(_sums(observables, values, m)[0].min())
-    _, upper = _sums(estimates * m + observables, values, k * m)
-    upper = upper.reshape(k, m)
-    used = upper > 0
+    # Only cells that have multipliers: of all estimates and observables there may be far more.
+    cells, places = np.unique(estimates * m + observables, return_inverse=True)
+    _, upper = _sums(places, values, len(cells))
+    cells, upper = cells[upper > 0], upper[upper > 0]
+    rows, columns = cells // m, cells % m
     pulled = np.zeros((n, m))
-    for estimate in np.flatnonzero(used.any(axis=1)).tolist():
-        columns = np.flatnonzero(used[estimate])
-        pulled[:, columns] += claim.error[estimate][:, None] * upper[estimate, columns]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False):
+        here = columns[start:stop]
+        pulled[:, here] += claim.error[rows[start]][:, None] * upper[start:stop]
     # Up to K products, K - 1 sums, one more product: (K + 2) roundings by a factor of at most 1 + 2**-53 each, or by
     # 2**-1074 where they underflow. Infinite where a sum overflows; 0·inf is not a number and counts as infinite.
-    count = int(used.sum(axis=0).max(initial=0))
+    count = int(np.bincount(columns, minlength=1).max())
     lifted = prior[:, None] * (pulled * (1 + (count + 4) * 2.0**-52) + 2.0**-1050) * (1 + 2.0**-50) + 2.0**-1050
     return attack, np.where(np.isnan(lifted), math.inf, lifted)
 

@@ -67,6 +67,13 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     sum of n products of non-negative numbers, in any order, is within (n + 4)·2**-52 of the exact sum relatively, the
     roundings of N and of π·N included, plus what underflow can add: at most 2**-1021 for each term and unit of error.
     """
+    width = max(1, _CHUNK // max(error.shape))
+    parts = (numerators[:, start : start + width] for start in range(0, numerators.shape[1], width))
+    return sum((_distortion(part, exponent, prior, error) for part in parts), _NOTHING)
+
+
+def _distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats) -> Fraction:
+    """Return what some observables add to `distortion`."""
     n = len(prior)
     scaled = numerators * 2.0**-exponent
     with np.errstate(over="ignore"):
@@ -79,9 +86,12 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     # An observable that never occurs has every estimate as a candidate, and nothing to add.
     for observable in np.flatnonzero(numerators.any(axis=0)).tolist():
         secrets, estimates = np.flatnonzero(numerators[:, observable]), np.flatnonzero(candidates[:, observable])
-        errors, errors_exponent = _integers(error[np.ix_(estimates, secrets)])
         joint = numerators[secrets, observable].astype(object) * weights[secrets]
-        total += _scaled(min((errors @ joint).tolist()), weights_exponent + errors_exponent - exponent)
+        rows, least = max(1, _CHUNK // len(secrets)), []
+        for start in range(0, len(estimates), rows):
+            errors, errors_exponent = _integers(error[np.ix_(estimates[start : start + rows], secrets)])
+            least.append(_scaled(min((errors @ joint).tolist()), weights_exponent + errors_exponent - exponent))
+        total += min(least)
     return total
 
 
