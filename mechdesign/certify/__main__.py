@@ -5,22 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from mechdesign.certify.memory import MEMORY_GIB, as_bytes
 from mechdesign.certify.verify import examine
 from mechdesign.errors import CertificateError
 
 __all__ = ["main"]
 
-_USAGE = "usage: python -m mechdesign.certify DIR"
+_USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Verify the set in the folder named; return 0 if it holds, 1 with the reason if not, 2 for wrong usage."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
+    folder, memory = _asked(list(arguments))
+    if folder is None:
         print(_USAGE, file=sys.stdout if list(arguments) in (["-h"], ["--help"]) else sys.stderr)
         return 0 if list(arguments) in (["-h"], ["--help"]) else 2
-    (folder,) = arguments
     try:
-        verified = examine(folder)
+        verified = examine(folder, memory)
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
         print(f"{folder} does not verify: {error.reason}{pair}", file=sys.stderr)
@@ -34,6 +35,21 @@ def main(arguments: Sequence[str]) -> int:
     for part in verified.unproved:
         print(f"stated, not proved: {part}")
     return 0
+
+
+def _asked(arguments: list[str]) -> tuple[str | None, float]:
+    """Return the folder, None for wrong usage, and how many GiB verifying may take."""
+    memory = MEMORY_GIB
+    if len(arguments) == 3 and arguments[1] == "--memory":
+        try:
+            memory = float(arguments[2])
+            as_bytes(memory)
+        except ValueError:
+            return None, memory
+        arguments = arguments[:1]
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        return None, memory
+    return arguments[0], memory
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,11 +96,15 @@ def _allowed(size: int) -> int:
     return max(_LARGEST_TOTAL, _LARGEST_GROWTH * size)
 
 
-def unpack(content: bytes, file: str) -> dict[str, NDArray[Any]]:
-    """Return the read-only arrays of an archive; raise `CertificateError`, naming `file`, for anything out of order."""
+def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: None) -> dict[str, NDArray[Any]]:
+    """Return the read-only arrays of an archive; raise `CertificateError`, naming `file`, for anything out of order.
+
+    `room` is told how many bytes they take before any is read, and may raise.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            room(_total(archive))
             if _total(archive) > _allowed(len(content)):
                 bound = f"{_LARGEST_TOTAL} and than {_LARGEST_GROWTH} times the size of the file"
                 raise CertificateError(
@@ -149,8 +153,11 @@ def _read(source: Any, size: int, name: str) -> NDArray[Any]:
     content = source.read(expected + 1)
     if len(content) != expected:
         raise CertificateError(f"{name} is cut off")
-    if kind[1] == "U" and (np.frombuffer(content, dtype="<u4") > 0x10FFFF).any():
-        raise CertificateError(f"{name} holds no texts")
+    if kind[1] == "U":
+        try:
+            content.decode("utf-32-le")
+        except UnicodeDecodeError as error:
+            raise CertificateError(f"{name} holds no texts ({error.reason})") from error
     array = np.frombuffer(content, dtype=dtype).reshape(shape) if expected else np.zeros(shape, dtype=dtype)
     array.setflags(write=False)
     return array

@@ -26,9 +26,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
+from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -41,7 +45,8 @@ from mechdesign.certify._archive import digest, pack, plain, unpack
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact, exact_text, printed
+from mechdesign.certify.memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify.stated import ARRAYS, FORMS, Stated
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import Integers
@@ -85,6 +90,9 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 _LARGEST_CERTIFICATE = 2**27
+_LONGEST_NUMBER = 1000
+# How much more than its files take on the disk a set may take in memory, where nobody said how much that may be.
+_GROWTH = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +101,8 @@ class Bundle:
 
     `certificate` is what the files claim. `metadata` and `arrays` are what the caller of `encode` added, `files` the
     names of all files that the certificate lists, and `table` is the content of ``channel.csv``, None where there is
-    none. `problems` lists, as sentences, the digests that do not fit.
+    none. `problems` lists, as sentences, the digests that do not fit, and `unknown` the keys of the certificate that
+    this version does not know.
     """
 
     evidence: Evidence
@@ -103,6 +112,7 @@ class Bundle:
     problems: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     table: bytes | None = None
+    unknown: tuple[str, ...] = ()
 
 
 def encode(
@@ -166,12 +176,13 @@ def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
     replace_files(folder, files, CERTIFICATE, _left_over(folder, files))
 
 
-def read(directory: str | Path) -> Bundle:
+def read(directory: str | Path, memory: float | None = None) -> Bundle:
     """Return the set in `directory` after checking its digests, but nothing else.
 
-    Raises `CertificateError` when it is incomplete, malformed or does not fit its digests.
+    Raises `CertificateError` when it is incomplete, malformed, does not fit its digests, or would take more than
+    `memory` GiB; without it more than 2 GiB, or than `_GROWTH` times what its files take on the disk.
     """
-    bundle = inspect(directory)
+    bundle = inspect(directory, memory)
     if bundle.problems:
         raise CertificateError("; ".join(bundle.problems))
     return bundle
@@ -183,40 +194,48 @@ def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any
     Raises `CertificateError` when the file is missing, malformed or holds no channel.
     """
     file = Path(path)
-    arrays = unpack(_content(file.parent, file.name), file.name)
+    room = _Room(file.parent, None, (file.name,))
+    arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
     numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
     return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
 
 
-def inspect(directory: str | Path) -> Bundle:
-    """Return the set in `directory` with the digests that do not fit as `problems`.
+def inspect(directory: str | Path, memory: float | None = None) -> Bundle:
+    """Return the set in `directory` with the digests that do not fit as `problems`; every file is read once.
 
-    Raises `CertificateError` when files are missing, malformed, or make no evidence.
+    Raises `CertificateError` when files are missing, malformed, or make no evidence, and, before anything large is
+    made, when reading them would take more than `memory` GiB; see `read`.
     """
     folder = Path(directory)
     if not folder.is_dir():
         raise CertificateError(f"{folder} is not a folder with an export")
-    document = _parse(_content(folder, CERTIFICATE, _LARGEST_CERTIFICATE))
+    room = _Room(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
+    document = _parse(_content(folder, CERTIFICATE, room))
     problems: list[str] = []
     if document["digest"] != document_digest(document):
         problems.append(f"{CERTIFICATE} does not match its own digest; it has been changed since it was written")
     held: dict[str, dict[str, NDArray[Any]]] = {}
     # People sample from a table that stands beside the certificate, whether that lists it or not.
-    table = _content(folder, TABLE) if (folder / TABLE).exists() else None
+    table = _content(folder, TABLE, room) if (folder / TABLE).exists() else None
     for name, recorded in document["files"].items():
-        content = table if name == TABLE and table is not None else _content(folder, name)
-        whole = _sha256(content) == recorded
-        if not whole:
+        content = b""
+        if name in (CHANNEL, DUAL, TABLE):
+            content = table if name == TABLE and table is not None else _content(folder, name, room)
+            found = _sha256(content)
+        else:
+            found = _file_sha256(folder, name)
+        if found != recorded:
             problems.append(
                 f"incomplete export: {name} does not match its digest; was the export interrupted, or the file changed?"
             )
         if name in (CHANNEL, DUAL):
-            held[name] = unpack(content, name)
+            held[name] = unpack(content, name, room.arrays)
             problems += _array_problems(name, held[name], document["arrays"].get(name, {}))
     if set(document["arrays"]) != set(held):
         problems.append(f"{CERTIFICATE} has digests of arrays in other files than it lists")
     if CHANNEL not in held:
         raise CertificateError(f"{CERTIFICATE} does not list {CHANNEL}")
+    room.require(reading(room.certificate, room.files, held.values()))
     try:
         evidence, rest = _evidence(document, held[CHANNEL], held.get(DUAL))
         certificate = Certificate.from_json(document["certificate"])
@@ -225,7 +244,16 @@ def inspect(directory: str | Path) -> Bundle:
     except CertificateError as error:
         raise CertificateError("; ".join([*problems, error.reason]), error.pair) from error
     metadata = MappingProxyType(document["metadata"])
-    return Bundle(evidence, certificate, metadata, rest, tuple(problems), tuple(document["files"]), table)
+    return Bundle(
+        evidence,
+        certificate,
+        metadata,
+        rest,
+        tuple(problems),
+        tuple(document["files"]),
+        table,
+        Certificate.unknown(document["certificate"]),
+    )
 
 
 def document_digest(document: Mapping[str, Any]) -> str:
@@ -311,10 +339,14 @@ def _stated(index: int, entry: Any, arrays: dict[str, NDArray[Any]]) -> Stated:
     if set(entry) != allowed or not all(isinstance(entry[number], str) for number in texts):
         raise CertificateError(f"{name} does not state {', '.join(texts)} as texts, or states more")
     path = f"requirements[{index}]"
+    numbers = {number: exact(entry[number], f"{path}.{number}") for number in form.numbers}
+    for number, value in numbers.items():
+        if entry[number] != exact_text(value):
+            raise CertificateError(f"{name} states {number} as {entry[number]!r}, not as {exact_text(value)!r}")
     given = [*form.arrays, *(key for key in form.optional if f"requirement_{index}_{key}" in arrays)]
     return Stated(
         entry["kind"],
-        {number: exact(entry[number], f"{path}.{number}") for number in form.numbers},
+        numbers,
         {
             key: _array(arrays, CHANNEL, f"requirement_{index}_{key}", ARRAYS[key].dtype, ARRAYS[key].axes)
             for key in given
@@ -363,22 +395,78 @@ def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any
     return problems
 
 
-def _content(folder: Path, name: str, largest: float = math.inf) -> bytes:
+class _Room:
+    """What reading a set may take, `allowed` bytes, and what it takes so far."""
+
+    def __init__(self, folder: Path, memory: float | None, names: Sequence[str]) -> None:
+        self.folder = folder
+        self.allowed = as_bytes(MEMORY_GIB if memory is None else memory)
+        if memory is None:
+            # Whoever keeps gigabytes on a disk may read them; a file with holes takes little there.
+            self.allowed = max(self.allowed, _GROWTH * sum(_on_disk(folder / name) for name in names))
+        self.certificate = self.files = self.unpacked = 0
+
+    def file(self, name: str, size: int) -> None:
+        """Make room for a file."""
+        if name == CERTIFICATE:
+            self.certificate = size
+        else:
+            self.files += size
+        self.require(reading(self.certificate, self.files, ()))
+
+    def arrays(self, size: int) -> None:
+        """Make room for the arrays of an archive: twice, as they are checked in a copy."""
+        self.unpacked += 2 * size
+        self.require(reading(self.certificate, self.files, ()) + self.unpacked)
+
+    def require(self, needed: int) -> None:
+        """Raise `CertificateError` where so many bytes are not allowed."""
+        require_room(needed, self.allowed, f"reading {self.folder}")
+
+
+def _on_disk(path: Path) -> int:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0
+    blocks: int | None = getattr(found, "st_blocks", None)
+    return found.st_size if blocks is None else min(found.st_size, 512 * blocks)
+
+
+def _content(folder: Path, name: str, room: _Room) -> bytes:
+    with _opened(folder, name) as file:
+        size = os.fstat(file.fileno()).st_size
+        if name == CERTIFICATE and size > _LARGEST_CERTIFICATE:
+            raise CertificateError(f"{name} is malformed: {size} bytes are too many")
+        room.file(name, size)
+        # Not more than there is room for, whatever is appended meanwhile.
+        return file.read(size)
+
+
+def _file_sha256(folder: Path, name: str) -> str:
+    """Return the SHA-256 of a file of any size."""
+    with _opened(folder, name) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[BufferedReader]:
     path = folder / name
     try:
         # Pipes and devices would block or never end.
         if not path.is_file():
             raise CertificateError(f"incomplete export: {name} is missing in {folder}; was the export interrupted?")
-        if path.stat().st_size > largest:
-            raise CertificateError(f"{name} is malformed: {path.stat().st_size} bytes are too many")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _parse(content: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        document = json.loads(
+            content.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float
+        )
         # Numbers such as 1e999 are read as infinite, which only writing them again shows.
         json.dumps(document, allow_nan=False)
     except (ValueError, RecursionError) as error:
@@ -412,6 +500,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _float(text: str) -> float:
+    """Return a float that means the decimal that is written: one that its repr prints, too."""
+    number = float(text)
+    if len(text) > _LONGEST_NUMBER or not math.isfinite(number):
+        raise ValueError(f"{text[:_LONGEST_NUMBER]} is not the decimal of a float")
+    # Of a number that is 0 the exponent may be anything, and a power of ten of that size would fill the memory.
+    differs = printed(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
+    if differs:
+        raise ValueError(f"{text} is not the decimal that its float prints, {number!r}")
+    return number
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
@@ -424,10 +524,8 @@ def _left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """
     recorded: Mapping[str, str] = {}
     try:
-        recorded = _parse(_content(folder, CERTIFICATE, _LARGEST_CERTIFICATE))["files"]
-        same = [
-            name for name, known in recorded.items() if name not in files and _sha256(_content(folder, name)) == known
-        ]
+        recorded = _parse(_content(folder, CERTIFICATE, _Room(folder, None, ())))["files"]
+        same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
     except CertificateError:
         # There is no older set, or half of one.
         same = []

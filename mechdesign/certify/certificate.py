@@ -203,6 +203,15 @@ class Certificate:
             revealed=None if secrets is None else tuple(secrets),
         )
 
+    @staticmethod
+    def unknown(values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the paths of the keys, of what `from_json` has read, that it knows nothing of."""
+        found = [f"certificate.{name}" for name in values if name not in {item.name for item in fields(Certificate)}]
+        for index, entry in enumerate(values["requirements"]):
+            known = {item.name for item in fields(Checked)}
+            found += [f"certificate.requirements[{index}].{name}" for name in entry if name not in known]
+        return tuple(found)
+
 
 def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | None = None) -> Certificate:
     """Recompute everything from the evidence and return what is proved.
@@ -293,7 +302,9 @@ def _checked_from_json(entry: object) -> Checked:
     if not isinstance(entry, dict):
         raise CertificateError("malformed certificate: an entry of requirements is not an object")
     kind = _take(entry, "kind", (str,))
-    number = _NUMBERS[kind] if kind in _NUMBERS else _take(entry, "number", (str,))
+    number = _take(entry, "number", (str,)) if kind not in _NUMBERS or "number" in entry else _NUMBERS[kind]
+    if number != _NUMBERS.get(kind, number):
+        raise CertificateError(f"malformed certificate: the number of {kind} privacy is not {number}")
     if number not in _SYMBOLS:
         raise CertificateError(f"malformed certificate: number is none of {', '.join(_SYMBOLS)}")
     return Checked(

@@ -14,7 +14,6 @@ Not looked at: what labels mean, places, title, report.html and provenance.
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -23,38 +22,64 @@ import re
 import struct
 import sys
 import zipfile
-from decimal import Decimal
+from collections.abc import Iterator
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from operator import mul
 from pathlib import Path
 from typing import Any
 
-DECIMAL = re.compile(r"-?[0-9.]{1,4000}([eE][+-]?[0-9]{1,4})?|[0-9]{1,4000}/[0-9]{1,4000}")
-# What each kind of requirement calls its number; those in NAMED bear a name of their own.
-NAMED = {"pairs": "epsilon", "ratios": "factor", "floor": "minimum", "dithered": "epsilon"}
-NUMBERS = {"metric": "epsilon", "threshold": "epsilon", "graph": "epsilon", "distortion": "minimum", **NAMED}
+Pair = tuple[int, int, Fraction]
+ZERO = Fraction(0)
+DECIMAL = re.compile(r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[0-9]+/[0-9]+", re.ASCII)
+HEADER = re.compile(
+    r"\{'descr': '([|][biu]1|<[iu][248]|<f[48]|<U[1-9][0-9]{0,5})', 'fortran_order': False, "
+    r"'shape': \(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\), \} *\n",
+    re.ASCII,
+)
+# The keys of certificate.json, of the certificate in it, and of what that says of each requirement, with their types.
+TOP = {"schema": str, "objective": str, "requirements": list, "certificate": dict, "metadata": dict}
+TOP |= {"files": dict, "arrays": dict, "digest": str}
+CERTIFICATE = {"holds": bool, "objective": str, "expected_cost": Fraction, "expected_cost_text": str}
+CERTIFICATE |= {"worst_cost": Fraction, "worst_cost_text": str, "lower_bound": Fraction, "relative_gap": Fraction}
+CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": type(None), "provenance": dict}
+CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
+# What each kind of requirement calls its numbers, the first of which it promises; those in NAMED bear a name of their
+# own. Then its arrays in channel.npz, with their types and numbers of axes.
+NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
+NAMED |= {"dithered": ["epsilon", "norm", "columns", "rows", "step_x", "step_y"]}
+NUMBERS = {"metric": ["epsilon"], "threshold": ["epsilon", "radius"], "graph": ["epsilon"], "distortion": ["minimum"]}
+NUMBERS |= NAMED
+PAIRS, ERROR = ("pairs", "<i8", 2), ("error", "<f8", 2)
+ARRAYS: dict[str, list[tuple[str, str, int]]]
+ARRAYS = {"metric": [("distance", "<f8", 2)], "threshold": [("distance", "<f8", 2)], "graph": [("edges", "<i8", 2)]}
+ARRAYS |= {"distortion": [ERROR], "floor": [ERROR, ("prior", "<f8", 1)], "pairs": [PAIRS, ("weights", "<f8", 1)]}
+ARRAYS |= {"ratios": [PAIRS, ("numerators", "<i8", 1), ("denominators", "<i8", 1)], "dithered": []}
+# How much an entry of an array may take, as Python numbers, and a byte of JSON; and how much there is.
+ENTRY, JSON, GIB = 1000, 64, 2**30
 
 
-def prove(folder: Path) -> list[str]:
-    """Return what is proved of the bundle in `folder`, line by line; raise an exception where anything is not."""
-    document, channel, dual = read(folder)
+def prove(folder: Path, memory: float = 2.0) -> list[str]:
+    """Return what is proved of the bundle in `folder`, line by line; raise an exception where anything is not.
+
+    What that takes is estimated beforehand, and refused where it is more than `memory` GiB.
+    """
+    document, channel, dual = read(folder, memory * GIB)
     stated, objective = document["certificate"], document["objective"]
-    rows, prior, cost = (take(channel, name) for name in ("numerators", "prior", "cost"))
-    n, m, one = len(rows), len(rows[0]), 1 << take(channel, "exponent")
-    need(2 <= one <= 2**62 and all(sum(row) == one for row in rows), "all rows of the channel sum to 1")
+    rows, prior = take(channel, "numerators", "<i8", 2), take(channel, "prior", "<f8", 1)
+    cost, exponent = take(channel, "cost", "<f8", 2), take(channel, "exponent", "<i8", 0)
+    need(rows and 1 <= exponent <= 62, "the exponent is between 1 and 62")
+    n, m, one = len(rows), len(rows[0]), 1 << exponent
+    need(all(sum(row) == one for row in rows), "all rows of the channel sum to 1")
     need(len(cost) == len(prior) == n and all(len(row) == m and min(row) < math.inf for row in cost), "costs fit")
     forbidden = [rows[s][o] for s in range(n) for o in range(m) if cost[s][o] == math.inf]
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
+    labels = [labels_of(channel, name, count) for name, count in (("secrets", n), ("observables", m))]
     if (folder / "channel.csv").exists():
-        text = (folder / "channel.csv").read_bytes().decode()
-        (corner, *columns), *table = csv.reader(io.StringIO(text, newline=""), strict=True)
-        numbers = [[exact(cell) * one for cell in cells] for _, *cells in table]
-        need(corner == "secret" and numbers == rows, "channel.csv holds the channel")
-        for name, found in (("secrets", [line[0] for line in table]), ("observables", columns)):
-            labels = take(channel, name) if name in channel else range(len(found))
-            need(found == list(map(str, labels)), f"channel.csv and channel.npz name the same {name}")
+        table = "".join(lines_of(rows, exponent, *labels)).encode()
+        need(table == (folder / "channel.csv").read_bytes(), "channel.csv holds the channel and the labels, as written")
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
     need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
 
@@ -64,53 +89,58 @@ def prove(folder: Path) -> list[str]:
 
     lines, claims = [], []
     for index, (entry, found) in enumerate(zip(document["requirements"], stated["requirements"], strict=True)):
-        kind, radius, realised = entry["kind"], entry.get("radius", ""), found["realised"]
-        name, symbol = entry["name"] if kind in NAMED else kind, NUMBERS[kind]
-        number = exact(entry[symbol])
+        kind = entry["kind"]
+        name, numbers, symbol = check_entry(entry), {key: exact(entry[key]) for key in NUMBERS[kind]}, NUMBERS[kind][0]
+        radius, realised, number = entry.get("radius", ""), decimal(found["realised"]), numbers[symbol]
         what = f"{name} privacy, {symbol} {entry[symbol]}" + (f", radius {radius}" if radius else "")
-        own = kind not in NAMED or name not in NUMBERS or (kind, name) == ("floor", "distortion")
-        need(own, f"{name} is not the name of another kind")
         claimed = found["kind"], found["nominal"], found["radius"], found.get("number", symbol), found["holds"]
+        need("number" in found or (name in NUMBERS and name not in NAMED), f"the number of {name} has a name")
         need(claimed == (name, entry[symbol], radius, symbol, True), f"{what}, is certified")
         prefix = f"requirement_{index}_"
-        arrays = {key.removeprefix(prefix): array for key, array in channel.items() if key.startswith(prefix)}
+        given = [known for known in ARRAYS[kind] if known[0] != "prior" or prefix + "prior" in channel]
+        arrays = {key: take(channel, prefix + key, form, axes) for key, form, axes in given}
+        below = Fraction(repr(math.nextafter(float(realised), -math.inf))) if realised else Fraction(-1)
         if symbol == "minimum":
-            belief = take(arrays, "prior") if kind == "floor" and "prior" in arrays else prior
-            errors = take(arrays, "error")
+            belief, errors = arrays.get("prior", prior), arrays["error"]
             need(errors and all(len(row) == len(belief) == n for row in errors), f"errors are of {n} secrets")
             joint = [list(map(mul, belief, column)) for column in zip(*rows, strict=True)]
             error = sum(min(sum(map(mul, column, row)) for row in errors) for column in joint) / Fraction(one)
             need(error >= number and is_least(-realised, -error), f"{what}, is kept: the error is {float(error)}")
             claims.append((symbol, number, belief, errors))
         elif kind == "dithered":
-            slope, power = steepest(entry, rows), 2 if exact(entry["norm"]) == 2 else 1
-            less = realised * (1 - Fraction(1, 10**12))
+            slope, power = steepest(numbers, rows), 2 if numbers["norm"] == 2 else 1
             need(number > 0 and slope <= number**power, f"{what}, is kept between all points")
-            need(slope <= realised**power and (less == 0 or slope > less**power), f"{what}, has its least ε")
+            need(slope <= realised**power and (below < 0 or slope > below**power), f"{what}, has its least ε")
             claims.append((symbol, number, None, []))
         else:
-            pairs = bounds(kind, entry, arrays, n)
+            pairs = bounds(kind, numbers, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
-            less = Fraction(repr(max(0.0, math.nextafter(math.nextafter(float(realised), 0), 0))))
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
-            need(less == 0 or not keeps(ratios, symbol, less), f"{what}, is kept with no less than {float(realised)}")
+            # The first verifier rounds e^x down to 128 binary places, which may make its least ε a float larger.
+            blur = Fraction(1, 2**126) if symbol == "epsilon" else Fraction(0)
+            need(not keeps(ratios, symbol, below, blur), f"{what}, is kept with no less than {float(realised)}")
             claims.append((symbol, number, None, pairs))
         lines.append(f"{what}: realised {float(realised)}")
 
     each = [sum(rows[s][o] * cost[s][o] for o in range(m) if rows[s][o]) / Fraction(one) for s in range(n)]
     costs = {"expected": sum(map(mul, prior, each)), "worst": max(each)}
+    up = Context(prec=30, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
     for name, value in costs.items():
-        need(is_least(stated[f"{name}_cost"], value), f"the {name} cost is the one stated")
-        text = stated[f"{name}_cost_text"]
-        unit = Fraction(10) ** (Decimal(text).adjusted() - 29)
-        need(0 <= exact(text) - value < unit, f"the {name} cost is {text}, to 30 digits and rounded up")
-    value, lower = costs[objective], stated["lower_bound"]
-    need(0 <= lower <= lower_bound(objective, prior, cost, claims, dual), f"no channel costs less than {float(lower)}")
+        need(is_least(decimal(stated[f"{name}_cost"]), value), f"the {name} cost is the one stated")
+        text = str(up.divide(Decimal(value.numerator), Decimal(value.denominator)))
+        need(stated[f"{name}_cost_text"] == text, f"the {name} cost is {text}, to 30 digits and rounded up")
+    value, lower = costs[objective], decimal(stated["lower_bound"])
+    least = lower_bound(objective, prior, cost, claims, dual)
+    own = {name for name in channel if re.fullmatch(r"numerators|exponent|prior|cost|requirement_.*", name)}
+    need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
+    need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
-    need(is_least(stated["relative_gap"], (value - lower) / scale if scale else Fraction(0)), "the gap is as stated")
+    gap = (value - lower) / scale if scale else Fraction(0)
+    need(is_least(decimal(stated["relative_gap"]), gap), "the gap is as stated")
     told = f"; revealed for certain: secrets {alone}" if alone else ""
-    return [*lines, f"{objective} cost {float(value)}; no channel costs less than {float(lower)}{told}"]
+    lines.append(f"{objective} cost {float(value)}; no channel costs less than {float(lower)}{told}")
+    return lines + [f"stated, not proved: {key}" for key in unknown(stated)]
 
 
 def revealed(rows: list[list[int]]) -> list[int]:
@@ -119,33 +149,85 @@ def revealed(rows: list[list[int]]) -> list[int]:
     return sorted({found[0] for found in givers if len(found) == 1})
 
 
-def bounds(kind: str, entry: dict[str, Any], arrays: dict[str, Any], n: int) -> list[tuple[int, int, Fraction]]:
+def check_entry(entry: dict[str, Any]) -> str:
+    """Return the name of a requirement that states what its kind does, as the format writes it, and nothing else."""
+    kind = entry["kind"]
+    keys = {"kind", *NUMBERS[kind]} | ({"name"} if kind in NAMED else set())
+    need(set(entry) - {"part"} == keys, f"{kind} states {', '.join(sorted(keys))}")
+    if "part" in entry:
+        need(kind in NAMED and type(entry["part"]) is int and entry["part"] > 0, "a part is a whole number above 0")
+    name: str = entry.get("name", kind)
+    need(re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name), f"{name} is a name")
+    own = kind not in NAMED or name not in NUMBERS or (kind, name) == ("floor", "distortion")
+    need(own, f"{name} is not the name of another kind")
+    return name
+
+
+def unknown(stated: dict[str, Any]) -> list[str]:
+    """Return the keys of a certificate that mean nothing here."""
+    found = [f"certificate.{key}" for key in stated if key not in CERTIFICATE]
+    for index, entry in enumerate(stated["requirements"]):
+        found += [f"certificate.requirements[{index}].{key}" for key in entry if key not in CHECKED]
+    return found
+
+
+def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
+    """Return labels, all different, or numbers where there are none."""
+    if name not in channel:
+        return list(map(str, range(count)))
+    kind = channel[name][0]
+    labels = take(channel, name, kind if kind[1] == "U" else "<i8", 1)
+    need(len(labels) == len(set(labels)) == count, f"{name} are {count} different labels")
+    return list(map(str, labels))
+
+
+def lines_of(rows: list[list[int]], exponent: int, secrets: list[str], observables: list[str]) -> Iterator[str]:
+    """Yield channel.csv line by line, with N / 2^k = N · 5^k / 10^k as shortest decimals."""
+    tables = zip(["secret", *secrets], [observables, *rows], strict=True)
+    for label, cells in tables:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow([label, *(shortest(cell, exponent) for cell in cells)])
+        yield line.getvalue()
+
+
+def shortest(cell: str | int, exponent: int) -> str:
+    """Return N / 2^k as its shortest decimal; a text stays as it is."""
+    if isinstance(cell, str) or cell in (0, 1 << exponent):
+        return cell if isinstance(cell, str) else str(cell >> exponent)
+    return f"0.{cell * 5**exponent:0{exponent}d}".rstrip("0")
+
+
+def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: int) -> list[Pair]:
     """Return the pairs (s, t) that a requirement bounds, each with w: the factor is e^(ε·w), or factor·w."""
     if kind in ("metric", "threshold"):
-        distance = take(arrays, "distance")
+        distance = arrays["distance"]
         need(len(distance) == n and all(len(row) == n for row in distance), f"distances are between {n} secrets")
         # A distance of 0.1 is within a radius of 0.1: the radius counts as the float next to it.
-        far = float(exact(entry["radius"])) if kind == "threshold" else sys.float_info.max
-        pairs = [(s, t, d) for s, row in enumerate(distance) for t, d in enumerate(row) if s != t and d <= far]
-        return pairs if kind == "metric" else [(s, t, Fraction(1)) for s, t, _ in pairs]
+        far = nearest(numbers["radius"]) if kind == "threshold" else sys.float_info.max
+        found = [(s, t, d) for s, row in enumerate(distance) for t, d in enumerate(row) if s != t and d < math.inf]
+        return found if kind == "metric" else [(s, t, Fraction(1)) for s, t, d in found if d <= far]
+    listed = arrays["edges" if kind == "graph" else "pairs"]
+    need(all(len(pair) == 2 and max(pair) < n for pair in listed), f"pairs are among {n} secrets")
     if kind == "graph":
-        pairs = [(s, t, Fraction(1)) for a, b in take(arrays, "edges") for s, t in ((a, b), (b, a)) if s != t]
-    else:
-        names = ["weights"] if kind == "pairs" else ["numerators", "denominators"]
-        weights = map(Fraction, *(take(arrays, name) for name in names))
-        pairs = [(s, t, w) for (s, t), w in zip(take(arrays, "pairs"), weights, strict=True)]
-        need(kind == "pairs" or all(exact(entry["factor"]) * w >= 1 for _, _, w in pairs), "factors are at least 1")
-    need(all(s < n and t < n for s, t, _ in pairs), f"pairs are among {n} secrets")
-    return pairs
+        return [(s, t, Fraction(1)) for a, b in listed for s, t in ((a, b), (b, a)) if s != t]
+    names = ["weights"] if kind == "pairs" else ["numerators", "denominators"]
+    weights = list(map(Fraction, *(arrays[name] for name in names)))
+    need({len(arrays[name]) for name in names} == {len(listed)}, "there is a weight for each pair")
+    if kind == "ratios":
+        factor = numbers["factor"]
+        need(max(factor.as_integer_ratio()) < 2**63 and all(arrays["numerators"]), "factors have terms below 2^63")
+        need(all(factor * w >= 1 for w in weights), "factors are at least 1")
+    return [(s, t, w) for (s, t), w in zip(listed, weights, strict=True)]
 
 
-def steepest(entry: dict[str, Any], rows: list[list[int]]) -> Fraction:
+def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
     """Return the largest norm of the slope of ln p(o|x) between anchors, its square for the Euclidean one.
 
     It is found at an anchor, from the neighbours along x and along y; docs/theory/continuous.md says why.
     """
-    columns, lines, norm, hx, hy = (exact(entry[key]) for key in ("columns", "rows", "norm", "step_x", "step_y"))
-    need(columns * lines == len(rows) and min(columns, lines) >= 2 and min(hx, hy) > 0, "anchors are the secrets")
+    columns, lines, norm, hx, hy = (numbers[key] for key in ("columns", "rows", "norm", "step_x", "step_y"))
+    need(columns * lines == len(rows) and min(columns, lines) >= 2, "anchors are the secrets")
+    need(Fraction(1, 10**100) <= min(hx, hy) and max(hx, hy) <= 10**100, "steps are between 1e-100 and 1e100")
     need({columns.denominator, lines.denominator} == {1} and norm in (0, 1, 2), "anchors and norm are whole numbers")
     slopes, across = [Fraction(0)], int(columns)
     for here in range(len(rows)):
@@ -168,11 +250,17 @@ def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -
     and q, and weights w: the prior unless the worst cost has its own. docs/theory/proof.md says why it is a bound.
     """
     total = Fraction(0)
-    weights = take(dual, "weights") if objective == "worst" and dual and "weights" in dual else prior
+    weights = prior
+    if dual and "weights" in dual:
+        own = take(dual, "weights", "<f8", 1)
+        need(len(own) == len(prior) and any(own), "there is a weight for each secret, and not all are 0")
+        weights = own if objective == "worst" else prior
     r = [[w * c if c < math.inf else math.inf for c in row] for w, row in zip(weights, cost, strict=True)]
     for index, (symbol, number, belief, rows) in enumerate(claims if dual is not None else []):
         names = ["estimates"] if symbol == "minimum" else ["sources", "targets"]
-        multipliers = [take(dual, f"requirement_{index}_{name}") for name in [*names, "observables", "values"]]
+        multipliers = [take(dual, f"requirement_{index}_{name}", "<i4", 1) for name in [*names, "observables"]]
+        multipliers.append(take(dual, f"requirement_{index}_values", "<f8", 1))
+        need(all(o < len(cost[0]) for o in multipliers[-2]), "multipliers are of observables")
         if symbol == "minimum":
             attack = [Fraction(0)] * len(cost[0])
             for guess, o, q in zip(*multipliers, strict=True):
@@ -186,9 +274,10 @@ def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -
         for s, t, o, y in zip(*multipliers, strict=True):
             x = number * least[s, t]
             # Where e^x is larger than every float the multiplier counts as 0, which is as good as any.
-            if symbol == "factor" or x < 709.8:
+            growth = x if symbol == "factor" else Fraction(exp_bounds(min(x, 710), 256)[1], 1 << 256)
+            if growth <= Fraction(sys.float_info.max):
                 r[s][o] += y
-                r[t][o] -= y * (x if symbol == "factor" else Fraction(exp_bounds(x, 256)[1], 1 << 256))
+                r[t][o] -= y * growth
     total += Fraction(sum(min(row) for row in r))
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
@@ -199,26 +288,25 @@ def largest_ratio(above: list[int], below: list[int]) -> Fraction | float:
     return max(ratios, default=Fraction(0))
 
 
-def keeps(ratios: list[tuple[Fraction | float, Fraction]], symbol: str, number: Fraction) -> bool:
-    """Tell whether no ratio is above its factor, e^(number·w) or number·w."""
-    return number >= 0 and not any(is_above(ratio, symbol, number * w) for ratio, w in ratios)
+def keeps(ratios: list[Any], symbol: str, number: Fraction | float, blur: Fraction = ZERO) -> bool:
+    """Tell whether no ratio is above its factor, e^(number·w) or number·w, that factor less the blur."""
+    return number >= 0 and not any(is_above(ratio, symbol, number * w, blur) for ratio, w in ratios)
 
 
-def is_above(ratio: Fraction | float, symbol: str, x: Fraction) -> bool:
+def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO) -> bool:
     """Tell whether a ratio of numbers up to 2^62 is above x, or above e^x, which is irrational unless x = 0."""
     if symbol == "factor":
         return ratio > x
     if ratio <= 1 or ratio == math.inf or x >= 62:
         return ratio > (1 if x < 62 else 2**62)
-    bits = 128
-    while True:
-        lower, upper = (Fraction(bound, 1 << bits) for bound in exp_bounds(x, bits))
+    for bits in (128 << doubled for doubled in range(10)):
+        lower, upper = (Fraction(bound, 1 << bits) - blur for bound in exp_bounds(x, bits))
         if not lower < ratio <= upper:
             return ratio > upper
-        bits *= 2
+    raise ValueError(f"2^16 bits do not tell whether {ratio} is above e^{x}")
 
 
-@lru_cache(None)
+@lru_cache(2**16)
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Return integers with lower <= e^x · 2^bits <= upper for x >= 0: Taylor's series of e^(x/2^k), squared k times.
 
@@ -241,22 +329,48 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def read(folder: Path) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
+def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
     """Return certificate.json and the arrays (type, shape, bytes) of channel.npz and dual.npz; all digests fit."""
-    text = (folder / "certificate.json").read_text("utf-8")
-    document, plain = json.loads(text, parse_float=exact, object_pairs_hook=unique), json.loads(text)
+    size = sum(
+        path.stat().st_size for path in folder.iterdir() if path.name in ("channel.npz", "dual.npz", "channel.csv")
+    )
+    length = (folder / "certificate.json").stat().st_size
+    need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough to read it")
+    text = (folder / "certificate.json").read_bytes().decode()
+    document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
+    check_keys(document, TOP, "certificate.json")
+    need(set(document) == set(TOP), f"certificate.json has the keys {', '.join(TOP)}")
+    check_keys(document["certificate"], CERTIFICATE, "the certificate")
+    for entry in document["certificate"]["requirements"]:
+        check_keys(entry, CHECKED, "what is certified")
+    made = document["certificate"]["provenance"].values()
+    need(all(isinstance(value, str | int | Fraction) for value in made), "provenance holds texts and numbers")
     digest = plain.pop("digest")
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     need(sha256(canonical.encode()).hexdigest() == digest, "certificate.json fits its digest")
-    need(document["schema"] in ("mechdesign-certificate/1", "mechdesign-certificate/2"), "the schema is known here")
+    open_claims = any(entry["kind"] in NAMED for entry in document["requirements"])
+    need(document["schema"] == f"mechdesign-certificate/{1 + open_claims}", "the schema is that of the requirements")
     archives: dict[str, dict[str, Any]] = {}
     for file, recorded in document["files"].items():
-        need(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", file), f"{file} is a plain name")
-        content = (folder / file).read_bytes()
-        need(sha256(content).hexdigest() == recorded, f"{file} fits its digest")
+        plainly = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", file) and file != "certificate.json"
+        need(plainly and (folder / file).is_file(), f"{file} is a file of a plain name")
+        with (folder / file).open("rb") as content:
+            need(file_digest(content, "sha256").hexdigest() == recorded, f"{file} fits its digest")
         if file in ("channel.npz", "dual.npz"):
-            archives[file] = unpack(content, document["arrays"][file])
+            archives[file] = unpack((folder / file).read_bytes(), document["arrays"][file], room)
+    need(set(archives) == set(document["arrays"]), "digests of arrays are those of the archives")
+    held = [array for arrays in archives.values() for array in arrays.values()]
+    needed = JSON * length + sum(ENTRY * math.prod(shape) + 4 * len(content) for _, shape, content in held)
+    need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}")
     return document, archives["channel.npz"], archives.get("dual.npz")
+
+
+def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None:
+    """Raise unless all keys that are known are there, of their types; only the name of a number may be left out."""
+    for key, kind in known.items():
+        need(key in values or key == "number", f"{what} says {key}")
+        fits = key not in values or type(values[key]) is kind or (kind is Fraction and values[key] == "inf")
+        need(fits, f"{key} is {kind.__name__}")
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -265,50 +379,105 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def unpack(content: bytes, digests: dict[str, str]) -> dict[str, Any]:
+def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, Any]:
     """Return type, shape and bytes of every array of an archive."""
     arrays: dict[str, Any] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        need(sum(entry.file_size for entry in archive.infolist()) <= max(2**28, 100 * len(content)), "sizes are sane")
+        total = sum(entry.file_size for entry in archive.infolist())
+        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the archive takes no more than it may")
         for entry in archive.infolist():
-            npy, name = archive.read(entry), entry.filename.removesuffix(".npy")
+            need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are plain or deflated")
+            with archive.open(entry) as source:
+                npy, name = source.read(entry.file_size), entry.filename.removesuffix(".npy")
             start = 10 + int.from_bytes(npy[8:10], "little")
-            header = ast.literal_eval(npy[10:start].decode())
-            kind, shape = header["descr"], header["shape"]
-            need(npy.startswith(b"\x93NUMPY\x01\x00") and not header["fortran_order"], f"{name} is a plain array")
+            header = HEADER.fullmatch(npy[10:start].decode("ascii"))
+            if header is None or not npy.startswith(b"\x93NUMPY\x01\x00"):
+                raise ValueError(f"{name} is no plain array")
+            kind, shape = header[1], tuple(int(axis) for axis in header[2].replace(" ", "").split(",") if axis)
+            expected = math.prod(shape) * int(kind[2:]) * (4 if kind[1] == "U" else 1)
+            need(expected == len(npy) - start <= 2**32, f"{name} holds what its shape says")
+            if kind[1] == "U":
+                npy[start:].decode("utf-32-le")
             digest = sha256(f"{kind} {shape} ".encode() + npy[start:]).hexdigest()
-            need(digest == digests[name] and name not in arrays, f"{name} fits its digest, and occurs once")
+            need(name != entry.filename and name not in arrays, f"{name} is an array, and occurs once")
+            need(digest == digests[name], f"{name} fits its digest")
             arrays[name] = kind, shape, npy[start:]
+    need(set(arrays) == set(digests), "every array that has a digest is there")
     return arrays
 
 
-def take(arrays: dict[str, Any], name: str) -> Any:
-    """Return the entries of an array, row by row: none is negative, and floats become fractions, or stay infinite."""
-    kind, shape, content = arrays[name]
+def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
+    """Take the entries of an array, row by row: none is negative, and floats become fractions, or stay infinite."""
+    kind, shape, content = arrays.pop(name)
+    need((kind, len(shape)) == (form, axes), f"{name} is {form} of {axes} axes")
     if kind[1] == "U":
-        texts = struct.unpack(f"{4 * int(kind[2:])}s" * math.prod(shape), content)
+        size = 4 * int(kind[2:])
+        texts = (content[start : start + size] for start in range(0, len(content), size))
         return [text.decode("utf-32-le").rstrip("\0") for text in texts]
     code = {"<i8": "q", "<i4": "i", "<f8": "d"}[kind]
     values: list[Any] = list(struct.unpack(f"<{math.prod(shape)}{code}", content))
-    need(all(value >= 0 for value in values), f"no entry of {name} is negative")
+    need(name in ("secrets", "observables") or all(value >= 0 for value in values), f"no entry of {name} is negative")
+    need(not name.endswith("prior") or abs(math.fsum(values) - 1) <= 1e-9, "probabilities sum to 1")
     if code == "d":
-        values = [Fraction(v) if v < math.inf or name not in ("cost", "distance") else math.inf for v in values]
-    need(name != "prior" or abs(sum(values) - 1) <= Fraction(1, 10**9), "probabilities sum to 1")
-    if len(shape) < 2:
-        return values if shape else values[0]
+        infinite = name.endswith(("cost", "_distance"))
+        values = [Fraction(v) if v < math.inf or not infinite else math.inf for v in values]
+    if axes < 2:
+        return values if axes else values[0]
     rows, columns = shape
     return [values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 
-def is_least(number: Fraction, value: Fraction) -> bool:
+def is_least(number: Fraction | float, value: Fraction) -> bool:
     """Tell whether `number` is the least decimal printed for a float that is not below `value`."""
-    return Fraction(repr(math.nextafter(float(number), -math.inf))) < value <= number
+    below = math.nextafter(float(number), -math.inf)
+    return value <= number and (below == -math.inf or Fraction(repr(below)) < value)
+
+
+def nearest(value: Fraction) -> float:
+    """Return the float next to a positive number, infinite beyond the largest."""
+    return float(value) if value <= Fraction(sys.float_info.max) else math.inf
+
+
+def decimal(value: Fraction | str) -> Fraction | float:
+    """Return a number of the certificate, which may be infinite."""
+    return math.inf if isinstance(value, str) else value
+
+
+def printed(text: str) -> Fraction:
+    """Return a number of JSON, which must be what its float prints."""
+    number = float(text)
+    need(len(text) <= 1000 and math.isfinite(number), f"{text[:1000]} is the decimal of a float")
+    same = Fraction(repr(number)) == Fraction(text) if number else not re.match(r"-?[0.]*[1-9]", text)
+    need(same, f"{text} is what its float prints, {number!r}")
+    return Fraction(repr(number))
 
 
 def exact(text: str) -> Fraction:
-    """Return the number that a text such as "0.6" or "3/5" means."""
-    need(DECIMAL.fullmatch(text), f"{text} is a number")
-    return Fraction(text)
+    """Return the number that a text such as "0.6" or "5/3" means, which must be the shortest for it."""
+    need(isinstance(text, str) and len(text) <= 4000 and DECIMAL.fullmatch(text), f"{text} is a number")
+    value = Fraction(text)
+    need(not value or Fraction(1, 10**400) <= value <= 10**400, f"{text} is 0 or between 1e-400 and 1e400")
+    need(max(value.numerator.bit_length(), value.denominator.bit_length()) <= 3000, f"{text} has at most 900 digits")
+    need(text == shortest_text(value), f"{text} is {shortest_text(value)}, as the format writes it")
+    return value
+
+
+def shortest_text(value: Fraction) -> str:
+    """Return a finite decimal, with an exponent where there are more than 40 digits, and else a quotient."""
+    rest = value.denominator
+    twos = (rest & -rest).bit_length() - 1
+    fives = next(k for k in range(3000) if (rest >> twos) % 5 ** (k + 1))
+    places = max(twos, fives)
+    if 10**places % rest:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(value.numerator * 10**places // value.denominator)
+    if places > 40:
+        return f"{digits}e-{places}"
+    if places:
+        digits = digits.zfill(places + 1)
+        return f"{digits[:-places]}.{digits[-places:]}"
+    stripped = digits.rstrip("0")
+    return digits if len(digits) <= 40 else f"{stripped}e{len(digits) - len(stripped)}"
 
 
 def need(condition: object, what: str) -> None:
@@ -317,13 +486,24 @@ def need(condition: object, what: str) -> None:
         raise ValueError(f"it does not hold that {what}")
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        wrong = f"{sys.argv[1]} is no folder" if len(sys.argv) == 2 else "usage: python second_verifier.py DIR"
-        print(wrong, file=sys.stderr)
-        sys.exit(2)
+def main(arguments: list[str]) -> int:
+    """Prove the bundle in the folder named; return 0 if it is, 1 if not, 2 for wrong usage."""
+    folder, *rest = arguments or [""]
+    memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
+    if not folder or memory is None:
+        print("usage: python second_verifier.py DIR [--memory GIB]", file=sys.stderr)
+        return 2
+    if not Path(folder).is_dir():
+        print(f"{folder} is no folder", file=sys.stderr)
+        return 2
     try:
-        print("\n".join([*prove(Path(sys.argv[1])), f"{sys.argv[1]} is proved."]))
+        print("\n".join([*prove(Path(folder), float(memory[1])), f"{folder} is proved."]))
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
-        sys.exit(f"not proved: {type(error).__name__}: {error}")
+        print(f"not proved: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

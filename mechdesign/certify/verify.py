@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.certify.bundle import CHANNEL, DUAL, TABLE, Bundle, inspect
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.memory import MEMORY_GIB, as_bytes, proving, require_room
 from mechdesign.certify.table import exact_lines
 from mechdesign.errors import CertificateError
 
-__all__ = ["Verified", "examine", "verify"]
+__all__ = ["Verified", "examine", "prove", "verify"]
 
 
 def __dir__() -> list[str]:
@@ -34,20 +35,28 @@ class Verified:
     unproved: tuple[str, ...]
 
 
-def verify(directory: str | Path) -> Certificate:
+def verify(directory: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     """Return the certificate of the set in `directory`, recomputed.
+
+    What that takes is estimated beforehand: a set that needs more than `memory` GiB is refused.
 
     Raises `CertificateError` when the set is incomplete or malformed, when digests do not fit, when a requirement does
     not hold (with the worst pair of secrets), when the certificate claims anything else than what was recomputed, or
     when ``channel.csv`` holds another channel. Where digests do not fit, the reason also tells whether a requirement is
-    broken.
+    broken. Raises `InputError` for a `memory` that is not above 0.
     """
-    return examine(directory).certificate
+    return examine(directory, memory).certificate
 
 
-def examine(directory: str | Path) -> Verified:
+def examine(directory: str | Path, memory: float = MEMORY_GIB) -> Verified:
     """Verify the set in `directory`, and say what it holds beside what was proved; raises as `verify` does."""
-    bundle = inspect(directory)
+    return prove(inspect(directory, memory), memory)
+
+
+def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
+    """Verify a set that `inspect` has read, as `examine` does; no file is opened again."""
+    table = 0 if bundle.table is None else len(bundle.table)
+    require_room(proving(bundle.evidence) + table, as_bytes(memory), "verifying this")
     try:
         found = certify(bundle.evidence, bundle.certificate.provenance)
     except CertificateError as error:
@@ -71,6 +80,8 @@ def _require_labels(bundle: Bundle) -> None:
     n, m = bundle.evidence.secrets, bundle.evidence.observables
     for name, count in (("secrets", n), ("observables", m)):
         labels = bundle.arrays.get(name)
+        if labels is not None and labels.dtype.kind != "U" and labels.dtype.str != "<i8":
+            raise CertificateError(f"array {name} of {CHANNEL} holds {labels.dtype}, and neither texts nor int64")
         if labels is not None and (labels.shape != (count,) or len(set(labels.tolist())) != count):
             raise CertificateError(f"array {name} of {CHANNEL} does not hold {count} different labels")
 
@@ -101,4 +112,6 @@ def _unproved(bundle: Bundle) -> Iterator[str]:
         yield f"metadata: {', '.join(sorted(bundle.metadata))}"
     if bundle.certificate.provenance:
         yield "provenance: who made the channel, and how"
+    if bundle.unknown:
+        yield f"unknown keys of {CERTIFICATE}: {', '.join(bundle.unknown)}"
     yield from (name for name in bundle.files if name not in (CHANNEL, DUAL, TABLE))

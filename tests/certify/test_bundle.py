@@ -498,18 +498,20 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes, reaso
 def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
     put(tmp_path, OLD)
     os.truncate(tmp_path / CERTIFICATE, 2**27)
-    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._LARGEST_CERTIFICATE)) == 2**27
+    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._Room(tmp_path, 8, ()))) == 2**27
+    with pytest.raises(CertificateError, match=r"about 5 GiB of memory, and 2 are allowed"):
+        verify(tmp_path)
     os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
     with pytest.raises(CertificateError, match="134217729 bytes are too many"):
-        verify(tmp_path)
+        verify(tmp_path, memory=8)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path) -> bytes:
+    def refuse(*_: object) -> bytes:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     put(tmp_path, OLD)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(CertificateError, match=r"certificate\.json cannot be read: Permission denied"):
         verify(tmp_path)
 

@@ -202,7 +202,7 @@ def test_one_unit_too_many_breaks_the_bound(tmp_path: Path) -> None:
         (lambda d: d["requirements"][0].update(epsilon="0.5"), r"requirements\[0\] \(metric privacy, epsilon 0.5\)"),
         (lambda d: d["requirements"][0].update(epsilon="0.59"), r"requirements\[0\].*does not hold"),
         (lambda d: d["requirements"][0].update(epsilon="0.7"), "claims requirements"),
-        (lambda d: d["requirements"][1].update(epsilon="1/2"), r"requirements\[1\] \(graph privacy, epsilon 0.5\)"),
+        (lambda d: d["requirements"][1].update(epsilon="0.5"), r"requirements\[1\] \(graph privacy, epsilon 0.5\)"),
         (lambda d: d["requirements"][2].update(radius="3.5"), r"requirements\[2\] \(threshold privacy, epsilon 1.2\)"),
         (lambda d: d["requirements"][2].update(radius="2.75"), "claims requirements"),
         (lambda d: d["requirements"][3].update(minimum="5"), r"requirements\[3\] \(distortion privacy, minimum 5\)"),

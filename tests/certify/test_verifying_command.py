@@ -17,7 +17,7 @@ from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
 from mechdesign.certify.table import exact_lines
 
-USAGE = "usage: python -m mechdesign.certify DIR\n"
+USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]\n"
 
 
 @pytest.mark.parametrize("asked", ["-h", "--help"])
