@@ -22,7 +22,6 @@ import re
 import struct
 import sys
 import zipfile
-from collections.abc import Iterator
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 Pair = tuple[int, int, Fraction]
-ZERO = Fraction(0)
+ZERO, LARGEST = Fraction(0), Fraction(sys.float_info.max)
 DECIMAL = re.compile(r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[0-9]+/[0-9]+", re.ASCII)
 HEADER = re.compile(
     r"\{'descr': '([|][biu]1|<[iu][248]|<f[48]|<U[1-9][0-9]{0,5})', 'fortran_order': False, "
@@ -45,6 +44,7 @@ TOP |= {"files": dict, "arrays": dict, "digest": str}
 CERTIFICATE = {"holds": bool, "objective": str, "expected_cost": Fraction, "expected_cost_text": str}
 CERTIFICATE |= {"worst_cost": Fraction, "worst_cost_text": str, "lower_bound": Fraction, "relative_gap": Fraction}
 CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": type(None), "provenance": dict}
+CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
 # What each kind of requirement calls its numbers, the first of which it promises; those in NAMED bear a name of their
 # own. Then its arrays in channel.npz, with their types and numbers of axes.
@@ -78,7 +78,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     labels = [labels_of(channel, name, count) for name, count in (("secrets", n), ("observables", m))]
     if (folder / "channel.csv").exists():
-        table = "".join(lines_of(rows, exponent, *labels)).encode()
+        table = table_of(rows, exponent, *labels).encode()
         need(table == (folder / "channel.csv").read_bytes(), "channel.csv holds the channel and the labels, as written")
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
     need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
@@ -111,7 +111,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
             slope, power = steepest(numbers, rows), 2 if numbers["norm"] == 2 else 1
             need(number > 0 and slope <= number**power, f"{what}, is kept between all points")
             need(slope <= realised**power and (below < 0 or slope > below**power), f"{what}, has its least ε")
-            claims.append((symbol, number, None, []))
+            claims.append((symbol, number, None, None))
         else:
             pairs = bounds(kind, numbers, arrays, n)
             ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
@@ -131,10 +131,16 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
         text = str(up.divide(Decimal(value.numerator), Decimal(value.denominator)))
         need(stated[f"{name}_cost_text"] == text, f"the {name} cost is {text}, to 30 digits and rounded up")
     value, lower = costs[objective], decimal(stated["lower_bound"])
-    least = lower_bound(objective, prior, cost, claims, dual)
+    multipliers = (
+        None if dual is None else [multipliers_of(dual, place, claim[0]) for place, claim in enumerate(claims)]
+    )
+    weights = weights_of(dual, prior, objective)
+    least = lower_bound(objective, weights, cost, claims, multipliers or [])
+    rounded = rounded_bound(objective, weights, cost, claims, multipliers or [])
     own = {name for name in channel if re.fullmatch(r"numerators|exponent|prior|cost|requirement_.*", name)}
     need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
     need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
+    need(is_least(-lower, -rounded), f"the lower bound is that of the multipliers in floats, {float(rounded)}")
     scale = max(value, max(c for row in cost for c in row if c < math.inf) / 10**9)
     gap = (value - lower) / scale if scale else Fraction(0)
     need(is_least(decimal(stated["relative_gap"]), gap), "the gap is as stated")
@@ -181,20 +187,20 @@ def labels_of(channel: dict[str, Any], name: str, count: int) -> list[str]:
     return list(map(str, labels))
 
 
-def lines_of(rows: list[list[int]], exponent: int, secrets: list[str], observables: list[str]) -> Iterator[str]:
-    """Yield channel.csv line by line, with N / 2^k = N · 5^k / 10^k as shortest decimals."""
-    tables = zip(["secret", *secrets], [observables, *rows], strict=True)
-    for label, cells in tables:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow([label, *(shortest(cell, exponent) for cell in cells)])
-        yield line.getvalue()
+def table_of(rows: list[list[int]], exponent: int, secrets: list[str], observables: list[str]) -> str:
+    """Return channel.csv, with N / 2^k = N · 5^k / 10^k as shortest decimals."""
+    text, cells = io.StringIO(newline=""), [[shortest(number, exponent) for number in row] for row in rows]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["secret", *observables])
+    writer.writerows([label, *row] for label, row in zip(secrets, cells, strict=True))
+    return text.getvalue()
 
 
-def shortest(cell: str | int, exponent: int) -> str:
-    """Return N / 2^k as its shortest decimal; a text stays as it is."""
-    if isinstance(cell, str) or cell in (0, 1 << exponent):
-        return cell if isinstance(cell, str) else str(cell >> exponent)
-    return f"0.{cell * 5**exponent:0{exponent}d}".rstrip("0")
+def shortest(numerator: int, exponent: int) -> str:
+    """Return N / 2^k as its shortest decimal."""
+    if numerator in (0, 1 << exponent):
+        return str(numerator >> exponent)
+    return f"0.{numerator * 5**exponent:0{exponent}d}".rstrip("0")
 
 
 def bounds(kind: str, numbers: dict[str, Fraction], arrays: dict[str, Any], n: int) -> list[Pair]:
@@ -243,43 +249,146 @@ def steepest(numbers: dict[str, Fraction], rows: list[list[int]]) -> Fraction:
     return slopes[0]
 
 
-def lower_bound(objective: str, prior: Any, cost: Any, claims: Any, dual: Any) -> Fraction:
+def multipliers_of(dual: dict[str, Any], index: int, symbol: str) -> list[tuple[Any, ...]]:
+    """Return the multipliers of a requirement: (ŝ, o, q) for a floor, (s, t, o, y) for a bound on pairs."""
+    names = ["estimates"] if symbol == "minimum" else ["sources", "targets"]
+    found = [take(dual, f"requirement_{index}_{name}", "<i4", 1) for name in [*names, "observables"]]
+    return list(zip(*found, take(dual, f"requirement_{index}_values", "<f8", 1), strict=True))
+
+
+def weights_of(dual: dict[str, Any] | None, prior: list[Fraction], objective: str) -> list[Fraction]:
+    """Return what each secret weighs in the lower bound: the prior, unless the worst cost has weights of its own."""
+    if not dual or "weights" not in dual:
+        return prior
+    own: list[Fraction] = take(dual, "weights", "<f8", 1)
+    need(len(own) == len(prior) and any(own), "there is a weight for each secret, and not all are 0")
+    return own if objective == "worst" else prior
+
+
+def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
     """Return Σ T·D + Σ_s min_o r[s,o], divided by Σ w for the worst cost, or 0 if that is more; D are the floors.
 
     r[s,o] = w_s c(s,o) - Σ g y(t,s,o) + Σ y(s,t,o) - Σ π_s q(ŝ,o) a(ŝ,s) and T = min_o Σ_ŝ q(ŝ,o), with multipliers y
     and q, and weights w: the prior unless the worst cost has its own. docs/theory/proof.md says why it is a bound.
     """
-    total = Fraction(0)
-    weights = prior
-    if dual and "weights" in dual:
-        own = take(dual, "weights", "<f8", 1)
-        need(len(own) == len(prior) and any(own), "there is a weight for each secret, and not all are 0")
-        weights = own if objective == "worst" else prior
+    total, m = Fraction(0), len(cost[0])
     r = [[w * c if c < math.inf else math.inf for c in row] for w, row in zip(weights, cost, strict=True)]
-    for index, (symbol, number, belief, rows) in enumerate(claims if dual is not None else []):
-        names = ["estimates"] if symbol == "minimum" else ["sources", "targets"]
-        multipliers = [take(dual, f"requirement_{index}_{name}", "<i4", 1) for name in [*names, "observables"]]
-        multipliers.append(take(dual, f"requirement_{index}_values", "<f8", 1))
-        need(all(o < len(cost[0]) for o in multipliers[-2]), "multipliers are of observables")
+    for (symbol, number, belief, rows), entries in zip(claims, multipliers, strict=False):
+        need(all(entry[-2] < m for entry in entries), "multipliers are of observables")
         if symbol == "minimum":
-            attack = [Fraction(0)] * len(cost[0])
-            for guess, o, q in zip(*multipliers, strict=True):
+            attack = [Fraction(0)] * m
+            for guess, o, q in entries:
                 attack[o] += q
                 for s, (p, a) in enumerate(zip(belief, rows[guess], strict=True)):
                     r[s][o] -= p * q * a
             total += min(attack) * number
             continue
         # Of several bounds on a pair the last one here, the least, counts.
-        least = {(s, t): w for s, t, w in sorted(rows, key=lambda row: row[2], reverse=True)}
-        for s, t, o, y in zip(*multipliers, strict=True):
+        least = {(s, t): w for s, t, w in sorted(rows or [], key=lambda row: row[2], reverse=True)}
+        for s, t, o, y in entries:
             x = number * least[s, t]
             # Where e^x is larger than every float the multiplier counts as 0, which is as good as any.
-            growth = x if symbol == "factor" else Fraction(exp_bounds(min(x, 710), 256)[1], 1 << 256)
-            if growth <= Fraction(sys.float_info.max):
+            growth = x if symbol == "factor" else Fraction(exp_bounds(min(x, Fraction(710)), 256)[1], 1 << 256)
+            if growth <= LARGEST:
                 r[s][o] += y
                 r[t][o] -= y * growth
     total += Fraction(sum(min(row) for row in r))
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
+
+
+def rounded_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
+    """Return the same in floats, rounded step by step as the first verifier rounds: no proof, but the number it has."""
+    up, down, huge, (n, m) = math.inf, -math.inf, 1e290, (len(cost), len(cost[0]))
+    w, least = list(map(float, weights)), [math.inf] * n
+    tops, taken = [math.inf] * len(multipliers), 2**22 // n or 1
+    growth = [dict(growths(symbol, number, rows)) for symbol, number, _, rows in claims]
+    for start in range(0, m, taken):
+        part = range(start, min(start + taken, m))
+        cells = [(s, o) for s in range(n) for o in part]
+        plus = {(s, o): math.nextafter(w[s] * float(c), 0) if (c := cost[s][o]) < up else 0.0 for s, o in cells}
+        minus = dict.fromkeys(cells, 0.0)
+        for index, ((symbol, _, belief, rows), entries) in enumerate(zip(claims, multipliers, strict=False)):
+            here = [(*places, o, float(y)) for *places, o, y in entries if o in part]
+            if symbol == "minimum":
+                attacks = sums([(o, q) for _, o, q in here])
+                tops[index] = min(tops[index], min(attacks.get(o, (0.0, 0.0))[0] for o in part))
+                lowered = pulls(here, part, belief, rows)
+            elif rows is None:
+                continue
+            else:
+                used = [(s, t, o, y, g) for s, t, o, y in here if (g := growth[index][s, t]) < up and y > 0]
+                raised = sums([((s, o), y) for s, _, o, y, _ in used])
+                lowered = sums([((t, o), math.nextafter(g * y, up)) for _, t, o, y, g in used])
+                plus = {cell: math.nextafter(value + raised.get(cell, (0.0,))[0], down) for cell, value in plus.items()}
+            minus = {
+                cell: math.nextafter(value + lowered.get(cell, (0.0, 0.0))[1], up) for cell, value in minus.items()
+            }
+        for s, o in cells:
+            if cost[s][o] < up:
+                least[s] = min(least[s], math.nextafter(plus[s, o] - minus[s, o], down))
+    for (symbol, number, _, _), top in zip(claims, tops, strict=False):
+        if symbol == "minimum":
+            below = min(nearest(Fraction(top) * number), huge)
+            least.append(math.nextafter(below, down) if Fraction(below) > Fraction(top) * number else below)
+    terms = [min(term, huge) for term in least]
+    if min(terms) < -huge or max(w) > huge:
+        return Fraction(0)
+    total = math.nextafter(math.fsum(terms), down)
+    if objective == "worst":
+        total = math.nextafter(total / math.nextafter(math.fsum(w), up), down)
+    return Fraction(max(0.0, total))
+
+
+def growths(symbol: str, number: Fraction, rows: Any) -> list[tuple[tuple[int, int], float]]:
+    """Return the pairs that a requirement bounds, each with its factor rounded up to a float, or infinity."""
+    up, known, found = Context(prec=30, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX), {}, []
+    for s, t, w in (rows or []) if symbol != "minimum" else []:
+        if w not in known:
+            top, bottom = (number * w).as_integer_ratio()
+            power = up.divide(Decimal(top), Decimal(bottom))
+            above = number * w if symbol == "factor" else Fraction(up.next_plus(up.exp(min(power, Decimal(710)))))
+            near = nearest(above) if power or symbol == "factor" else 1.0
+            known[w] = near if near == 1 or near == math.inf or near >= above else math.nextafter(near, math.inf)
+        found.append(((s, t), known[w]))
+    return found
+
+
+def sums(terms: list[tuple[Any, float]]) -> dict[Any, tuple[float, float]]:
+    """Return bounds from both sides of the sums of floats >= 0 that belong to the same cell."""
+    cells: dict[Any, list[float]] = {}
+    for cell, value in terms:
+        cells.setdefault(cell, []).append(value)
+    largest, count = max((value for _, value in terms), default=0.0), max(map(len, cells.values()), default=0)
+    if not largest:
+        return {}
+    if not largest * count < 1e290:
+        return dict.fromkeys(cells, (0.0, math.inf))
+    sigma, found = 2.0 ** (math.frexp(largest * count)[1] + 2), {}
+    slack = count**2 * 2.0**-105 * sigma + 2.0**-1070
+    for cell, values in cells.items():
+        high = low = 0.0
+        for value in values:
+            high += (sigma + value) - sigma
+            low += value - ((sigma + value) - sigma)
+        below, above = (math.nextafter(high + low, way) for way in (-math.inf, math.inf))
+        found[cell] = (max(math.nextafter(below - slack, -math.inf), 0.0), math.nextafter(above + slack, math.inf))
+    return found
+
+
+def pulls(entries: Any, part: range, belief: Any, errors: Any) -> dict[Any, tuple[float, float]]:
+    """Return what the multipliers of a floor take from r[s,o], rounded up, as the second of two numbers."""
+    upper: dict[int, list[tuple[int, float]]] = {o: [] for o in part}
+    for (guess, o), (_, most) in sorted(sums([((guess, o), q) for guess, o, q in entries]).items()):
+        upper[o] += [(guess, most)] if most > 0 else []
+    growth, found = 1 + (max(map(len, upper.values())) + 4) * 2.0**-52, {}
+    for o, attacks in upper.items():
+        for s, p in enumerate(belief):
+            pulled = 0.0
+            for guess, most in attacks:
+                pulled += float(errors[guess][s]) * most
+            lifted = float(p) * (pulled * growth + 2.0**-1050) * (1 + 2.0**-50) + 2.0**-1050
+            found[s, o] = (0.0, math.inf if math.isnan(lifted) else lifted)
+    return found
 
 
 def largest_ratio(above: list[int], below: list[int]) -> Fraction | float:
@@ -296,7 +405,7 @@ def keeps(ratios: list[Any], symbol: str, number: Fraction | float, blur: Fracti
 def is_above(ratio: Fraction | float, symbol: str, x: Any, blur: Fraction = ZERO) -> bool:
     """Tell whether a ratio of numbers up to 2^62 is above x, or above e^x, which is irrational unless x = 0."""
     if symbol == "factor":
-        return ratio > x
+        return bool(ratio > x)
     if ratio <= 1 or ratio == math.inf or x >= 62:
         return ratio > (1 if x < 62 else 2**62)
     for bits in (128 << doubled for doubled in range(10)):
@@ -435,7 +544,7 @@ def is_least(number: Fraction | float, value: Fraction) -> bool:
 
 def nearest(value: Fraction) -> float:
     """Return the float next to a positive number, infinite beyond the largest."""
-    return float(value) if value <= Fraction(sys.float_info.max) else math.inf
+    return float(value) if value <= LARGEST else math.inf
 
 
 def decimal(value: Fraction | str) -> Fraction | float:

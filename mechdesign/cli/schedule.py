@@ -101,7 +101,10 @@ def _show(
             folder_name(epsilon),
         )
     console.print(shown)
-    console.print(f"\nfiles     {directory}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
+    console.print(
+        "\nOf each ε the privacy is certified; what the releases leak together, the α, is not", soft_wrap=True
+    )
+    console.print(f"files     {directory}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
 
 
 def _ranges(steps: Sequence[int]) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.text import Text
 
-from mechdesign.certify import bundle
+from mechdesign.certify.bundle import Bundle, inspect
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.exact import exact_text
-from mechdesign.certify.verify import Verified, examine
+from mechdesign.certify.memory import MEMORY_GIB
+from mechdesign.certify.stated import FORMS
+from mechdesign.certify.verify import Verified, prove
 from mechdesign.cli.console import certificate_tables, number, output, table
 from mechdesign.errors import CertificateError
 from mechdesign.export.folders import is_schedule, read_scheduled, require_design
@@ -21,84 +26,167 @@ from mechdesign.export.schedule import SCHEDULE
 __all__ = ["verify"]
 
 
+UNPROVED_ALPHA = (
+    "Nothing here proves what the releases leak together, the α that their budgets were made for. It rests on a matrix "
+    "of moves, which these files do not hold: `mechdesign leakage` computes it from that matrix and the budgets."
+)
+"""What the designs of a schedule do not show, however many of them hold."""
+
+
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or what is wrong, as JSON.")
-def verify(directory: Path, as_json: bool) -> None:
+@click.option(
+    "--memory",
+    metavar="GIB",
+    type=float,
+    default=MEMORY_GIB,
+    show_default=True,
+    help="What verifying may take; it is estimated beforehand.",
+)
+def verify(directory: Path, as_json: bool, memory: float) -> None:
     """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
     not proved; those that the export holds are listed.
 
     Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not. Of
-    a schedule all designs are verified, and that each is for its ε.
+    a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
+    budgets, is not.
     """
     if is_schedule(directory):
-        _verify_schedule(directory, as_json)
+        _verify_schedule(directory, as_json, memory)
         return
     require_design(directory)
-    verified = _proved(directory, as_json)
+    found, verified = _proved(directory, as_json, memory)
     if as_json:
         certificate = verified.certificate
         click.echo(json.dumps({**certificate.to_json(), "unproved": list(verified.unproved)}, indent=2))
         return
     console = output()
     console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
-    _show(directory, verified)
+    _show(found, verified)
 
 
-def _proved(directory: Path, as_json: bool) -> Verified:
+def _proved(directory: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
+    """Read a set once, and return it with what was proved of it."""
+    found = None
     try:
-        return examine(directory)
+        found = inspect(directory, memory)
+        return found, prove(found, memory)
     except CertificateError as error:
-        reason = error.reason + _named(directory, error.pair) + _elsewhere(directory)
+        labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
+        reason = error.reason + _named(labels, error.pair) + _elsewhere(directory)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
         raise CertificateError(f"{directory} does not verify: {reason}", error.pair) from error
 
 
-def _verify_schedule(directory: Path, as_json: bool) -> None:
+def _verify_schedule(directory: Path, as_json: bool, memory: float) -> None:
     """Verify every design of a schedule, and that each is one for its ε."""
-    found: list[tuple[str, Fraction, list[int], Certificate]] = []
+    found: list[Designed] = []
     for name, (epsilon, steps) in read_scheduled(directory).items():
-        certificate = _proved(directory / name, as_json).certificate
-        if exact_text(epsilon) not in [checked.nominal for checked in certificate.requirements]:
-            raise CertificateError(
-                f"{directory / name} verifies, but not for ε = {exact_text(epsilon)}, which {SCHEDULE} says it is for"
-            )
-        found.append((name, epsilon, steps, certificate))
+        held, verified = _proved(directory / name, as_json, memory)
+        named = tuple(FORMS[stated.kind].named for stated in held.evidence.requirements)
+        found.append(Designed(name, epsilon, tuple(steps), verified, named))
+    places = scheduled_places(found, directory)
     if as_json:
         designs = [
-            {"folder": name, "epsilon": exact_text(epsilon), "steps": steps, "certificate": certificate.to_json()}
-            for name, epsilon, steps, certificate in found
+            {
+                "folder": design.name,
+                "epsilon": exact_text(design.epsilon),
+                "requirements": list(places),
+                "steps": list(design.steps),
+                "certificate": design.certificate.to_json(),
+                "unproved": [*design.verified.unproved, UNPROVED_ALPHA],
+            }
+            for design in found
         ]
         click.echo(json.dumps(designs, indent=2))
         return
     console = output()
-    releases = sum(len(steps) for _, _, steps, _ in found)
+    releases = sum(len(design.steps) for design in found)
     console.print(
         f"{directory} verifies: {len(found)} designs for {releases} releases.\n", style="green", soft_wrap=True
     )
+    first = found[0].certificate.requirements
+    kinds = ", ".join(dict.fromkeys(f"{first[place].kind} privacy" for place in places))
+    console.print(f"ε is that of {kinds}.", soft_wrap=True)
     shown = table("ε", "releases", "cost", "no less than", "folder", numbers=("releases", "cost", "no less than"))
-    for name, epsilon, steps, certificate in found:
-        bounds = (number(certificate.cost), number(certificate.lower_bound))
-        shown.add_row(exact_text(epsilon), str(len(steps)), *bounds, name)
+    for design in found:
+        bounds = (number(design.certificate.cost), number(design.certificate.lower_bound))
+        shown.add_row(exact_text(design.epsilon), str(len(design.steps)), *bounds, design.name)
     console.print(shown)
-    if telling := [f"{name} ({len(c.revealed)})" for name, _, _, c in found if c.revealed]:
+    if telling := [f"{each.name} ({len(each.certificate.revealed)})" for each in found if each.certificate.revealed]:
         console.print(f"\nSecrets are revealed for certain by {', '.join(telling)}.", style="yellow", soft_wrap=True)
-    console.print("\nWhat is proved of each in full: `mechdesign verify` on its folder.")
+    others = [checked for place, checked in enumerate(first) if place not in places]
+    if others:
+        said = ", ".join(f"{checked.kind} privacy, {checked.symbol} {checked.nominal}" for checked in others)
+        console.print(f"\nBeside it {found[0].name} keeps: {said}.", soft_wrap=True)
+    console.print(f"\n{UNPROVED_ALPHA}", soft_wrap=True)
+    console.print("What is proved of each in full: `mechdesign verify` on its folder.")
 
 
-def _show(directory: Path, verified: Verified) -> None:
+@dataclass(frozen=True)
+class Designed:
+    """A design of a schedule that was proved: its folder, the ε that it is said to be for, and the releases.
+
+    `named` tells of each requirement whether it is a claim in the open.
+    """
+
+    name: str
+    epsilon: Fraction
+    steps: tuple[int, ...]
+    verified: Verified
+    named: tuple[bool, ...]
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was proved."""
+        return self.verified.certificate
+
+
+def scheduled_places(found: Sequence[Designed], directory: Path) -> tuple[int, ...]:
+    """Return which requirements have the ε of the schedule in all designs; raise `CertificateError` without any.
+
+    The designs of one schedule differ in this ε alone: all their other ε, radii and floors must be the same.
+    """
+    places = set(range(len(found[0].certificate.requirements)))
+    for design in found:
+        checked = enumerate(design.certificate.requirements)
+        text = exact_text(design.epsilon)
+        places &= {place for place, each in checked if each.number == "epsilon" and each.nominal == text}
+        if not places:
+            raise CertificateError(
+                f"{directory / design.name} verifies, but not for ε = {text}, which {SCHEDULE} says it is for"
+            )
+    for design in found[1:]:
+        if _others(design, places) != _others(found[0], places):
+            raise CertificateError(
+                f"{directory / design.name} and {found[0].name} verify, but are no designs of one schedule: they "
+                "differ in more than the ε of their releases"
+            )
+    return tuple(sorted(places))
+
+
+def _others(design: Designed, places: Set[int]) -> list[object]:
+    """Return what a design states beside the ε of its release; claims in the open may follow from it and are left."""
+    checked = enumerate(zip(design.named, design.certificate.requirements, strict=True))
+    return [
+        (each.kind, "" if named or place in places else each.nominal, each.radius) for place, (named, each) in checked
+    ]
+
+
+def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
-    from mechdesign.export.sets import load_stated
+    from mechdesign.export.sets import stated_of
     from mechdesign.report.names import claim_names
     from mechdesign.report.proved import proved, stated, told
     from mechdesign.report.words import cost_measure
 
     console, certificate = output(), verified.certificate
-    problem, origin = load_stated(directory)
+    problem, origin = stated_of(found)
     names = claim_names(problem)
     for shown in certificate_tables(certificate, names, cost_measure(problem)):
         console.print(shown)
@@ -131,19 +219,12 @@ def _elsewhere(directory: Path) -> str:
     )
 
 
-def _named(directory: Path, pair: tuple[int, int] | None) -> str:
+def _named(labels: Sequence[object], pair: tuple[int, int] | None) -> str:
     """Return a clause that names a pair of secrets by index and, where there are labels, by label."""
     if pair is None:
         return ""
-    labels: list[str] = []
-    try:
-        arrays = bundle.inspect(directory).arrays
-        if "secrets" in arrays:
-            labels = [str(label) for label in arrays["secrets"].tolist()]
-    except CertificateError:
-        pass
     names = [
-        f"{index} ({labels[index]})" if index < len(labels) and labels[index] != str(index) else str(index)
+        f"{index} ({labels[index]})" if index < len(labels) and str(labels[index]) != str(index) else str(index)
         for index in pair
     ]
     return f". Worst pair: secrets {names[0]} and {names[1]}"

@@ -33,7 +33,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["encode", "load", "load_problem", "load_stated", "save"]
+__all__ = ["encode", "load", "load_problem", "load_stated", "save", "stated_of"]
 
 
 def save(
@@ -93,7 +93,11 @@ def load_problem(directory: str | Path) -> Problem:
 
 def load_stated(directory: str | Path) -> tuple[Problem, Origin | None]:
     """Return the problem that the set in `directory` answers, and where it is said to come from; see `load`."""
-    found = bundle.read(directory)
+    return stated_of(bundle.read(directory))
+
+
+def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
+    """Return the problem that a set which was read answers, and where it is said to come from; see `load`."""
     return _problem(found), _origin(found)
 
 
