@@ -1,15 +1,16 @@
 """Let two verifiers prove random designs, and refuse what somebody changed in them and repaired all digests of.
 
-    python benchmarks/two_verifiers.py [--designs 10000] [--tampered 10000] [--seed 0] [-o FILE]
+    python benchmarks/two_verifiers.py [--designs 5000] [--tampered 10000] [--seed 0] [--rows FILE] [-o FILE]
 
 Every kind of requirement and of claim, both objectives, forbidden answers, other observables than secrets, priors with
-zeros, and designs with and without multipliers are among the problems. Each design is saved and proved by
-`mechdesign.verify` and by the second verifier, which shares no code with it. In some of them one entry of an array, one
-field of certificate.json or one character of channel.csv is then changed, all digests are made to fit again, and both
-verifiers look again. What may be accepted is what is still true: a change of what no claim rests on by both, and, by
-the second verifier alone, a number that bounds what it is to bound, but is not the one that the first would have
-written: a lower bound below what the multipliers prove, an ε one float above the least, or 0.50 for 0.5 in
-channel.csv. The first verifier never accepts what the second refuses. Exits with 1 if any of this fails.
+zeros, and designs with and without multipliers are among the problems, of 2 to 10 secrets. Each design is saved and
+proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some of them one entry of an
+array, one field of certificate.json, one character of channel.csv, or the form of a file is then changed, all digests
+are made to fit again, and both verifiers look again. They must say the same: both refuse, or both accept what is still
+true, and list the same unknown keys. Each has a minute and may not pass the limit of memory of this process.
+
+With ``--rows`` every design has a line of JSON there, and a run that was stopped goes on where it was: design number i
+has the seed (seed, i). Exits with 1 if any of this fails.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import collections
 import copy
-import csv
 import hashlib
 import io
 import json
@@ -25,10 +25,13 @@ import math
 import operator
 import random
 import re
+import resource
+import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -39,17 +42,18 @@ import numpy as np
 import mechdesign as md
 from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify.stated import Stated
+from mechdesign.certify.verify import examine
 from mechdesign.requirements.claimed import ClaimedPrivacy
 
 Files = dict[str, bytes]
 
-# What the first verifier says of a bound that holds, though it is not the one that it would have written.
-TRUE_STILL = ("claims lower_bound", "claims relative_gap")
+# What each verifier has for each set, and what this process may take at all.
+SECONDS, LIMIT_BYTES = 60, 6 * 2**30
 
 
-def random_problem(rng: np.random.Generator) -> md.Problem:
+def random_problem(rng: np.random.Generator, most: int = 10) -> md.Problem:
     """Return a small problem that may have any requirement, any cost and any prior."""
-    n, m = int(rng.integers(2, 6)), int(rng.integers(1, 6))
+    n, m = int(rng.integers(2, most + 1)), int(rng.integers(1, most + 1))
     counts = rng.integers(0, 6, n) if rng.random() < 0.4 else rng.random(n)
     prior = md.Prior.from_counts(counts + (counts.sum() == 0))
     cost = (
@@ -116,9 +120,9 @@ def claimed(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[Any]
     yield ClaimedPrivacy([forms[int(rng.integers(3))]], n)
 
 
-def random_design(rng: np.random.Generator) -> md.Design | None:
+def random_design(rng: np.random.Generator, most: int = 10) -> md.Design | None:
     """Return the design of a random problem, or None where it is infeasible or refused."""
-    problem = random_problem(rng)
+    problem = random_problem(rng, most)
     try:
         with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
             return md.design(problem, solver="highs-simplex", threads=1, tolerance=1e-6, isolated="release")
@@ -126,29 +130,49 @@ def random_design(rng: np.random.Generator) -> md.Design | None:
         return None
 
 
-def first(folder: Path) -> str:
-    """Return why the first verifier refuses a set, empty where it proves it."""
+def first(folder: Path) -> tuple[str, list[str]]:
+    """Return why the first verifier refuses a set, empty where it proves it, and the unknown keys that it lists."""
     try:
-        md.verify(folder)
+        unproved = examine(folder).unproved
     except md.errors.CertificateError as error:
-        return error.reason
-    return ""
+        return error.reason, []
+    keys = [part.removeprefix("unknown keys of certificate.json: ") for part in unproved if part.startswith("unknown")]
+    return "", ", ".join(keys).split(", ") if keys else []
 
 
-def second(folder: Path) -> str:
-    """Return why the second verifier refuses a set, empty where it proves it."""
+def second(folder: Path) -> tuple[str, list[str]]:
+    """Return why the second verifier refuses a set, empty where it proves it, and the unknown keys that it lists."""
     try:
-        second_verifier.prove(folder)
+        lines = second_verifier.prove(folder)
+    except MemoryError:
+        raise
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+        return f"{type(error).__name__}: {error}", []
+    return "", [line.removeprefix("stated, not proved: ") for line in lines if line.startswith("stated, not proved")]
+
+
+def timed(judge: Callable[[Path], tuple[str, list[str]]], folder: Path) -> tuple[str, list[str], float]:
+    """Return what a verifier says and how long it took; raise `TimeoutError` after `SECONDS`."""
+    start = time.perf_counter()
+    signal.alarm(SECONDS)
+    try:
+        reason, keys = judge(folder)
+    finally:
+        signal.alarm(0)
+    return reason, keys, time.perf_counter() - start
 
 
 def tampered(files: Files, dice: random.Random) -> tuple[str, Files]:
-    """Change one field of a set and make all digests fit again; return what was changed, too."""
-    files, what = dict(files), dice.choice(["array", "array", "array", "field", "field", "table"])
+    """Change one thing in a set and make all digests fit again; return what was changed, too."""
+    files, what = dict(files), dice.choice(["array", "array", "array", "field", "field", "table", "form", "form"])
     document = json.loads(files["certificate.json"])
-    if what == "array":
+    if what == "form":
+        name = dice.choice(list(FORMS))
+        FORMS[name](files, document, dice)
+        what = f"form: {name}"
+        if "no repair" in name:
+            return what, files
+    elif what == "array":
         file = dice.choice([name for name in ("channel.npz", "dual.npz") if name in files])
         arrays = {name: array.copy() for name, array in _archive.unpack(files[file], file).items()}
         name = dice.choice([name for name, array in arrays.items() if array.size] or list(arrays))
@@ -165,6 +189,137 @@ def tampered(files: Files, dice: random.Random) -> tuple[str, Files]:
         what = "certificate.json " + change_field(document, dice)
     repair(files, document)
     return what, files
+
+
+def set_key(*path: Any, value: Any) -> Callable[[Files, dict[str, Any], random.Random], None]:
+    """Return a change that sets a key of certificate.json, in the first requirement where the path says ``first``."""
+
+    def change(_: Files, document: dict[str, Any], __: random.Random) -> None:
+        held: Any = document
+        for key in path[:-1]:
+            if isinstance(held, list) and not held:
+                return
+            held = held[0] if key == "first" else held[key]
+        if isinstance(held, dict):
+            held[path[-1]] = value
+
+    return change
+
+
+def on_table(change: Callable[[bytes], bytes]) -> Callable[[Files, dict[str, Any], random.Random], None]:
+    def changed_table(files: Files, _: dict[str, Any], __: random.Random) -> None:
+        files["channel.csv"] = change(files["channel.csv"])
+
+    return changed_table
+
+
+def packed(method: int) -> Callable[[Files, dict[str, Any], random.Random], None]:
+    def change(files: Files, _: dict[str, Any], __: random.Random) -> None:
+        target = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(files["channel.npz"])) as old, zipfile.ZipFile(target, "w") as new:
+            for entry in old.infolist():
+                new.writestr(entry.filename, old.read(entry), method)
+        files["channel.npz"] = target.getvalue()
+
+    return change
+
+
+def with_arrays(
+    file: str, change: Callable[[dict[str, np.ndarray], random.Random], None]
+) -> Callable[[Files, dict[str, Any], random.Random], None]:
+    def changed_arrays(files: Files, _: dict[str, Any], dice: random.Random) -> None:
+        if file in files:
+            arrays = {name: array.copy() for name, array in _archive.unpack(files[file], file).items()}
+            change(arrays, dice)
+            files[file] = _archive.pack(arrays)
+
+    return changed_arrays
+
+
+def other_type(arrays: dict[str, np.ndarray], dice: random.Random) -> None:
+    name = dice.choice(list(arrays))
+    kind = dice.choice(["<i2", "<i4", "<i8", "<u8", "<f4", "<f8", "|b1", "<U4"])
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrays[name] = arrays[name].astype(kind)
+
+
+def signed_zeros(arrays: dict[str, np.ndarray], dice: random.Random) -> None:
+    floats = [name for name, array in arrays.items() if array.dtype.kind == "f" and array.size]
+    array = arrays[dice.choice(floats)].reshape(-1)
+    if dice.random() < 0.5:
+        array[array == 0] = -0.0
+    else:
+        array[dice.randrange(array.size)] = -0.0
+
+
+def longer(files: Files, _: dict[str, Any], dice: random.Random) -> None:
+    """Write a number with digits that its float does not have; the digest stays."""
+    text = files["certificate.json"].decode()
+    name = dice.choice(["lower_bound", "expected_cost", "worst_cost", "relative_gap", "realised"])
+    files["certificate.json"] = re.sub(
+        rf'("{name}": [0-9]+\.[0-9]+)', r"\g<1>00000000000000000001", text, count=1
+    ).encode()
+
+
+def state_otherwise(files: Files, document: dict[str, Any], dice: random.Random) -> None:
+    """Write the number of a requirement in another way, with the same meaning."""
+    for entry in document["requirements"][:1]:
+        for key in ("epsilon", "minimum", "factor"):
+            if key in entry:
+                value = Fraction(entry[key])
+                ways = [entry[key] + "0", "+" + entry[key], f"{value.numerator}/{value.denominator}", "0" + entry[key]]
+                entry[key] = dice.choice(ways)
+
+
+def unlisted(arrays: dict[str, np.ndarray], dice: random.Random) -> None:
+    arrays[dice.choice(["requirement_9_distance", "note", "numerators2", "requirement_"])] = np.zeros(2)
+
+
+FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
+    "another key at the top": set_key("audited_by", value="x"),
+    "another key of a requirement": set_key("requirements", "first", "audited_by", value="x"),
+    "another key of the certificate": set_key("certificate", "audited_by", value="x"),
+    "another key of what is certified": set_key("certificate", "requirements", "first", "audited_by", value=[1]),
+    "a part of 0": set_key("requirements", "first", "part", value=0),
+    "a part of 1": set_key("requirements", "first", "part", value=1),
+    "a part that is true": set_key("requirements", "first", "part", value=True),
+    "a name": set_key("requirements", "first", "name", value="near"),
+    "a name in capitals": set_key("requirements", "first", "name", value="NEAR"),
+    "a number that is another": set_key("certificate", "requirements", "first", "number", value="factor"),
+    "a number that is none": set_key("certificate", "requirements", "first", "number", value="alpha"),
+    "a bound that is an integer": set_key("certificate", "lower_bound", value=0),
+    "1 for true": set_key("certificate", "holds", value=1),
+    "a count that is true": set_key("certificate", "forbidden", value=False),
+    "provenance that is null": set_key("certificate", "provenance", "tool", value=None),
+    "provenance that is a list": set_key("certificate", "provenance", "tool", value=["x"]),
+    "metadata of another kind": set_key("metadata", value=["x"]),
+    "more metadata": set_key("metadata", "more", value=[{"x": 1.5}]),
+    "a digest of no array": set_key("arrays", "channel.npz", "note", value="x"),
+    "another schema": set_key("schema", value="mechdesign-certificate/2"),
+    "lines that end in two characters": on_table(lambda text: text.replace(b"\n", b"\r\n")),
+    "quotes in the table": on_table(lambda text: re.sub(rb"(?m)^([^,\n]*),", rb'"\1",', text)),
+    "a zero more in the table": on_table(lambda text: re.sub(rb"(0\.[0-9]+)", rb"\g<1>0", text, count=1)),
+    "an empty line more in the table": on_table(lambda text: text + b"\n"),
+    "bzip2": packed(zipfile.ZIP_BZIP2),
+    "lzma": packed(zipfile.ZIP_LZMA),
+    "not compressed": packed(zipfile.ZIP_STORED),
+    "another type of an array": with_arrays("channel.npz", other_type),
+    "another type of multipliers": with_arrays("dual.npz", other_type),
+    "zeros with a sign": with_arrays("channel.npz", signed_zeros),
+    "an array that is not listed": with_arrays("channel.npz", unlisted),
+    "an array of the dual that is not listed": with_arrays("dual.npz", unlisted),
+    "an exponent without end": with_arrays("channel.npz", lambda arrays, _: arrays.update(exponent=np.array(2**40))),
+    "labels that are no texts": with_arrays(
+        "channel.npz", lambda arrays, _: arrays.update(secrets=np.linspace(0, 1, len(arrays["prior"])))
+    ),
+    "labels that are alike": with_arrays(
+        "channel.npz", lambda arrays, _: arrays.update(secrets=np.array(["a"] * len(arrays["prior"])))
+    ),
+    "longer decimals (no repair)": longer,
+    "a number that is stated otherwise": state_otherwise,
+}
+"""Changes of form: what the files say may be as true as it was."""
 
 
 def changed(array: np.ndarray, name: str, dice: random.Random) -> np.ndarray:
@@ -235,30 +390,29 @@ def repair(files: Files, document: dict[str, Any]) -> None:
     for name in document["files"]:
         document["files"][name] = hashlib.sha256(files[name]).hexdigest()
         if name in document["arrays"]:
-            held = _archive.unpack(files[name], name)
-            document["arrays"][name] = {key: _archive.digest(array) for key, array in held.items()}
+            known = document["arrays"][name]
+            document["arrays"][name] = {key: value for key, value in known.items() if value == "x"} | digests(
+                files[name]
+            )
     document.pop("digest")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     files["certificate.json"] = json.dumps({**document, "digest": hashlib.sha256(text.encode()).hexdigest()}).encode()
+
+
+def digests(content: bytes) -> dict[str, str]:
+    """Return the digests of the arrays of an archive, however it is compressed."""
+    found = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            array = np.lib.format.read_array(io.BytesIO(archive.read(name)))
+            found[name.removesuffix(".npy")] = _archive.digest(array)
+    return found
 
 
 def same(lie: Files, files: Files) -> bool:
     """Tell whether nothing was changed after all."""
     documents = (json.loads(each["certificate.json"]) for each in (lie, files))
     return all(lie[name] == files[name] for name in files if name != "certificate.json") and operator.eq(*documents)
-
-
-def true_still(what: str, reason: str, lie: Files, files: Files) -> bool:
-    """Tell whether what the first verifier refuses for this reason is true, only not what it would have written."""
-    if what == "channel.csv":
-        return numbers_of(lie) == numbers_of(files)
-    return any(words in reason for words in TRUE_STILL) or (what.endswith(".realised") and "claims" in reason)
-
-
-def numbers_of(files: Files) -> list[list[Fraction | str]]:
-    """Return the cells of channel.csv, probabilities as fractions."""
-    table = list(csv.reader(io.StringIO(files["channel.csv"].decode(), newline="")))
-    return [list(table[0]), *([row[0], *map(Fraction, row[1:])] for row in table[1:])]
 
 
 def put(folder: Path, files: Files) -> None:
@@ -268,64 +422,98 @@ def put(folder: Path, files: Files) -> None:
         (folder / name).write_bytes(content)
 
 
+def judged(number: int, seed: int, count: int, folder: Path, most: int = 10) -> dict[str, Any]:
+    """Return what both verifiers say of one design and of `count` tampered ones, as JSON values."""
+    rng, dice = np.random.default_rng([seed, number]), random.Random(f"{seed} {number}")
+    refused, made = 0, None
+    while made is None:
+        made = random_design(rng, most)
+        refused += made is None
+    put(folder, {})
+    made.save(folder, report=False)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    kinds = sorted({requirement.kind for requirement in made.problem.requirements} | {f"{made.problem.objective} cost"})
+    found: dict[str, Any] = {"number": number, "refused": refused, "kinds": kinds, "secrets": len(made.problem.prior)}
+    wrong, verdicts, slowest = [], [], [0.0, 0.0]
+    tries: list[tuple[str, Files]] = [("nothing", files)]
+    while len(tries) <= count:
+        what, lie = tampered(files, dice)
+        if not same(lie, files):
+            tries.append((re.sub("[0-9]+", "i", what), lie))
+    for what, content in tries:
+        put(folder, content)
+        try:
+            (one, keys, taken), (other, others, longer_taken) = timed(first, folder), timed(second, folder)
+        except (TimeoutError, MemoryError) as error:
+            wrong.append(f"{what}: {type(error).__name__}")
+            continue
+        slowest = [max(slowest[0], taken), max(slowest[1], longer_taken)]
+        if bool(one) != bool(other) or keys != others or (what == "nothing" and one):
+            wrong.append(f"{what}: first {one or 'accepts'} {keys}; second {other or 'accepts'} {others}")
+        if what != "nothing":
+            verdicts.append([what, bool(one), bool(other)])
+    return {**found, "verdicts": verdicts, "wrong": wrong, "seconds": [round(value, 3) for value in slowest]}
+
+
+def out_of_time(*_: object) -> None:
+    """Stop a verifier that takes too long."""
+    raise TimeoutError
+
+
 def main() -> int:
     """Design, tamper, and let both verifiers judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--designs", type=int, default=10_000)
+    parser.add_argument("--designs", type=int, default=5_000)
     parser.add_argument("--tampered", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    rng, dice, clock = np.random.default_rng(arguments.seed), random.Random(arguments.seed), time.perf_counter()
-    warnings.simplefilter("ignore", md.errors.MetricWarning)
-    proved: collections.Counter[str] = collections.Counter()
-    kinds: collections.Counter[str] = collections.Counter()
-    verdicts: collections.Counter[str] = collections.Counter()
-    wrong: list[str] = []
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    signal.signal(signal.SIGALRM, out_of_time)
+    rows: list[dict[str, Any]] = []
+    if arguments.rows is not None and arguments.rows.exists():
+        rows = [json.loads(line) for line in arguments.rows.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        while proved["designs"] < arguments.designs:
-            made = random_design(rng)
-            if made is None:
-                proved["problems that are infeasible or refused"] += 1
-                continue
-            put(folder, {})
-            made.save(folder, report=False)
-            files = {path.name: path.read_bytes() for path in folder.iterdir()}
-            proved["designs"] += 1
-            problem = made.problem
-            kinds.update({requirement.kind for requirement in problem.requirements} | {f"{problem.objective} cost"})
-            for reason in (first(folder), second(folder)):
-                if reason:
-                    wrong.append(f"design {proved['designs']} is refused: {reason}")
-            while verdicts.total() * arguments.designs < proved["designs"] * arguments.tampered:
-                what, lie = tampered(files, dice)
-                if same(lie, files):
-                    continue
-                put(folder, lie)
-                one, other = first(folder), second(folder)
-                if one and other:
-                    verdicts["refused by both"] += 1
-                elif one or other:
-                    verdicts["refused by the first alone" if one else "refused by the second alone"] += 1
-                else:
-                    verdicts[f"accepted by both: {re.sub('[0-9]+', 'i', what)}"] += 1
-                if other and not one:
-                    wrong.append(f"only the second refuses a change of {what}: {other}")
-                if one and not other and not true_still(what, one, lie, files):
-                    wrong.append(f"only the first refuses a change of {what}: {one}")
-            if proved["designs"] % 500 == 0:
-                print(dict(proved), dict(verdicts), len(wrong), flush=True)
-    report = [f"{count} {name}" for name, count in sorted(proved.items())]
-    report += [f"with {name}: {count}" for name, count in sorted(kinds.items())]
-    report += [f"{verdicts.total()} tampered sets, all digests repaired:"]
-    report += [f"  {count} {name}" for name, count in sorted(verdicts.items())]
-    report += [f"{len(wrong)} disagreements, in {time.perf_counter() - clock:.0f} s", *wrong]
-    text = "\n".join(report)
+        for number in range(len(rows), arguments.designs):
+            share = (
+                arguments.tampered * (number + 1) // arguments.designs
+                - arguments.tampered * number // arguments.designs
+            )
+            rows.append(judged(number, arguments.seed, share, Path(name)))
+            if arguments.rows is not None:
+                with arguments.rows.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    text = report(rows, arguments.seed)
     print(text)
     if arguments.output:
         arguments.output.write_text(text + "\n", encoding="utf-8")
-    return 1 if wrong else 0
+    return 1 if any(row["wrong"] for row in rows) else 0
+
+
+def report(rows: list[dict[str, Any]], seed: int) -> str:
+    """Return what was found, line by line."""
+    kinds = collections.Counter(kind for row in rows for kind in row["kinds"])
+    verdicts = [(what, one, other) for row in rows for what, one, other in row["verdicts"]]
+    counted = collections.Counter(
+        "refused by both" if one and other else f"accepted by both: {what}"
+        for what, one, other in verdicts
+        if one == other
+    )
+    wrong = [f"design {row['number']}: {each}" for row in rows for each in row["wrong"]]
+    slowest = [max(row["seconds"][place] for row in rows) for place in (0, 1)]
+    said = [f"{len(rows)} designs of 2 to {max(row['secrets'] for row in rows)} secrets, seed {seed}"]
+    said.append(f"{sum(row['refused'] for row in rows)} problems that are infeasible or refused")
+    said += [f"with {name}: {count}" for name, count in sorted(kinds.items())]
+    said.append(f"{len(verdicts)} tampered sets, all digests repaired:")
+    said += [f"  {count} {name}" for name, count in sorted(counted.items())]
+    said.append(
+        f"slowest: {slowest[0]:.2f} s of the first verifier, {slowest[1]:.2f} s of the second; {SECONDS} s allowed"
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    said.append(f"most memory of the process that said this: {peak:.0f} MiB; {LIMIT_BYTES / 2**20:.0f} MiB allowed")
+    return "\n".join([*said, f"{len(wrong)} disagreements", *wrong])
 
 
 if __name__ == "__main__":

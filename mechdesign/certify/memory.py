@@ -29,6 +29,7 @@ _GIB = 2**30
 _JSON = 40
 # Bytes for each entry of an array that is read: it, its bytes, and the copy that is checked.
 _ENTRY = 28
+_COUNTED = ("numerators", "prior", "cost", "requirement_", "weights", "secrets", "observables")
 # Bytes for each pair of secrets that a claim bounds, more where its factor is no exponential, and for each factor that
 # is not like another one: integers of 200 bits, and the table that finds them again.
 _PAIR, _RATIO, _FACTOR = 120, 300, 160
@@ -68,7 +69,9 @@ def reading(certificate: int, files: int, arrays: Iterable[Mapping[str, NDArray[
     needed = _ALWAYS + _JSON * certificate + files
     for held in arrays:
         for name, array in held.items():
-            needed += array.nbytes + _ENTRY * array.size
+            # What no claim rests on, labels apart, stays as it was read.
+            counted = array.size if name.startswith(_COUNTED) else 0
+            needed += 3 * array.nbytes + _ENTRY * counted
             if name.endswith(("_numerators", "_denominators")):
                 needed += _RATIO * array.size
             elif name.endswith(("_distance", "_edges", "_pairs")):

@@ -38,6 +38,7 @@ HEADER = re.compile(
     r"'shape': \(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\), \} *\n",
     re.ASCII,
 )
+OWN = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 # The keys of certificate.json, of the certificate in it, and of what that says of each requirement, with their types.
 TOP = {"schema": str, "objective": str, "requirements": list, "certificate": dict, "metadata": dict}
 TOP |= {"files": dict, "arrays": dict, "digest": str}
@@ -137,7 +138,7 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
     weights = weights_of(dual, prior, objective)
     least = lower_bound(objective, weights, cost, claims, multipliers or [])
     rounded = rounded_bound(objective, weights, cost, claims, multipliers or [])
-    own = {name for name in channel if re.fullmatch(r"numerators|exponent|prior|cost|requirement_.*", name)}
+    own = {name for name in channel if OWN.fullmatch(name)}
     need(not own and not dual, f"every array belongs to the proof: {sorted(own | set(dual or ()))}")
     need(0 <= lower <= least, f"no channel costs less than {float(lower)}")
     need(is_least(-lower, -rounded), f"the lower bound is that of the multipliers in floats, {float(rounded)}")
@@ -468,8 +469,10 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
         if file in ("channel.npz", "dual.npz"):
             archives[file] = unpack((folder / file).read_bytes(), document["arrays"][file], room)
     need(set(archives) == set(document["arrays"]), "digests of arrays are those of the archives")
-    held = [array for arrays in archives.values() for array in arrays.values()]
-    needed = JSON * length + sum(ENTRY * math.prod(shape) + 4 * len(content) for _, shape, content in held)
+    needed = JSON * length
+    for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
+        counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
+        needed += 4 * len(content) + (ENTRY * math.prod(shape) if counted else 0)
     need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}")
     return document, archives["channel.npz"], archives.get("dual.npz")
 
