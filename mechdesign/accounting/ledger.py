@@ -183,12 +183,13 @@ or give the ledger that the data deserve a larger budget
         Raises:
             BudgetExceededError: the budget would be passed; nothing is recorded, and nothing may be released.
             InputError: a number is not positive, or not exactly one of the two is given.
-            LedgerError: the file is damaged.
+            LedgerError: the file is damaged, or has a second name (a hard link).
             ExportError: the file cannot be written; nothing is recorded.
         """
         entry = _entry(what, protects, epsilon, rho, part, policy)
         with self._lock, self._file_lock():
             self._refresh()
+            self._require_one_name()
             grown = (*self._entries, entry)
             self._require_within(entry, grown)
             if self._path is not None:
@@ -232,6 +233,14 @@ or give the ledger that the data deserve a larger budget
             raise LedgerError(f"{self._path} cannot be kept: {folder} is not a folder. Create it first")
         return FileLock(folder / f".{self._path.name}.lock")
 
+    def _require_one_name(self) -> None:
+        """Raise `LedgerError` where a hard link would go on as a second ledger when the file is replaced."""
+        if self._path is not None and self._path.exists() and self._path.stat().st_nlink > 1:
+            raise LedgerError(
+                f"{self._path} has another name as well, a hard link, which would keep what is left now: nothing was "
+                "recorded. Remove the other name, or copy the ledger to a file of its own and go on with that alone"
+            )
+
     def _refresh(self) -> None:
         if self._path is not None and (self._entries or self._path.exists()):
             self._read(adopt=False)
@@ -264,16 +273,28 @@ def _entry(
             continue
         if not isinstance(text, str) or not text.strip():
             raise InputError(name, "must say something", value=text, bound="a text that is not empty")
+        _require_characters(text, name)
     if (epsilon is None) == (rho is None):
         raise InputError("epsilon", "and rho: exactly one of the two must be given", value=(epsilon, rho))
     if part is not None and not (
         isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)
     ):
         raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
+    for name in part or ():
+        _require_characters(name, "part")
     when = datetime.now(UTC).isoformat(timespec="seconds")
     if rho is None:
         return Entry(when, what, protects, _positive(epsilon, "epsilon"), None, part, policy)
     return Entry(when, what, protects, None, _positive(rho, "rho"), part, policy)
+
+
+def _require_characters(text: str, path: str) -> None:
+    """Raise `InputError` for what a file cannot hold: halves of characters, such as names read wrongly have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        problem = f"is not a text at character {error.start} ({error.reason})"
+        raise InputError(path, problem, value=text[error.start : error.end], bound="whole characters") from None
 
 
 def _positive(value: object, path: str) -> Fraction:

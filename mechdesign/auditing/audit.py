@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mechdesign.attacks import attack
 from mechdesign.auditing.rows import Rows, exact_rows
-from mechdesign.auditing.tight import Tight, Witness, rates, tight
+from mechdesign.auditing.tight import Tight, Witness, rates, tight, unequal
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact, float_down, float_up
 from mechdesign.certify.revealed import revealed
@@ -105,7 +105,7 @@ class Audit:
     def holds(self, epsilon: object) -> bool:
         """Tell whether the channel keeps a stated ε: a number, or a text such as "0.6" or "3/5", taken exactly."""
         stated = exact(epsilon, "epsilon")
-        return self._tight.bound is not None and self._tight.bound <= stated
+        return self._tight.holds(stated)
 
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
         """Return the pairs of secrets that need the largest ε, worst first; of pairs alike the likeliest, then nearest.
@@ -126,11 +126,16 @@ class Audit:
 
     @functools.cached_property
     def exposure(self) -> Floats:
-        """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest."""
+        """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest.
+
+        Infinite where no ε is enough, for a pair at distance 0 that differs, too.
+        """
         best, _ = self._rates
         most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
+        for witness in unequal(self._rows, self.bound):
+            most[list(witness.pair)] = math.inf
         return most
 
     @functools.cached_property

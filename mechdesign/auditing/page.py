@@ -93,6 +93,9 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
         raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane, of which some differ")
     broken = pairs[0].epsilon == math.inf
     values = found.ruled_out.astype(np.float64) if broken else found.exposure
+    # Secrets at distance 0 that differ have no ε, and no place on a scale.
+    told = ~np.isfinite(values)
+    values = np.where(told, values[~told].max(initial=0.0), values)
     scale = error_scale(values, "others that an answer may rule out" if broken else "largest ε of its pairs")
     width, height = maps.panel_size(secrets, 6.6, 4.6)
     wider, higher = maps.bar_room(secrets, height)
@@ -106,6 +109,8 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     axes.scatter(ends[:, 0], ends[:, 1], s=12, color=_ALARM, zorder=7, linewidth=0)
     if broken:
         headline(made, "An answer can tell the secrets at the ends of these lines apart for certain")
+    elif told.any():
+        headline(made, f"No ε holds at distance 0; elsewhere the worst pair needs ε = {short(pairs[0].epsilon, 4)}")
     else:
         headline(made, f"The worst of these pairs (lines) needs ε = {short(pairs[0].epsilon, 4)}")
     return made

@@ -8,6 +8,7 @@ fractions, those of one weight with each other, and by rigorous logarithms where
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 from mechdesign.auditing.rows import Rows
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import float_up, nearest
-from mechdesign.certify.exponential import ln_upper
+from mechdesign.certify.exponential import ln_below, ln_upper
 from mechdesign.validation import Floats
 
-__all__ = ["Tight", "Witness", "rates", "tight"]
+__all__ = ["Tight", "Witness", "rates", "tight", "unequal"]
 
 
 def __dir__() -> list[str]:
@@ -30,6 +31,8 @@ def __dir__() -> list[str]:
 
 # How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
 _BLUR = 2.0**-46
+# A limit of 900 digits, times a weight, comes no closer to a logarithm than 60 · 2**6 digits tell, but by design.
+_DOUBLINGS = 9
 # Ratios worked on at a time.
 _CHUNK = 2**21
 
@@ -49,11 +52,17 @@ class Tight:
         epsilon: It, rounded up to a float; infinite where none holds.
         bound: It, rounded up to a fraction of some 38 digits; None where none holds.
         witness: Where it is tight, or fails; None where all rows that are bounded are the same.
+        deciding: The ratios that may decide it, each with its weight: ε holds where none is above exp(ε·w).
     """
 
     epsilon: float
     bound: Fraction | None
     witness: Witness | None
+    deciding: tuple[tuple[Fraction, Fraction], ...] = ()
+
+    def holds(self, epsilon: Fraction) -> bool:
+        """Decide whether the channel keeps ε, exactly."""
+        return self.bound is not None and all(_is_at_most(ratio, epsilon * weight) for ratio, weight in self.deciding)
 
 
 def tight(rows: Rows, bound: ExponentBound) -> Tight:
@@ -80,7 +89,20 @@ def tight(rows: Rows, bound: ExponentBound) -> Tight:
          for weight, (ratio, where) in found.items()),
         key=lambda each: each[0],
     )  # fmt: skip
-    return Tight(float_up(epsilon), epsilon, witness)
+    deciding = tuple((ratio, Fraction(weight)) for weight, (ratio, _) in found.items())
+    return Tight(float_up(epsilon), epsilon, witness, deciding)
+
+
+def _is_at_most(ratio: Fraction, limit: Fraction) -> bool:
+    """Decide whether ln(ratio) <= limit for a ratio above 1, whose logarithm is irrational."""
+    for digits in (60 << doubled for doubled in range(_DOUBLINGS)):
+        # ln(b/a) from below is ln(a/b) from above.
+        above = -ln_below(ratio.denominator, ratio.numerator, digits)
+        if above <= limit:
+            return True
+        if ln_below(ratio.numerator, ratio.denominator, digits) > limit:
+            return False
+    raise ArithmeticError(f"ln({ratio}) and {limit} are too close to each other")
 
 
 def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
@@ -162,12 +184,17 @@ def _broken(rows: Rows, bound: ExponentBound, best: Floats) -> Witness:
 
 def _unequal(rows: Rows, bound: ExponentBound) -> Witness | None:
     """Return where two secrets at distance 0 differ, None where they do not."""
+    return next(unequal(rows, bound), None)
+
+
+def unequal(rows: Rows, bound: ExponentBound) -> Iterator[Witness]:
+    """Yield the pairs of secrets at distance 0 that differ, each with the first observable that is likelier there."""
     for pair in np.flatnonzero(bound.weights == 0).tolist():
         s, t = int(bound.sources[pair]), int(bound.targets[pair])
         for observable in range(rows.floats.shape[1]):
             if rows.probability(s, observable) > rows.probability(t, observable):
-                return Witness((s, t), observable)
-    return None
+                yield Witness((s, t), observable)
+                break
 
 
 def _parts(pairs: int, observables: int) -> list[slice]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_lower", "ln_upper"]
+__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_below", "ln_lower", "ln_upper"]
 
 # Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
 # 2^-62 or not at all: 128 bits leave 66 of them to tell how much a bound that small allows.
@@ -23,6 +23,9 @@ SHIFT = 128
 
 # 58 digits hold any bound below 2^62 to the last of its 128 binary places.
 _DIGITS = 60
+
+# Different numbers below 2^63 have a quotient that differs from 1 by more than 2^-64.
+_NEAREST = 64
 
 
 def _context(digits: int, rounding: str) -> decimal.Context:
@@ -85,12 +88,28 @@ def exp_upper(epsilon: Fraction, weights: NDArray[np.float64]) -> NDArray[np.flo
 def ln_upper(a: int, b: int) -> Fraction:
     """Return an upper bound of ln(a/b) for positive integers, 0 if they are equal, else within 1e-38 relatively.
 
-    That holds for a > b with numbers below 2**63, where ln(a/b) > 2**-63; the quotient is rounded up to 60 digits.
+    Quotients are rounded to 60 digits, and to more where a/b is closer to 1 than numbers below 2**63 come.
     """
     if a == b:
         return Fraction(0)
-    up = _context(_DIGITS, decimal.ROUND_CEILING)
+    up = _context(_DIGITS + _lost(a, b), decimal.ROUND_CEILING)
     return Fraction(up.next_plus(up.ln(up.divide(Decimal(a), Decimal(b)))))
+
+
+def ln_below(a: int, b: int, digits: int) -> Fraction:
+    """Return a lower bound of ln(a/b) for different positive integers.
+
+    With 60 digits it is within 1e-38 of ln(a/b) relatively, and ten times closer with each one more.
+    """
+    down = _context(digits + _lost(a, b), decimal.ROUND_FLOOR)
+    return Fraction(down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
+
+
+def _lost(a: int, b: int) -> int:
+    """Return how many digits more a quotient needs for its difference from 1 than one of numbers below 2**63."""
+    # |a/b - 1| is above 2**-gap.
+    gap = max(a, b).bit_length() - abs(a - b).bit_length() + 1
+    return max(0, math.ceil((gap - _NEAREST) * math.log10(2)))
 
 
 def ln_lower(a: int, b: int) -> float:
