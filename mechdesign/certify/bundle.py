@@ -180,7 +180,7 @@ def read(directory: str | Path, memory: float | None = None) -> Bundle:
     """Return the set in `directory` after checking its digests, but nothing else.
 
     Raises `CertificateError` when it is incomplete, malformed, does not fit its digests, or would take more than
-    `memory` GiB; without it more than 2 GiB, or than `_GROWTH` times what its files take on the disk.
+    `memory` GiB; without it more than 2 GiB, or than 16 times what its files take on the disk, if that is more.
     """
     bundle = inspect(directory, memory)
     if bundle.problems:
@@ -188,13 +188,14 @@ def read(directory: str | Path, memory: float | None = None) -> Bundle:
     return bundle
 
 
-def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
+def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
     """Return numerators, exponent and all arrays of a lone ``channel.npz``, without any digest to hold it against.
 
-    Raises `CertificateError` when the file is missing, malformed or holds no channel.
+    Raises `CertificateError` when the file is missing, malformed, holds no channel, or would take more than `memory`
+    GiB; see `read`.
     """
     file = Path(path)
-    room = _Room(file.parent, None, (file.name,))
+    room = _Room(file.parent, memory, (file.name,))
     arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
     numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
     return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays

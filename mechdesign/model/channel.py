@@ -169,17 +169,18 @@ class Channel:
         return cls(numerators, tuple(secrets), tuple(observables))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Channel:
+    def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
         """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
 
         `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
-        that is incomplete, damaged or malformed.
+        that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
+        16 times what its files take on the disk.
         """
         place = Path(path)
         if place.is_dir():
-            found = bundle.read(place)
+            found = bundle.read(place, memory)
             return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
-        return cls.from_arrays(*bundle.read_channel(place))
+        return cls.from_arrays(*bundle.read_channel(place, memory))
 
     @classmethod
     def from_arrays(cls, numerators: Integers, exponent: int, arrays: Mapping[str, NDArray[Any]]) -> Channel:

@@ -94,3 +94,98 @@ def test_a_damaged_design_of_a_schedule(schedule):
     result = run("verify", schedule)
     assert result.exit_code == 1
     assert "many/epsilon-1 does not verify" in result.stderr
+
+
+def several(text):
+    """Return a specification with several requirements, the first of which takes its ε from a schedule."""
+    return SPECIFICATION.replace("epsilon = 0.7", 'epsilon = { budgets = "b.csv" }') + text
+
+
+FLOOR = '\n[[privacy]]\nkind = "distortion"\nminimum = 0.5\ndistance = "euclidean"\n'
+GRAPH = '\n[[privacy]]\nkind = "graph"\nepsilon = 0.5\nedges = [["home", "work"]]\n'
+
+
+def made(text, budgets):
+    Path("b.csv").write_text("step,epsilon\n" + "".join(f"{step},{each}\n" for step, each in enumerate(budgets)))
+    Path("several.toml").write_text(several(text))
+    result = run("design", "several.toml", "-o", "several", "--no-report")
+    assert result.exit_code == 0, result.stderr
+    return Path("several")
+
+
+def test_a_floor_of_that_number_is_no_epsilon():
+    folder = made(FLOOR, [2])
+    assert run("verify", folder).exit_code == 0
+    (folder / "schedule.csv").write_text("step,epsilon,folder\n0,0.5,epsilon-2\n")
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert "verifies, but not for ε = 0.5, which schedule.csv says it is for" in result.stderr.replace("\n", " ")
+
+
+def test_the_epsilon_of_a_schedule_is_that_of_one_requirement():
+    folder = made(GRAPH, [2, 1])
+    shown = run("verify", folder).stdout.replace("\n", " ")
+    assert "ε is that of metric privacy." in shown
+    assert "Beside it epsilon-2 keeps: distortion privacy, error 0.2, graph privacy, ε 0.5." in shown
+    assert [each["requirements"] for each in json.loads(run("verify", folder, "--json").stdout)] == [[0], [0]]
+    # Of each design some requirement has this ε, but not the same one.
+    (folder / "schedule.csv").write_text("step,epsilon,folder\n0,2,epsilon-2\n1,0.5,epsilon-1\n")
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert "epsilon-1 verifies, but not for ε = 0.5" in result.stderr.replace("\n", " ")
+
+
+def test_designs_that_differ_in_more_are_of_no_schedule():
+    folder = made(GRAPH, [2, 1])
+    Path("several.toml").write_text(several(GRAPH.replace("0.5", "0.25")).replace('{ budgets = "b.csv" }', "1"))
+    assert run("design", "several.toml", "-o", "several/epsilon-1", "--no-report", "--overwrite").exit_code == 0
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert "are no designs of one schedule" in result.stderr.replace("\n", " ")
+
+
+def test_a_schedule_says_that_nothing_proves_what_its_releases_leak(schedule):
+    assert "Nothing here proves what the releases leak together" in run("verify", schedule).stdout.replace("\n", " ")
+    for each in json.loads(run("verify", schedule, "--json").stdout):
+        assert any("leak together" in part for part in each["unproved"])
+    shown = run("design", "many.toml", "-o", "many", "--no-report").stdout.replace("\n", " ")
+    assert "what the releases leak together, the α, is not" in shown
+
+
+@pytest.mark.parametrize("tampered", [False, True])
+def test_verify_opens_every_file_once(monkeypatch, tampered):
+    assert run("design", "s.toml", "-o", "once").exit_code == 0
+    if tampered:
+        path = Path("once/certificate.json")
+        path.write_text(path.read_text().replace('"epsilon": "0.7"', '"epsilon": "0.1"'))
+    opened, before = [], Path.open
+
+    def counted(self, *arguments, **named):
+        opened.append(self.name)
+        return before(self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", counted)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("a file is read again"))
+    result = run("verify", "once")
+    assert result.exit_code == int(tampered)
+    if tampered:
+        assert "Worst pair: secrets" in result.stderr.replace("\n", " ")
+    files = ["certificate.json", "channel.csv", "channel.npz", "dual.npz", "report.html"]
+    assert sorted(name for name in opened if name in files) == files
+
+
+def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
+    """A folder that is replaced while it is verified is not read again for what is said of it."""
+    assert run("design", "s.toml", "-o", "once", "--no-report").exit_code == 0
+    first = run("verify", "once").stdout
+    Path("other.toml").write_text(SPECIFICATION.replace("epsilon = 0.7", "epsilon = 0.001"))
+    from mechdesign.cli import verify as module
+
+    before = module.prove
+
+    def replaced(found, memory):
+        assert run("design", "other.toml", "-o", "once", "--no-report", "--overwrite").exit_code == 0
+        return before(found, memory)
+
+    monkeypatch.setattr("mechdesign.cli.verify.prove", replaced)
+    assert run("verify", "once").stdout == first

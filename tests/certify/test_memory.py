@@ -1,0 +1,175 @@
+"""What a set makes the verifiers take is estimated beforehand: a few kB that ask for gigabytes are refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from certify_examples import line
+from click.testing import CliRunner
+from test_second_verifier import put, refused, whole
+
+import mechdesign as md
+from mechdesign.certify import bundle, memory, second_verifier
+from mechdesign.certify.__main__ import main as kernel
+from mechdesign.certify._archive import unpack
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
+from mechdesign.certify.stated import Stated
+from mechdesign.certify.verify import prove, verify
+from mechdesign.cli import main as command
+from mechdesign.errors import CertificateError, InputError
+
+RANDOM = np.random.default_rng(5)
+
+
+def uniform(n: int, m: int, stated: Stated, multipliers: Multipliers | None = None) -> Evidence:
+    numerators = np.full((n, m), 2**62 // m)
+    numerators[:, 0] += 2**62 - numerators[0].sum()
+    return Evidence(numerators, 62, np.full(n, 1 / n), RANDOM.random((n, m)), "expected", (stated,), multipliers)
+
+
+def ring(n: int) -> np.ndarray:
+    return np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
+
+
+def scattered(n: int) -> np.ndarray:
+    return md.distances.euclidean(RANDOM.random((n, 2)))
+
+
+ALL = np.argwhere(~np.eye(60, dtype=bool))
+KINDS = {
+    "metric": uniform(60, 60, Stated.metric(Fraction(1), scattered(60))),
+    "one observable": uniform(80, 1, Stated.metric(Fraction(1), scattered(80))),
+    "graph": uniform(2000, 1, Stated.graph(Fraction(1), ring(2000))),
+    "multipliers": uniform(
+        60,
+        60,
+        Stated.metric(Fraction(1), scattered(60)),
+        Multipliers((PairMultipliers(*ALL.T, ALL[:, 0], ALL[:, 1] * 1e-9),)),
+    ),
+    "ratios": uniform(
+        60, 3, Stated.ratios("near", Fraction(1), ALL, np.full(len(ALL), 5), np.arange(len(ALL)) % 5 + 1)
+    ),
+    "floor": uniform(40, 300, Stated.distortion(Fraction(0), RANDOM.random((300, 40)))),
+    "dithered": uniform(100, 100, Stated.dithered("plane", Fraction(1), 2, (10, 10), (Fraction(1), Fraction(1)))),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_estimates_are_above_what_is_taken(tmp_path: Path, name: str) -> None:
+    evidence = KINDS[name]
+    files = bundle.encode(evidence, certify(evidence))
+    put(tmp_path, files)
+    held = [unpack(files[file], file) for file in (CHANNEL, DUAL) if file in files]
+    others = sum(map(len, files.values())) - len(files[CERTIFICATE])
+    tracemalloc.start()
+    try:
+        found = bundle.inspect(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] <= memory.reading(len(files[CERTIFICATE]), others, held)
+        tracemalloc.reset_peak()
+        prove(found)
+        assert tracemalloc.get_traced_memory()[1] <= memory.proving(evidence)
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_a_small_graph_of_many_secrets_takes_does_not_grow_with_their_square(tmp_path: Path) -> None:
+    evidence = uniform(10_000, 1, Stated.graph(Fraction(1), ring(10_000)))
+    put(tmp_path, bundle.encode(evidence, certify(evidence)))
+    assert memory.proving(evidence) < 2**26
+    assert verify(tmp_path, memory=0.0625).holds
+
+
+def test_many_estimates_and_observables_are_not_multiplied(tmp_path: Path) -> None:
+    evidence = uniform(1, 2_000, Stated.distortion(Fraction(0), np.zeros((2_000, 1))))
+    put(tmp_path, bundle.encode(evidence, certify(evidence)))
+    assert verify(tmp_path, memory=0.125).holds
+
+
+def asking(size: int) -> dict[str, bytes]:
+    """Return a true set of a few kB whose arrays are mostly zeros."""
+    evidence = uniform(size, 1, Stated.graph(Fraction(1), [[0, 1]]))
+    evidence = Evidence(
+        evidence.numerators, 62, np.eye(1, size)[0], np.zeros((size, 1)), "expected", evidence.requirements
+    )
+    return bundle.encode(evidence, certify(evidence))
+
+
+def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(tmp_path: Path) -> None:
+    files = asking(40_000)
+    assert sum(map(len, files.values())) < 20_000
+    put(tmp_path, files)
+    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, and 0\.01 are allowed"):
+        verify(tmp_path, memory=0.01)
+    assert "GiB of memory are enough" in refused_with(tmp_path, 0.01)
+    assert verify(tmp_path).holds
+    done = CliRunner().invoke(command, ["verify", str(tmp_path), "--memory", "0.01"])
+    assert (done.exit_code, "--memory of the command" in done.output.replace("\n", " ")) == (1, True)
+    assert kernel([str(tmp_path), "--memory", "0.01"]) == 1
+    assert kernel([str(tmp_path), "--memory", "1"]) == 0
+
+
+def refused_with(folder: Path, allowed: float) -> str:
+    with pytest.raises(ValueError, match="it does not hold") as caught:
+        second_verifier.prove(folder, allowed)
+    return str(caught.value)
+
+
+def test_just_inside_and_just_outside(tmp_path: Path) -> None:
+    files = whole(line(4, 0.6))
+    put(tmp_path, files)
+    found = bundle.inspect(tmp_path)
+    table = 0 if found.table is None else len(found.table)
+    needed = (memory.proving(found.evidence) + table) / 2**30
+    assert prove(found, needed * (1 + 1e-9)).certificate.holds
+    with pytest.raises(CertificateError, match="would take about"):
+        prove(found, needed * (1 - 1e-6))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "2", None, [2]])
+def test_memory_is_a_positive_number(tmp_path: Path, wrong: object) -> None:
+    put(tmp_path, whole(line(4, 0.6)))
+    with pytest.raises(InputError, match="memory"):
+        prove(bundle.inspect(tmp_path), wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["channel.npz", "dual.npz", "channel.csv", "certificate.json"])
+def test_a_file_with_holes_is_not_read(tmp_path: Path, name: str) -> None:
+    put(tmp_path, whole(line(4, 0.6)))
+    os.truncate(tmp_path / name, 2**33)
+    for read in (verify, bundle.read):
+        with pytest.raises(CertificateError, match=r"would take about|are too many"):
+            read(tmp_path)
+    assert "GiB of memory are enough" in refused(tmp_path)
+    if name == "channel.npz":
+        with pytest.raises(CertificateError, match="would take about"):
+            bundle.read_channel(tmp_path / name)
+
+
+def test_any_other_file_may_be_of_any_size(tmp_path: Path) -> None:
+    files = whole(line(4, 0.6))
+    put(tmp_path, files)
+    os.truncate(tmp_path / "report.html", 2**24)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CertificateError, match=r"report\.html does not match its digest"):
+            verify(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_second_verifier_takes_a_limit(tmp_path: Path) -> None:
+    put(tmp_path, whole(line(4, 0.6)))
+    for arguments, code in (([], 0), (["--memory", "0.5"], 0), (["--memory", "0.0001"], 1), (["--memory"], 2)):
+        assert second_verifier.main([str(tmp_path), *arguments]) == code
+    run = [sys.executable, second_verifier.__file__, str(tmp_path), "--memory", "x"]
+    assert subprocess.run(run, capture_output=True, check=False, timeout=60).returncode == 2
