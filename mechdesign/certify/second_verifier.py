@@ -347,9 +347,11 @@ def growths(symbol: str, number: Fraction, rows: Any) -> list[tuple[tuple[int, i
         if w not in known:
             top, bottom = (number * w).as_integer_ratio()
             power = up.divide(Decimal(top), Decimal(bottom))
-            above = number * w if symbol == "factor" else Fraction(up.next_plus(up.exp(min(power, Decimal(710)))))
-            near = nearest(above) if power or symbol == "factor" else 1.0
-            known[w] = near if near == 1 or near == math.inf or near >= above else math.nextafter(near, math.inf)
+            above = number * w if symbol == "factor" else Fraction(1)
+            if power and symbol != "factor":
+                above = Fraction(up.next_plus(up.exp(min(power, Decimal(710)))))
+            near = nearest(above)
+            known[w] = near if near >= above else math.nextafter(near, math.inf)
         found.append(((s, t), known[w]))
     return found
 
