@@ -69,6 +69,7 @@ OWN_TESTS = {
         "certify/test_open_claims",
         "certify/test_dithering",
     ),
+    "memory": ("certify/test_memory",),
     "table": ("certify/test_table",),
     "validation": ("certify/test_kernel_arrays", "certify/test_claims"),
     "verify": ("certify/test_verify",),
@@ -78,7 +79,16 @@ VALIDATION = "mechdesign/validation.py"
 # Another opinion of the kernel's, which is not part of it.
 SECOND = "mechdesign/certify/second_verifier.py"
 CHECKS = frozenset(
-    ("read_only", "require", "as_nonnegative", "as_whole_numbers", "as_distribution", "require_below", "_frozen")
+    (
+        "read_only",
+        "require",
+        "as_nonnegative",
+        "as_whole_numbers",
+        "as_distribution",
+        "require_below",
+        "_frozen",
+        "_unsign_zeros",
+    )
 )
 # What these run is another process, which does not know of the mutant.
 ELSEWHERE = ("test_a_real_kill", "test_a_kill_at_every_step", "test_the_kernel_alone")

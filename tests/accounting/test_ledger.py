@@ -229,3 +229,35 @@ def test_the_name_of_the_file_is_on_the_disk_before_an_entry_is_returned(tmp_pat
     monkeypatch.setattr(atomic, "_synchronise", lambda folder: (synchronise(folder), done.append(folder)))
     md.Ledger(epsilon=1, path=tmp_path / "ledger.json").spend("x", WHOM, epsilon=1)
     assert done == ["named", tmp_path.resolve()]
+
+
+@pytest.mark.parametrize("path", [None, "ledger.json"])
+@pytest.mark.parametrize("text", ["a\ud800", "\udfff", "x" * 10**6 + "\ud800"])
+def test_what_no_file_can_hold_is_refused(tmp_path: Path, path: str | None, text: str) -> None:
+    ledger = md.Ledger(epsilon=1, path=None if path is None else tmp_path / path)
+    for arguments in (
+        {"what": text, "protects": WHOM},
+        {"what": "x", "protects": text},
+        {"what": "x", "protects": WHOM, "part": ("a", text)},
+        {"what": "x", "protects": WHOM, "part": (text, "a")},
+    ):
+        with pytest.raises(InputError, match="is not a text at character") as caught:
+            ledger.spend(**arguments, epsilon="1/2")
+        assert len(str(caught.value)) < 300
+        assert len(str(caught.value.__context__ or "")) < 300 or caught.value.__suppress_context__
+    assert ledger.entries == ()
+    assert ledger.spend("naïve 😀 counts", WHOM, epsilon="1/2")
+
+
+def test_a_hard_link_is_no_second_ledger(tmp_path: Path) -> None:
+    path, other = tmp_path / "ledger.json", tmp_path / "other.json"
+    md.Ledger(epsilon=1, path=path).spend("a count", WHOM, epsilon="1/2")
+    other.hardlink_to(path)
+    for name in (path, other):
+        ledger = md.Ledger(path=name)
+        assert ledger.remaining_epsilon == Fraction(1, 2)
+        with pytest.raises(LedgerError, match="has another name as well, a hard link"):
+            ledger.spend("a count", WHOM, epsilon="1/2")
+    other.unlink()
+    assert md.Ledger(path=path).spend("a count", WHOM, epsilon="1/2")
+    assert md.Ledger(path=path).remaining_epsilon == 0

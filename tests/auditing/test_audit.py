@@ -294,3 +294,39 @@ def test_wrong_input(arguments: tuple, message: str) -> None:
     matrix, distance, others = arguments
     with pytest.raises(InputError, match=message):
         md.audit(matrix, distance, **others)
+
+
+@pytest.mark.parametrize("digits", [20, 39, 40, 41, 61, 120, 299])
+def test_the_least_epsilon_is_tight_however_small_it_is(digits: int) -> None:
+    small = Fraction(3, 10**digits)
+    rows = [[Fraction(1), small], [Fraction(1), Fraction(0)]]
+    found = md.audit(rows, distance=[[0, math.inf], [1, 0]])
+    with localcontext() as context:
+        context.prec = 700
+        true = (1 + Decimal(small.numerator) / Decimal(small.denominator)).ln()
+    assert Decimal(found.epsilon) == pytest.approx(true, rel=Decimal("1e-15"))
+    assert found.witness == ((1, 0), 0)
+    above, below = (Fraction(true) * (1 + Fraction(sign, 10**300)) for sign in (1, -1))
+    assert found.holds(Fraction(str(float(above * Fraction(101, 100)))))
+    assert not found.holds(Fraction(str(float(below * Fraction(99, 100)))))
+
+
+def test_whether_an_epsilon_holds_is_decided_exactly() -> None:
+    found = md.audit([[2, 1], [1, 2]], distance=TWO)
+    with localcontext() as context:
+        context.prec = 300
+        true = Fraction(Decimal(2).ln())
+    for apart in (10, 37, 41, 100, 250):
+        assert found.holds(true + Fraction(1, 10**apart))
+        assert not found.holds(true - Fraction(1, 10**apart))
+    assert not found.holds(0)
+    assert md.audit([[1, 1], [1, 1]], distance=TWO).holds(0)
+
+
+def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> None:
+    rows, distance = [[5, 5], [4, 6], [1, 9], [1, 9]], [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]]
+    found = md.audit(rows, distance=distance, secrets=md.Domain.grid(columns=2, rows=2, width=2.0, height=2.0))
+    assert found.epsilon == math.inf
+    assert np.isinf(found.exposure).tolist() == [True, True, False, False]
+    assert found.exposure[2] == pytest.approx(math.log(5))
+    assert "No ε holds at distance 0" in pairs_picture(found).texts[0].get_text()

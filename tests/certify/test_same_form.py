@@ -118,6 +118,19 @@ def test_multipliers_count_as_long_as_their_factor_is_a_float(tmp_path: Path, ep
     assert refused(tmp_path)
 
 
+@pytest.mark.parametrize("weight", [0.0, 5e-324, 1e-20, 1e-16, 1.0])
+def test_factors_next_to_one_are_rounded_alike(tmp_path: Path, weight: float) -> None:
+    half = np.full((2, 2), 2**61)
+    evidence = Evidence(
+        half, 62, np.array([0.5, 0.5]), np.array([[1.0, 1 / 3], [1.0, 0.75]]), "expected",
+        (Stated.pairs("near", Fraction(44, 25), [[0, 1]], [weight]),),
+        Multipliers((PairMultipliers([0], [1], [1], [1 / 30]),)),
+    )  # fmt: skip
+    put(tmp_path, whole(evidence))
+    assert verify(tmp_path).lower_bound > 0
+    assert second_verifier.prove(tmp_path)
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_the_rounded_bound_is_that_of_the_first_verifier_exactly(tmp_path: Path, name: str) -> None:
     put(tmp_path, SETS[name])
