@@ -67,6 +67,8 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     sum of n products of non-negative numbers, in any order, is within (n + 4)·2**-52 of the exact sum relatively, the
     roundings of N and of π·N included, plus what underflow can add: at most 2**-1021 for each term and unit of error.
     """
+    # Attacks that are alike tie everywhere, and each tie is summed exactly.
+    error = np.unique(error, axis=0)
     width = max(1, _CHUNK // max(error.shape))
     parts = (numerators[:, start : start + width] for start in range(0, numerators.shape[1], width))
     return sum((_distortion(part, exponent, prior, error) for part in parts), _NOTHING)
