@@ -7,9 +7,11 @@ docs/reference/bundle.md describes, believes none of it, and exits with 0 if it 
 - every bound on pairs, p(o|s) <= g p(o|t), and every floor on the expected error of the best attack is kept;
 - the secrets that the certificate calls revealed are those, and only those, with an answer that no other secret gives;
 - costs, gap, the least ε and factors, and errors are those that the certificate states, rounded as it says;
-- the multipliers prove a lower bound of the cost that is not below the one stated.
+- the multipliers prove the lower bound of the cost that is stated, which is the one that they have in floats;
+- everything has the form that the page says, and nothing else is stated where keys are not free.
 
-Not looked at: what labels mean, places, title, report.html and provenance.
+Keys of the certificate that are not known here are listed. Not looked at: what labels mean, places, title, report.html
+and provenance.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ CERTIFICATE |= {"worst_cost": Fraction, "worst_cost_text": str, "lower_bound": F
 CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": type(None), "provenance": dict}
 CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
+OPTIONAL = {"number"}
 # What each kind of requirement calls its numbers, the first of which it promises; those in NAMED bear a name of their
 # own. Then its arrays in channel.npz, with their types and numbers of axes.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
@@ -485,9 +488,9 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
 
 
 def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None:
-    """Raise unless all keys that are known are there, of their types; only the name of a number may be left out."""
+    """Raise unless all keys that are known are there, of their types; those that are optional may be left out."""
     for key, kind in known.items():
-        need(key in values or key == "number", f"{what} says {key}")
+        need(key in values or key in OPTIONAL, f"{what} says {key}")
         fits = key not in values or type(values[key]) is kind or (kind is Fraction and values[key] == "inf")
         need(fits, f"{key} is {kind.__name__}")
 
