@@ -277,9 +277,9 @@ def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda d: d["requirements"][0].update(factor="3/2"), "does not hold"),
-        (lambda d: d["requirements"][0].update(factor="5/2"), "the certificate claims"),
-        (lambda d: d["requirements"][0].update(factor="1/2"), "has a factor below 1"),
+        (lambda d: d["requirements"][0].update(factor="1.5"), "does not hold"),
+        (lambda d: d["requirements"][0].update(factor="2.5"), "the certificate claims"),
+        (lambda d: d["requirements"][0].update(factor="0.5"), "has a factor below 1"),
         (lambda d: d["requirements"][0].update(factor="0"), "factor: is not positive"),
         (lambda d: d["requirements"][0].update(name="metric"), "belongs to a kind of its own"),
         (lambda d: d["requirements"][0].update(name="other"), "the certificate claims"),
