@@ -50,7 +50,7 @@ CERTIFICATE |= {"worst_cost": Fraction, "worst_cost_text": str, "lower_bound": F
 CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": type(None), "provenance": dict}
 CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
-OPTIONAL = {"number"}
+OPTIONAL = {"number", "revealed"}
 # What each kind of requirement calls its numbers, the first of which it promises; those in NAMED bear a name of their
 # own. Then its arrays in channel.npz, with their types and numbers of axes.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
