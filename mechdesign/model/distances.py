@@ -1,20 +1,27 @@
 """Distances between secrets, rounded down.
 
-A privacy requirement allows a loss of ε·d(s, s'), so a distance that is too long would weaken it. Every distance that
-this module computes is therefore a float64 *not above* the exact distance between the coordinates as stored:
-`euclidean`, `manhattan`, `chebyshev` and `hamming` give the largest such float64 (and so the exact distance whenever a
-float64 can hold it); `haversine`, `shortest_path`, and `euclidean` between places in latitude and longitude, state
-their margins. Matrices are read-only float64 of shape
+A privacy requirement allows a loss of ε·d(s, s'), so a distance that is too long would weaken it, and a pair at exactly
+a radius must not fall outside. Every distance that this module computes is therefore a float64 *not above* the exact
+distance between the coordinates as they were written: a coordinate means the decimal that its float prints, and the
+cells of a grid are whole steps times the exact side apart. `euclidean`, `manhattan`, `chebyshev` and `hamming` give the
+largest such float64 (and so the exact distance whenever a float64 can hold it); `haversine`, `shortest_path`, and
+`euclidean` between places in latitude and longitude, state their margins. Matrices are read-only float64 of shape
 (n, m), rows for the first argument, columns for the second; with one argument they are symmetric to the bit with zeros
 on the diagonal. Sums of products of coordinates are exact for coordinates that are zero or between 1e-100 and 1e100 in
 magnitude; others are refused.
+
+Where only floats are known (a matrix of your own, places in degrees, coordinates that were computed), rounding may have
+lengthened a distance. `reach` is the largest distance that counts as within a radius.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -23,8 +30,19 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
+from mechdesign.certify.exact import exact, nearest, printed
 from mechdesign.errors import InputError, MetricWarning, Shown
 from mechdesign.model import _expansions as expansions
+from mechdesign.model._written import (
+    CHEBYSHEV,
+    EUCLIDEAN,
+    MANHATTAN,
+    Norm,
+    places_of,
+    shape_of,
+    steps_of,
+    table_of_steps,
+)
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
@@ -36,8 +54,10 @@ __all__ = [
     "hamming",
     "haversine",
     "manhattan",
+    "margin",
     "matrix",
     "pairs_within",
+    "reach",
     "shortest_path",
 ]
 
@@ -61,6 +81,9 @@ _METRIC_TOLERANCE = 1e-12
 # How many sums of two distances are formed at a time.
 _TRIPLES = 100_000
 
+# Whole numbers up to here are exact float64.
+_LARGEST_WHOLE = 2**53
+
 # Unit roundoff of float64: the largest relative error of one operation.
 _ROUNDOFF = 2.0**-53
 
@@ -68,7 +91,14 @@ _ROUNDOFF = 2.0**-53
 _HAVERSINE_MARGIN = 1e-14
 _PLANE_MARGIN = 1e-14
 
-_Kernel = Callable[[list[Floats], list[Floats]], Floats]
+# What counts as within a radius: a longer distance by so much, relatively and in units in the last place of the largest
+# coordinate.
+_RADIUS_MARGIN = Fraction(1, 10**9)
+_COORDINATE_MARGIN = 4
+
+_Number = float | int | str | Decimal | Fraction
+
+_Kernel = Callable[[Integers, Integers], Floats]
 
 
 def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
@@ -87,47 +117,139 @@ def euclidean(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
     """
     if isinstance(domain, Domain) and domain.plane is not None and (other is None or isinstance(other, Domain)):
         _pair_of_points(domain, other)
-        second = domain if other is None else other
-        return _blocks(
-            _coordinates(domain, "domain"), _coordinates(second, "other"), other is None, _in_plane(domain.plane)
-        )
-    return _pairwise(domain, other, _euclidean)
+        first = _coordinates(domain, "domain")
+        second = first if other is None else _coordinates(other, "other")
+        return _blocks(len(first), len(second), other is None, _in_plane(domain.plane, first, second))
+    return _pairwise(domain, other, EUCLIDEAN)
 
 
-def pairs_within(domain: Domain | ArrayLike, radius: float) -> Integers:
-    """Return the pairs (i, j), i < j, for which `euclidean(domain)` is at most `radius`: int64 of shape (k, 2), sorted.
+def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
+    """Return the pairs (i, j), i < j, whose Euclidean distance is at most `radius`: int64 of shape (k, 2), sorted.
 
-    Far fewer pairs than n² are looked at where the radius is small. Raises `InputError` as `euclidean` does, and for a
-    radius that is not a finite number >= 0.
+    These are the pairs for which `euclidean(domain)` is at most `reach(radius, margin(domain))`: a pair at exactly the
+    radius is among them. Far fewer pairs than n² are looked at where the radius is small.
+
+    Args:
+        domain: A domain, or points (n, d); distances between secrets are no points.
+        radius: In the unit of the domain, finite and not negative.
+
+    Raises:
+        InputError: As `euclidean` does; for a square array with a zero diagonal, and for a wrong radius.
     """
+    refuse_distances(domain, "domain", "use numpy.argwhere(distance <= distances.reach(radius))")
     points = _points(domain, "domain")
-    radius = as_number(radius, "radius")
-    if radius < 0:
-        raise InputError("radius", "is negative", value=radius, bound=">= 0")
-    # The tree rounds its distances, by far less than this margin; what it finds is then measured exactly.
-    reach = radius * (1 + 1e-9) + _absolute_margin(domain)
-    near = cKDTree(points).query_pairs(reach, output_type="ndarray").astype(np.int64)
+    limit = reach(radius, margin(domain))
+    if isinstance(domain, Domain) and domain.plane is None and (steps := steps_of(domain)) is not None:
+        return _cells_within(domain, steps, limit)
+    # The tree rounds its distances, and points in a plane are rounded, by far less than this.
+    wide = limit * (1 + 1e-9) + _absolute_margin(domain)
+    near: Integers = cKDTree(points).query_pairs(wide, output_type="ndarray").astype(np.int64)
     near.sort(axis=1)
     near = near[np.lexsort((near[:, 1], near[:, 0]))]
-    kernel: _Kernel = _euclidean
+    # Only places that have others near are looked at closely.
+    members, ends = np.unique(near, return_inverse=True)
+    ends = ends.reshape(near.shape)
+    kernel: _Kernel
     if isinstance(domain, Domain) and domain.plane is not None:
-        points, kernel = _coordinates(domain, "domain"), _in_plane(domain.plane)
+        coordinates = _coordinates(domain, "domain")[members]
+        kernel = _in_plane(domain.plane, coordinates, coordinates)
+    else:
+        places = places_of(points[members])
+        kernel = functools.partial(EUCLIDEAN.lengths, places, places)
     good = np.zeros(len(near), dtype=np.bool_)
     for start in range(0, len(near), _PAIRS_PER_BLOCK):
         some = slice(start, start + _PAIRS_PER_BLOCK)
-        x, y = (list(np.ascontiguousarray(points[near[some, end]].T)) for end in (0, 1))
-        good[some] = kernel(x, y) <= radius
-    return near[good]
+        good[some] = kernel(ends[some, 0], ends[some, 1]) <= limit
+    found: Integers = near[good]
+    return found
+
+
+def _cells_within(domain: Domain, steps: tuple[Fraction, Fraction], limit: float) -> Integers:
+    """Return the pairs of cells of a grid at most `limit` apart, sorted."""
+    columns, rows = shape_of(domain)
+    numbers = np.arange(columns * rows).reshape(rows, columns)
+    # No farther than the radius reaches along x and along y.
+    across, up = (
+        min(count, int(limit / nearest(step)) + 2) for step, count in zip(steps, (columns, rows), strict=True)
+    )
+    lengths = table_of_steps(steps, across, up, EUCLIDEAN)
+    found = [np.zeros((0, 2), dtype=np.int64)]
+    for j, i in np.argwhere(lengths <= limit).tolist():
+        if i or j:
+            found.append(_apart(numbers, j, i))
+        if i and j:
+            found.append(_apart(numbers[:, ::-1], j, i))
+    pairs = np.concatenate(found)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def _apart(numbers: Integers, up: int, across: int) -> Integers:
+    """Return the pairs of cells that are so many rows and columns apart, (k, 2), the lower one first."""
+    rows, columns = numbers.shape
+    lower, upper = numbers[: rows - up, : columns - across], numbers[up:, across:]
+    return np.column_stack((lower.ravel(), upper.ravel()))
+
+
+def reach(radius: _Number, margin: float = 0.0) -> float:
+    """Return the largest distance that counts as within `radius`: radius · (1 + 1e-9) + `margin`, rounded down.
+
+    Rounding may have made a distance of exactly the radius longer. `margin` is for coordinates, see the function of
+    that name. Raises `InputError` for a radius that is not a finite number >= 0.
+
+    >>> 0.1 + 0.2 <= 0.3, 0.1 + 0.2 <= reach(0.3)
+    (False, True)
+    """
+    exactly = exact(radius, "radius")
+    if exactly < 0 or nearest(exactly) == math.inf:
+        raise InputError("radius", "is out of range", value=radius, bound=">= 0 and finite")
+    limit = exactly * (1 + _RADIUS_MARGIN) + Fraction(as_number(margin, "margin"))
+    return _at_most(limit)
+
+
+def margin(domain: Domain | ArrayLike) -> float:
+    """Return by how much rounding may have lengthened distances between coordinates, in the unit of the domain.
+
+    That is 4 units in the last place of the largest coordinate: a kilometre between coordinates in metres of some
+    millions is known to a few 1e-9 m. Of places in degrees it is in km; without places it is 0.
+    """
+    unit = 1.0
+    if not isinstance(domain, Domain):
+        places = as_floats(domain, "domain", "(n, d)")
+    elif domain.coordinates is not None:
+        places, unit = domain.coordinates, DEGREE_KM
+    else:
+        places = domain.points
+    return _COORDINATE_MARGIN * float(np.spacing(np.abs(places).max())) * unit if places.size else 0.0
+
+
+def refuse_distances(points: object, path: str, remedy: str) -> None:
+    """Raise `InputError` for a square array with a zero diagonal, given as points: it holds distances."""
+    if isinstance(points, Domain):
+        return
+    array = np.asarray(points)
+    if (
+        array.ndim == 2
+        and array.shape[0] == array.shape[1] > 1
+        and array.dtype.kind in "biuf"
+        and not array.diagonal().any()
+    ):
+        raise InputError(
+            path,
+            "is square with a zero diagonal, as distances are, and is taken for points",
+            value=array.shape,
+            bound="a domain, or points of shape (n, d)",
+            remedy=f"{remedy}; for such points give Domain.from_points(points)",
+        )
 
 
 def manhattan(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return the Manhattan distances Σ_k |x_k − y_k|, the largest float64 not above each."""
-    return _pairwise(domain, other, _manhattan)
+    return _pairwise(domain, other, MANHATTAN)
 
 
 def chebyshev(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
     """Return the Chebyshev distances max_k |x_k − y_k|, the largest float64 not above each."""
-    return _pairwise(domain, other, _chebyshev)
+    return _pairwise(domain, other, CHEBYSHEV)
 
 
 def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
@@ -162,7 +284,7 @@ def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = Non
     """
     first = _coordinates(domain, "domain")
     second = first if other is None else _coordinates(other, "other")
-    return _blocks(first, second, other is None, _haversine)
+    return _blocks(len(first), len(second), other is None, functools.partial(_haversine, first, second))
 
 
 def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
@@ -171,9 +293,10 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     The nodes must be 0, …, n−1. Edges have length 1, or the number in their attribute `weight`, zero or between 1e-100
     and 1e100; of parallel edges the shortest counts. In a directed graph entry (i, j) is the way from i to j.
 
-    The result is exact when all sums of weights are exact in float64 (whole numbers, for instance). Otherwise it is not
-    above the exact length, and below it by at most 3k units of 2⁻⁵³, where k is the largest number of edges that
-    a path of that length can have; no length below twice the shortest edge is changed.
+    A length means the decimal that it prints. The result is the largest float64 not above the exact length when the
+    lengths are multiples of one decimal and their sums no more than 2⁵³ of it (whole numbers, or tenths). Otherwise it
+    is not above the exact length, and below it by at most 3k + 3 units of 2⁻⁵³, where k is the largest number of edges
+    that a path of that length can have.
     """
     n = graph.number_of_nodes()
     if n == 0:
@@ -192,7 +315,11 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         read_only(result)
         return result
     rows, columns = np.array(list(shortest)).T
-    lengths = np.array(list(shortest.values()))
+    exactly = {length: printed(length) for length in set(shortest.values())}
+    scale = math.lcm(*{length.denominator for length in exactly.values()})
+    whole = (n - 1) * max(exactly.values()) * scale <= _LARGEST_WHOLE and scale <= _LARGEST_WHOLE
+    known = {length: float(value * scale) if whole else _at_most(value) for length, value in exactly.items()}
+    lengths = np.array([known[length] for length in shortest.values()])
     edges = csr_array((lengths, (rows, columns)), shape=(n, n))
     # A few sources at a time: SciPy hears no Ctrl-C.
     parts = [
@@ -200,7 +327,9 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         for start in range(0, n, _SOURCES)
     ]
     result = np.vstack(parts)
-    if not _sums_are_exact(lengths, n):
+    if whole:
+        result = _divided(result, scale)
+    else:
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -324,15 +453,20 @@ def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], 
     return shortest
 
 
-def _sums_are_exact(lengths: Floats, n: int) -> bool:
-    """Tell whether sums of n − 1 lengths are exact: all multiples of one power of two, and not 2^53 times it."""
-    mantissa, exponent = np.frexp(lengths[lengths > 0])
-    if mantissa.size == 0:
-        return True
-    whole = (mantissa * 2.0**53).astype(np.int64)
-    # The lowest bit set in a whole number w is w & −w.
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1 + exponent - 53
-    return bool((n - 1) * float(lengths.max()) <= math.ldexp(1.0, int(lowest.min()) + 53))
+def _at_most(value: Fraction) -> float:
+    """Return the largest float64 that is not above a number."""
+    found = nearest(value)
+    return found if Fraction(found) <= value else math.nextafter(found, 0)
+
+
+def _divided(whole: Floats, scale: int) -> Floats:
+    """Return the largest float64 not above `whole` / `scale`, for whole numbers up to 2⁵³; inf stays."""
+    finite = np.isfinite(whole)
+    number = np.where(finite, whole, 0.0)
+    quotient = number / scale
+    high, low = expansions.two_product(quotient, np.full_like(quotient, float(scale)))
+    # The rounded quotient times the scale is so near the number that the first difference is exact.
+    return np.where(finite, np.where((number - high) - low < 0, np.nextafter(quotient, 0), quotient), np.inf)
 
 
 def _points(domain: Domain | ArrayLike, path: str) -> Floats:
@@ -378,9 +512,29 @@ def _coordinates(domain: Domain | ArrayLike, path: str) -> Floats:
     return _in_range(coordinates, path)
 
 
-def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, kernel: _Kernel) -> Floats:
+def _pairwise(domain: Domain | ArrayLike, other: Domain | ArrayLike | None, norm: Norm) -> Floats:
     first, second = _pair_of_points(domain, other)
-    return _blocks(first, second, other is None, kernel)
+    whole = isinstance(domain, Domain) and (other is None or other is domain)
+    if whole and (steps := steps_of(domain)) is not None:  # type: ignore[arg-type]
+        return _across(table_of_steps(steps, *shape_of(domain), norm))  # type: ignore[arg-type]
+    here = places_of(domain if isinstance(domain, Domain) else first)
+    if other is None:
+        return _blocks(len(first), len(first), True, functools.partial(norm.lengths, here, here))
+    there = places_of(other if isinstance(other, Domain) else second)
+    scale = math.lcm(here.scale, there.scale)
+    kernel = functools.partial(norm.lengths, here.scaled(scale), there.scaled(scale))
+    return _blocks(len(first), len(second), False, kernel)
+
+
+def _across(lengths: Floats) -> Floats:
+    """Return the distances between all cells of a grid from those of its steps: `lengths` (rows, columns)."""
+    rows, columns = lengths.shape
+    # Reflected, so that steps to the left and down stand there, too: entry (rows − 1 + j, columns − 1 + i).
+    every = np.pad(lengths, ((rows - 1, 0), (columns - 1, 0)), mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(every, (rows, columns))
+    result: Floats = np.ascontiguousarray(windows[::-1, ::-1]).reshape(lengths.size, lengths.size)
+    read_only(result)
+    return result
 
 
 def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None) -> tuple[Floats, Floats]:
@@ -412,74 +566,36 @@ def _absolute_margin(domain: Domain | ArrayLike) -> float:
     return 1e-9 if isinstance(domain, Domain) and domain.plane is not None else 0.0
 
 
-def _blocks(first: Floats, second: Floats, symmetric: bool, kernel: _Kernel) -> Floats:
-    """Fill a matrix from `kernel`, some rows at a time; of a symmetric one only the half above the diagonal."""
-    n, m = len(first), len(second)
+def _blocks(n: int, m: int, symmetric: bool, kernel: _Kernel) -> Floats:
+    """Fill a matrix (n, m) from `kernel`, some rows at a time; of a symmetric one only the half above the diagonal."""
     result = np.zeros((n, m))
     step = max(1, _PAIRS_PER_BLOCK // m)
     for start in range(0, n, step):
-        rows = slice(start, start + step)
-        columns = slice(start if symmetric else 0, m)
-        shape = (len(first[rows]), len(second[columns]))
-        # Full arrays, not broadcast views: every kernel step then runs over contiguous memory.
-        x = [np.ascontiguousarray(np.broadcast_to(values[:, None], shape)) for values in first[rows].T]
-        y = [np.ascontiguousarray(np.broadcast_to(values[None, :], shape)) for values in second[columns].T]
-        result[rows, columns] = kernel(x, y)
+        rows, columns = np.arange(start, min(start + step, n)), np.arange(start if symmetric else 0, m)
+        found = kernel(rows[:, None], columns[None, :])
+        result[start : start + step, columns[0] :] = found
         if symmetric:
-            result[columns, rows] = result[rows, columns].T
+            result[columns[0] :, start : start + step] = found.T
     read_only(result)
     return result
 
 
-def _differences(x: list[Floats], y: list[Floats]) -> list[tuple[Floats, Floats]]:
-    """Return for each dimension (h, l) with h = fl(x − y) and h + l = x − y exactly."""
-    return [expansions.two_sum(a, -b) for a, b in zip(x, y, strict=True)]
-
-
-def _euclidean(x: list[Floats], y: list[Floats]) -> Floats:
-    # (h + l)² = h² + 2hl + l², each product as two terms. Small terms first: the expansion stays shorter.
-    small: list[Floats] = []
-    large: list[Floats] = []
-    for high, low in _differences(x, y):
-        large += expansions.two_product(high, high)[::-1]
-        if low.any():
-            small += expansions.two_product(low, low)[::-1]
-            small += expansions.two_product(2 * high, low)[::-1]
-    return expansions.floor_of_root(expansions.exact_sum(small + large))
-
-
-def _in_plane(plane: Plane) -> _Kernel:
+def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:
     """Return the kernel of `euclidean` for latitudes and longitudes."""
     east = DEGREE_KM * plane.cosine
 
-    def kernel(x: list[Floats], y: list[Floats]) -> Floats:
+    def kernel(rows: Integers, columns: Integers) -> Floats:
         # A difference of two float64 is itself rounded by no more than 2⁻⁵³ of it.
-        return (1 - _PLANE_MARGIN) * np.hypot(DEGREE_KM * (x[0] - y[0]), east * (x[1] - y[1]))
+        north, aside = (first[rows, axis] - second[columns, axis] for axis in (0, 1))
+        lengths: Floats = (1 - _PLANE_MARGIN) * np.hypot(DEGREE_KM * north, east * aside)
+        return lengths
 
     return kernel
 
 
-def _manhattan(x: list[Floats], y: list[Floats]) -> Floats:
-    terms: list[Floats] = []
-    for high, low in _differences(x, y):
-        # |h + l| = ±(h + l) with the sign of h: l is at most half a unit in the last place of h.
-        terms += [np.where(high < 0, -low, low), np.abs(high)]
-    return expansions.floor(expansions.exact_sum(terms))
-
-
-def _chebyshev(x: list[Floats], y: list[Floats]) -> Floats:
-    # Rounding down is monotone, so the maximum of the rounded differences is the rounded maximum.
-    result = np.zeros_like(x[0])
-    for high, low in _differences(x, y):
-        magnitude = np.abs(high)
-        too_large = (high > 0) & (low < 0) | (high < 0) & (low > 0)
-        np.maximum(result, np.where(too_large, np.nextafter(magnitude, 0), magnitude), out=result)
-    return result
-
-
-def _haversine(x: list[Floats], y: list[Floats]) -> Floats:
-    (first, second) = (x[0], y[0])
-    east, rest = expansions.two_sum(x[1], -y[1])
+def _haversine(places: Floats, others: Floats, rows: Integers, columns: Integers) -> Floats:
+    first, second = places[rows, 0], others[columns, 0]
+    east, rest = expansions.two_sum(places[rows, 1], -others[columns, 1])
     # Δλ in 0..360 as an exact pair; then min(Δλ, 360 − Δλ) and its distance from 180, each rounded once.
     east, rest = np.where(east < 0, -east, east), np.where(east < 0, -rest, rest)
     around, around_rest = expansions.two_sum(np.full_like(east, 360.0), -east)

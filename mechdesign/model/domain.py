@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.certify.exact import printed
 from mechdesign.display import card, data_frame, points_plot
 from mechdesign.errors import InputError
+from mechdesign.model import _expansions as expansions
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
@@ -58,6 +61,14 @@ class Grid:
     def size(self) -> int:
         """Return the number of cells."""
         return self.columns * self.rows
+
+    def points(self) -> Floats:
+        """Return the centres of the cells, float64 (n, 2): those nearest to ((column + 1/2) · width / columns, …)."""
+        row, column = np.divmod(np.arange(self.size), self.columns)
+        x, y = (_middles(count, side) for count, side in ((self.columns, self.width), (self.rows, self.height)))
+        centres: Floats = np.column_stack((x[column], y[row]))
+        read_only(centres)
+        return centres
 
 
 @dataclass(frozen=True)
@@ -310,7 +321,7 @@ class Domain:
         [[1.0, 0.5], [3.0, 0.5]]
         """
         cells = Grid(columns, rows, width, height)
-        return cls(_centres(cells), unit=unit, cells=cells)
+        return cls(cells.points(), unit=unit, cells=cells)
 
     @classmethod
     def anchors(cls, columns: int, rows: int, width: float, height: float, unit: str = "km") -> Domain:
@@ -336,9 +347,9 @@ class Domain:
         plane = box.plane
         width = DEGREE_KM * plane.cosine * (box.east - box.west)
         cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
-        angles = _centres(Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south))
+        angles = Grid(cells.columns, cells.rows, box.east - box.west, box.north - box.south).points()
         coordinates = np.column_stack((box.south + angles[:, 1], box.west + angles[:, 0]))
-        return cls(_centres(cells), unit="km", cells=cells, geographic=box, coordinates=coordinates, plane=plane)
+        return cls(cells.points(), unit="km", cells=cells, geographic=box, coordinates=coordinates, plane=plane)
 
     @classmethod
     def geographic_anchors(
@@ -423,12 +434,15 @@ def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bo
     return np.abs(coordinates) <= np.array([90.0, 180.0])
 
 
-def _centres(cells: Grid) -> Floats:
-    row, column = np.divmod(np.arange(cells.size), cells.columns)
-    # Multiply before dividing: a grid of unit cells then has exact centres whatever its number of columns.
-    centres = np.column_stack(((column + 0.5) * cells.width / cells.columns, (row + 0.5) * cells.height / cells.rows))
-    read_only(centres)
-    return centres
+def _middles(count: int, side: float) -> Floats:
+    """Return the middles of `count` equal parts of a side, which means the decimal that it prints, rounded once."""
+    number = np.arange(count, dtype=np.float64) + 0.5
+    rest = float(printed(side) - Fraction(side))
+    high, low = expansions.two_product(number, np.full(count, side))
+    found = high / count
+    back, error = expansions.two_product(found, np.full(count, float(count)))
+    middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
+    return middles
 
 
 def _positive(value: object, name: str) -> float:
