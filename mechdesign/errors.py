@@ -15,6 +15,7 @@ __all__ = [
     "ClusterError",
     "CorrelationWarning",
     "ExportError",
+    "GraphWarning",
     "InfeasibleError",
     "InputError",
     "LeakageExceededError",
@@ -210,6 +211,10 @@ class MetricWarning(UserWarning):
 
 class UnsoundWarning(UserWarning):
     """A release that was made earlier protects less than its policy says; it still opens."""
+
+
+class GraphWarning(UserWarning):
+    """A policy graph has no edge, so that nothing is protected; the graph is the one asked for."""
 
 
 class StepWarning(UserWarning):

@@ -27,6 +27,7 @@ from mechdesign.errors import (
     BracketWarning,
     CertificateError,
     ClusterError,
+    GraphWarning,
     MechdesignError,
     MetricWarning,
     OutsideWarning,
@@ -80,6 +81,7 @@ def exit_code(error: MechdesignError) -> int:
 # Warnings that are said each time.
 _SAID = (
     BracketWarning,
+    GraphWarning,
     MetricWarning,
     OutsideWarning,
     PriorWarning,

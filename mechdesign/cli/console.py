@@ -106,12 +106,15 @@ def certificate_tables(
     names: Sequence[str] = (),
     measured: Measure | None = None,
     tolerance: float | None = None,
+    bounded: Sequence[str] = (),
 ) -> Iterator[Table]:
     """Yield what a certificate says: requirement by requirement, then the cost.
 
-    `names` are those of the requirements and `measured` says in what the cost is, where they are known.
+    `names` are those of the requirements, `bounded` says how many pairs each bounds, and `measured` in what the cost
+    is, where they are known.
     """
-    requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
+    last = ("bounds",) if any(bounded) else ()
+    requirements = table("requirement", "asked for", "achieved", "holds", *last, numbers=("asked for", "achieved"))
     for index, checked in enumerate(certificate.requirements):
         name = names[index] if names else f"{checked.kind} privacy"
         if checked.radius and not names:
@@ -123,6 +126,7 @@ def certificate_tables(
             f"{symbol} {checked.nominal}",
             realised,
             Text("yes", "green") if checked.holds else Text("no", "red"),
+            *[Text(bounded[index]) for _ in last],
         )
     if certificate.requirements:
         yield requirements

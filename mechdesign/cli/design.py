@@ -156,6 +156,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
     from mechdesign.report.names import claim_names
+    from mechdesign.report.proved import bounded
     from mechdesign.report.words import cost_measure
 
     problem, certificate = made.problem, made.certificate
@@ -165,7 +166,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
     names = claim_names(problem)
-    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance):
+    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance, bounded(problem)):
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")

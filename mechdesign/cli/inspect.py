@@ -22,6 +22,7 @@ from mechdesign.model.disclosure import listed
 from mechdesign.model.problem import Problem
 from mechdesign.report.names import claimants, requirement_name
 from mechdesign.report.numbers import percent, short
+from mechdesign.report.proved import bounded, left_free
 from mechdesign.report.words import cost_measure
 
 __all__ = ["inspect"]
@@ -75,7 +76,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     console.print(shown)
     console.print()
     names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
-    for each in certificate_tables(certificate, names, cost_measure(problem)):
+    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=bounded(problem)):
         console.print(each)
         console.print()
     for name, value in sorted(certificate.provenance.items()):
@@ -103,6 +104,7 @@ def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
         "answers": f"spread over {short(float(spread.min()), 3)} to {short(float(spread.max()), 3)} observables",
         "revealed for certain": listed(found, n, domain) if (found := revealed(channel.numerators)) else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
+        **({"left free": "; ".join(free)} if (free := left_free(problem)) else {}),
     }
 
 

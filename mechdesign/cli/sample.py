@@ -13,6 +13,7 @@ import numpy as np
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import say_note, say_warning
 from mechdesign.cli.places import at_option, located
+from mechdesign.data.states import Names
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.export.folders import require_design
@@ -121,11 +122,9 @@ def _write(text: str, target: Path | None) -> None:
 
 
 def _index(channel: Channel, secret: str) -> int:
-    if secret in channel.secrets:
-        return channel.secrets.index(secret)
     n = channel.numerators.shape[0]
+    if channel.secrets:
+        return Names.of(channel.secrets).index(secret, "--secret")
     if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
         return int(secret)
-    some = ", ".join(channel.secrets[:3])
-    bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")
-    raise InputError("--secret", "is not known", value=secret, bound=bound)
+    raise InputError("--secret", "is not known", value=secret, bound=f"an index from 0 to {n - 1}")

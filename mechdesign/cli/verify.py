@@ -61,7 +61,13 @@ def verify(directory: Path, as_json: bool, memory: float) -> None:
     found, verified = _proved(directory, as_json, memory)
     if as_json:
         certificate = verified.certificate
-        click.echo(json.dumps({**certificate.to_json(), "unproved": list(verified.unproved)}, indent=2))
+        said = {**certificate.to_json(), "unproved": list(verified.unproved)}
+        if any(checked.kind == "threshold" for checked in certificate.requirements):
+            from mechdesign.export.sets import stated_of
+            from mechdesign.report.proved import left_free
+
+            said["left_free"] = list(left_free(stated_of(found)[0]))
+        click.echo(json.dumps(said, indent=2))
         return
     console = output()
     console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
@@ -182,7 +188,7 @@ def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.export.sets import stated_of
     from mechdesign.report.names import claim_names
-    from mechdesign.report.proved import proved, stated, told
+    from mechdesign.report.proved import left_free, proved, stated, told
     from mechdesign.report.words import cost_measure
 
     console, certificate = output(), verified.certificate
@@ -204,6 +210,8 @@ def _show(found: Bundle, verified: Verified) -> None:
         console.print("\nin the files, and not proved", style="bold")
         for part in verified.unproved:
             console.print(f"- {part}", soft_wrap=True)
+    for sentence in left_free(problem):
+        console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
 
 

@@ -19,7 +19,7 @@ from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
 
-__all__ = ["States", "Steps", "as_states", "as_steps", "index_of", "read_states"]
+__all__ = ["Names", "States", "Steps", "as_states", "as_steps", "read_states"]
 
 
 def __dir__() -> list[str]:
@@ -201,8 +201,8 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
         raise InputError("trace", "holds no steps", bound="at least one state")
     named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
     if form == "state":
-        places = {label: index for index, label in enumerate(domain.labels)}
-        return np.array([index_of(_name(row[0]), places, path) for path, row in named], dtype=np.int64)
+        names = Names.of(domain.labels)
+        return np.array([names.index(_name(row[0]), path) for path, row in named], dtype=np.int64)
     locate = _locator(domain, form, "trace")
     return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
@@ -230,9 +230,9 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     if blank is not None:
         remedy = "delete the line if no state is missing there; else release the parts as traces of their own"
         raise InputError(f"{source}, line {blank}", "is blank", bound="a state in every line", remedy=remedy)
-    places = {label: index for index, label in enumerate(domain.labels)}
+    names = Names.of(domain.labels)
     head = [field.strip().lower() for field in rows[0][1]]
-    form, columns = _columns(head) if head[0] not in places or len(head) > 1 else ("", ())
+    form, columns = _columns(head) if head[0] not in names.places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
     if not form:
         if len(head) > 1:
@@ -244,22 +244,48 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     _check_lengths(rows, source)
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
     if form == "state":
-        return np.array([index_of(texts[0], places, where) for where, texts in fields], dtype=np.int64)
+        return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
     locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
     return np.array([locate(where, [_finite(text, where) for text in texts]) for where, texts in fields])
 
 
-def index_of(name: int | str, places: Mapping[str, int], path: str) -> int:
-    """Return the index of a member given by its label or its index; `places` holds the index of every label."""
-    if isinstance(name, str) and name in places:
-        return places[name]
-    index = int(name) if isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) < 20) else -1
-    if not 0 <= index < len(places):
-        shown = cell(name) if isinstance(name, str) else name
-        raise InputError(
-            path, "is not a secret", value=shown, bound=f"a label, or an index from 0 to {len(places) - 1}"
-        )
-    return index
+@dataclass(frozen=True)
+class Names:
+    """The names of members: their labels, and their indices.
+
+    Attributes:
+        places: the index of every label.
+        numbers: whether a label is a number. A text that is no label is then not taken for an index.
+    """
+
+    places: Mapping[str, int]
+    numbers: bool
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Names:
+        """Return the names of members with these labels, in order."""
+        return cls({label: index for index, label in enumerate(labels)}, any(map(str.isdecimal, labels)))
+
+    def index(self, name: int | str, path: str) -> int:
+        """Return the index of a member: a text is its label or, where no label is a number, its index.
+
+        Raises InputError, naming `path`, for any other text, and for an integer that is not an index.
+        """
+        if isinstance(name, str) and name in self.places:
+            return self.places[name]
+        digits = isinstance(name, str) and name.isascii() and name.isdecimal() and len(name) < 20
+        index = int(name) if digits or isinstance(name, int) else -1
+        if not 0 <= index < len(self.places):
+            bound = f"a label, or an index from 0 to {len(self.places) - 1}"
+            raise InputError(path, "is not a secret", value=_shown(name), bound=bound)
+        if digits and self.numbers:
+            problem = "is no label; it is not taken for an index, since labels are numbers, too"
+            raise InputError(path, problem, value=_shown(name), bound="a label")
+        return index
+
+
+def _shown(name: int | str) -> int | Shown:
+    return cell(name) if isinstance(name, str) else name
 
 
 def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
@@ -281,7 +307,7 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
 
 
 def _name(state: object) -> int | str:
-    """Return a state as `index_of` takes it: an index, or a label."""
+    """Return a state as `Names.index` takes it: an index, or a label."""
     if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
         return int(state)
     return str(state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -18,18 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from mechdesign.certify.exact import exact, nearest
-from mechdesign.errors import InputError
+from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.errors import GraphWarning, InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import as_integer, as_labels, renamed
+from mechdesign.validation import Integers, as_integer, as_labels, renamed
 
 __all__ = [
     "as_grid",
     "attribute",
+    "block_numbers",
     "blocks",
     "categories",
     "complete",
@@ -63,13 +65,19 @@ def blocks(domain: Domain | Grid, k: int | tuple[int, int]) -> nx.Graph:
     `domain` is a grid; `k` is a number of cells, or a pair (columns, rows). Blocks are counted from cell 0; those at
     the far borders are smaller where k does not divide the number of columns or rows.
     """
+    return _warned(_alike(block_numbers(domain, k).tolist()), "each block has one cell")
+
+
+def block_numbers(domain: Domain | Grid, k: int | tuple[int, int]) -> Integers:
+    """Return the number of the block of k × k cells that each cell of a grid is in, int64 (n,); see `blocks`."""
     cells = as_grid(domain)
     sides = k if isinstance(k, tuple) else (k, k)
     if len(sides) != 2:
         raise InputError("k", "is no block", value=k, bound="a number of cells, or a pair (columns, rows)")
     wide, high = (as_integer(side, "k", 1) for side in sides)
     row, column = np.divmod(np.arange(cells.size), cells.columns)
-    return categories(list(zip(row // high, column // wide, strict=True)))
+    numbers: Integers = row // high * cells.columns + column // wide
+    return numbers
 
 
 def neighbours8(domain: Domain | Grid) -> nx.Graph:
@@ -98,25 +106,66 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
     places = [None] * len(names) if regions is None else as_labels(regions, "regions")
     if len(places) != len(names):
         raise InputError("regions", "differ in number from the labels", value=len(places), bound=f"{len(names)} values")
-    members: dict[Hashable, list[int]] = defaultdict(list)
-    for index, (name, place) in enumerate(zip(names, places, strict=True)):
-        if name is not None:
-            members[name, place].append(index)
-    return _joined(len(names), members.values())
+    every = [None if name is None else (name, place) for name, place in zip(names, places, strict=True)]
+    return _warned(_alike(every), "no two are of one category")
 
 
-def threshold(domain: Domain | ArrayLike, r: Number) -> nx.Graph:
-    """Join every two secrets at a Euclidean distance of at most r (DPHMM, G_util).
+def threshold(
+    domain: Domain | ArrayLike | None = None,
+    r: Number | None = None,
+    *,
+    distance: ArrayLike | None = None,
+    radius: Number | None = None,
+    margin: float = 0.0,
+) -> nx.Graph:
+    """Join every two secrets at a distance of at most a radius (DPHMM, G_util).
 
-    `domain` is a domain with places, or an array of shape (n, d); `r` > 0 is in its unit. The edges are exactly the
-    pairs for which `distances.euclidean(domain)` is at most the float64 nearest to r, as in `ThresholdPrivacy`. Where
-    the sides of the cells of a grid are no float64, give r some room: three cells may measure 3.0000000000000004 sides.
+    `threshold(domain, r)` measures Euclidean distances between places; `threshold(distance=matrix, radius=r)` takes
+    distances as they are. The edges are the pairs that `ThresholdPrivacy` bounds: what is longer than the radius by
+    rounding alone is within it, see `distances.reach`. A graph of several secrets without an edge warns.
+
+    Args:
+        domain: A domain with places, or points of shape (n, d).
+        r: The radius in the unit of the domain, > 0, exact.
+        distance: In place of `domain`: distances between the secrets, shape (n, n), infinite where nothing is required.
+        radius: The radius in the unit of the distances; another name of `r`.
+        margin: By how much, beside 1e-9 of the radius, rounding may have lengthened `distance`; `distances.margin` of
+            a domain, where it comes from one.
+
+    Raises:
+        InputError: Neither or both of `domain` and `distance`, or of `r` and `radius`; a square array with a zero
+            diagonal as `domain`, which holds distances; a radius that is not positive; a distance that is negative.
+
+    >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
+    >>> threshold(street, 0.1).number_of_edges()
+    3
+    >>> from mechdesign.model.distances import euclidean
+    >>> threshold(distance=euclidean(street), radius=0.1).number_of_edges()
+    3
     """
-    radius = nearest(exact(r, "r"))
-    if not 0 < radius < math.inf:
-        raise InputError("r", "is out of range", value=r, bound="> 0 and finite")
-    pairs = distances.pairs_within(domain, radius)
-    return from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
+    if (r is None) == (radius is None):
+        raise InputError("r", "is given twice" if r is not None else "is missing", bound="one radius")
+    if (domain is None) == (distance is None):
+        problem = "is given beside distance" if domain is not None else "is missing"
+        raise InputError("domain", problem, bound="either places, or distance=, a matrix of distances")
+    name, given = ("r", r) if r is not None else ("radius", radius)
+    limit = exact(given, name)
+    if not 0 < nearest(limit) < math.inf:
+        raise InputError(name, "is out of range", value=given, bound="> 0 and finite")
+    if domain is not None:
+        distances.refuse_distances(
+            domain, "domain", f"give them as threshold(distance=matrix, radius={exact_text(limit)})"
+        )
+        pairs = distances.pairs_within(domain, limit)
+        graph = from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
+    else:
+        lengths = distances.matrix(distance)  # type: ignore[arg-type]
+        if lengths.shape[0] != lengths.shape[1]:
+            raise InputError("distance", "is not square", value=lengths.shape, bound="of shape (n, n)")
+        within = lengths <= distances.reach(limit, margin)
+        np.fill_diagonal(within, False)
+        graph = from_edges(len(lengths), np.argwhere(within))
+    return _warned(graph, f"no two secrets are within {exact_text(limit)} of each other")
 
 
 def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
@@ -141,7 +190,8 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
     # Counts of common predecessors; above the diagonal each pair stands once.
     common = sparse.triu(reached.T @ reached, k=1).tocoo()
-    return from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
+    graph = from_edges(int(steps.shape[0]), np.column_stack((common.row, common.col)))
+    return _warned(graph, "no state leads to two others in one step")
 
 
 def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
@@ -170,7 +220,7 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
         for group in groups.values():
             for one, other in itertools.combinations(group.values(), 2):
                 graph.add_edges_from(itertools.product(one, other))
-    return graph
+    return _warned(graph, "no two records differ in exactly one attribute")
 
 
 def union(*graphs: nx.Graph) -> nx.Graph:
@@ -225,10 +275,30 @@ def as_grid(domain: Domain | Grid) -> Grid:
     return cells
 
 
+def _warned(graph: nx.Graph, reason: str) -> nx.Graph:
+    """Return a graph; warn where it has several secrets and no edge."""
+    if graph.number_of_nodes() > 1 and graph.number_of_edges() == 0:
+        warnings.warn(
+            f"the policy graph of {graph.number_of_nodes()} secrets has no edge: {reason}. It protects nothing",
+            GraphWarning,
+            stacklevel=3,
+        )
+    return graph
+
+
 def _nodes(n: int) -> nx.Graph:
     graph = nx.Graph()
     graph.add_nodes_from(range(n))
     return graph
+
+
+def _alike(names: Sequence[Hashable]) -> nx.Graph:
+    """Return the graph in which every two of the same name are joined, those without one, None, left alone."""
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        if name is not None:
+            members[name].append(index)
+    return _joined(len(names), members.values())
 
 
 def _joined(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:

@@ -206,6 +206,14 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     return _at_most(limit)
 
 
+def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:
+    """Return distances, read-only, with the radius in place of those that are longer and yet within it (`reach`)."""
+    exactly = nearest(exact(radius, "radius"))
+    result: Floats = np.where((distance > exactly) & (distance <= reach(radius, margin)), exactly, distance)
+    read_only(result)
+    return result
+
+
 def margin(domain: Domain | ArrayLike) -> float:
     """Return by how much rounding may have lengthened distances between coordinates, in the unit of the domain.
 

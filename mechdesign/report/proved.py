@@ -10,6 +10,7 @@ import numpy as np
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound
 from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.model import distances
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
@@ -17,8 +18,9 @@ from mechdesign.model.requirement import Requirement
 from mechdesign.report.names import claim_names, claimants
 from mechdesign.report.numbers import short
 from mechdesign.report.words import decimal, recognised
+from mechdesign.requirements.threshold import ThresholdPrivacy
 
-__all__ = ["proved", "stated", "told"]
+__all__ = ["bounded", "left_free", "proved", "stated", "told"]
 
 _HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
 
@@ -38,6 +40,31 @@ def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
     if certificate.revealed is None:
         return ()
     return (*(() if certificate.revealed else (_HIDDEN,)), *disclosed(problem, certificate.revealed))
+
+
+def bounded(problem: Problem) -> tuple[str, ...]:
+    """Say for each claim how many pairs it bounds: "18 of 90 ordered pairs"; nothing where it is about no pairs."""
+    n = len(problem.prior)
+    return tuple(_count(len(claim), n) if isinstance(claim, PairBound) else "" for claim in problem.claims)
+
+
+def left_free(problem: Problem) -> tuple[str, ...]:
+    """Say of requirements that an earlier version stated how many pairs at their radius they leave free."""
+    margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
+    n = len(problem.prior)
+    found = []
+    for index, requirement in enumerate(problem.requirements):
+        if isinstance(requirement, ThresholdPrivacy) and (free := requirement.left_free(margin)):
+            found.append(
+                f"requirements[{index}] leaves {free} of {n * (n - 1)} ordered pairs free that lie at its radius of "
+                f"{decimal(requirement.radius)}, to within rounding. An earlier version stated it: design it again"
+            )
+    return tuple(found)
+
+
+def _count(pairs: int, n: int) -> str:
+    every = "all" if pairs == n * (n - 1) else f"{pairs} of"
+    return f"{every} {n * (n - 1)} ordered pairs"
 
 
 def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:
@@ -75,9 +102,7 @@ def _sentence(problem: Problem, claim: Claim, requirement: Requirement) -> str:
             f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
         )
     assert isinstance(claim, PairBound)
-    count = len(claim)
-    every = "all" if count == n * (n - 1) else f"{count} of"
-    pairs = f"{every} {n * (n - 1)} ordered pairs of secrets (s, t), and each of {m} answers o"
+    pairs = f"{_count(len(claim), n)} of secrets (s, t), and each of {m} answers o"
     factor, meaning = _factor(problem, claim, requirement)
     return f"p(o|s) ≤ {factor} p(o|t) for {pairs}{meaning}"
 

@@ -69,6 +69,9 @@ class Reading(Protocol):
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
 
+    def margin(self, table: MeasuredTable) -> float:
+        """Return by how much rounding may have lengthened what a table measures; see `distances.margin`."""
+
     def prior(self, table: Raw, key: str) -> Prior:
         """Return the prior over the secrets that a table with the keys of ``[prior]`` describes."""
 

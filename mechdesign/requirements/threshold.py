@@ -52,7 +52,11 @@ class ThresholdTable(Table, frozen=True):
 class ThresholdPrivacy(RequirementKind):
     """Threshold privacy: p(o|s) <= e^ε p(o|s') wherever d(s, s') <= radius (Privacy Games, equations 14 and 23b).
 
-    `epsilon` is in nats; `distance` (n, n) and `radius` share a unit.
+    `epsilon` is in nats; `distance` (n, n) and `radius` share a unit. Rounding may have made a distance longer than a
+    radius that it equals. What is at most `distances.reach(radius, margin)` = radius · (1 + 1e-9) + `margin` is
+    therefore within the radius, and the attribute `distance` has the radius in its place: the requirement is then that
+    d(s, s') <= radius, as stated. Give the `margin` of distances between coordinates that were computed, far from their
+    origin: `distances.margin(domain)`.
     """
 
     kind: ClassVar[str] = "threshold"
@@ -61,11 +65,12 @@ class ThresholdPrivacy(RequirementKind):
     distance: Floats
     radius: Fraction
 
-    def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number) -> None:
+    def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number, margin: float = 0.0) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "distance", square(distance))
         object.__setattr__(self, "radius", positive(radius, "radius"))
-        distances.check_metric(self.distance, "distance")
+        given = square(distance)
+        distances.check_metric(given, "distance")
+        object.__setattr__(self, "distance", distances.down_to(given, self.radius, margin))
 
     def __repr__(self) -> str:
         numbers = f"epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}"
@@ -82,14 +87,24 @@ class ThresholdPrivacy(RequirementKind):
 
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement that was stated."""
+        """Return the requirement that was stated: on the pairs that it states, whatever rounding did to others."""
         (only,) = stated
-        return cls(only.numbers["epsilon"], only.arrays["distance"], only.numbers["radius"])
+        made = object.__new__(cls)
+        for name, value in (*only.numbers.items(), *only.arrays.items()):
+            object.__setattr__(made, name, value)
+        return made
+
+    def left_free(self, margin: float = 0.0) -> int:
+        """Return how many ordered pairs lie at the radius, to within rounding, and are not bounded.
+
+        None do, except in requirements that earlier versions stated. `margin` is that of the constructor.
+        """
+        return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
 
     @classmethod
     def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
-        return cls(table.epsilon, reading.measure(table), table.radius)
+        return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
 
     def restrict(self, secrets: Integers) -> Self:
         """Keep the distances between these secrets."""

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mechdesign.data.states import index_of
+from mechdesign.data.states import Names
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
 from mechdesign.errors import Shown, SpecificationError
@@ -152,11 +152,11 @@ def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tup
         raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy="leave it out")
     if table.blocks is not None:
         return _coarser(table.blocks, f"{path}.blocks", secrets), None
-    places = {label: index for index, label in enumerate(secrets.labels)}
+    names = Names.of(secrets.labels)
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with at(path):
-            index = index_of(name, places, f"subset[{place}]")
+            index = names.index(name, f"subset[{place}]")
         if index in found:
             raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
         found[index] = place

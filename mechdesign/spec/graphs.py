@@ -9,14 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import networkx as nx
-import numpy as np
 
-from mechdesign.data.states import index_of
+from mechdesign.data.states import Names
 from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
 from mechdesign.data.text import read_columns
 from mechdesign.errors import SpecificationError
 from mechdesign.graphs import builders as graphs
-from mechdesign.graphs.constraint import components
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.graph import GraphPrivacyTable
 from mechdesign.spec.chains import neighbours, possible_steps
@@ -43,7 +41,7 @@ class Graphs:
     def secret(self, name: int | str, path: str) -> int:
         """Return the index of a secret given by its index or its label."""
         with at(path):
-            return index_of(name, self._places, "")
+            return self._names.index(name, "")
 
     def _edges(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.edges"
@@ -104,11 +102,7 @@ class Graphs:
     def _regions(self, size: int | tuple[int, int], path: str) -> list[Hashable]:
         """Return which block of `size` cells each secret is in."""
         with at(path, {"k": "", "domain": ""}):
-            found = graphs.blocks(self.secrets, size)
-        regions = np.zeros(self.secrets.size, dtype=np.int64)
-        for number, block in enumerate(components(found)):
-            regions[block] = number
-        return list(regions.tolist())
+            return list(graphs.block_numbers(self.secrets, size).tolist())
 
     def _transitions(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.transitions"
@@ -117,8 +111,8 @@ class Graphs:
             return graphs.transitions(steps)
 
     @functools.cached_property
-    def _places(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self.secrets.labels)}
+    def _names(self) -> Names:
+        return Names.of(self.secrets.labels)
 
 
 def _is_true(value: bool | None, path: str) -> None:

@@ -15,10 +15,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import PairBound
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import SpecificationError
+from mechdesign.graphs import builders as graphs
 from mechdesign.model import distances
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
@@ -187,6 +187,10 @@ class Measures:
         with at(path, {"distances": ""}):
             return distances.matrix(matrix)
 
+    def margin(self, table: MeasuredTable | GraphPrivacyTable) -> float:
+        """Return by how much rounding may have lengthened a named distance between the secrets; 0 for others."""
+        return 0.0 if table.distance in (None, "hamming") else distances.margin(self.secrets)
+
     def _within(self, table: GraphPrivacyTable, radius: Fraction, path: str) -> nx.Graph:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
@@ -196,10 +200,8 @@ class Measures:
             measured = self._named(table.distance or "", f"{path}.distance")
         else:
             measured = self._matrix(table.matrix or {}, f"{path}.matrix", (self.secrets.size, self.secrets.size))
-        pairs = PairBound.threshold(Fraction(1), measured, radius)
-        graph = nx.empty_graph(self.secrets.size)
-        graph.add_edges_from(zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True))
-        return graph
+        with at(path, {"distance": form}):
+            return graphs.threshold(distance=measured, radius=radius, margin=self.margin(table))
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,9 @@ class _Reading(Reading):
 
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         return self._measures.between_secrets(table, self._path, any_rows=any_rows)
+
+    def margin(self, table: MeasuredTable) -> float:
+        return self._measures.margin(table)
 
     def prior(self, table: Raw, key: str) -> Prior:
         # An error names the key in full, so that it is not put below the table a second time.
