@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
 from mechdesign.blowfish.constraints import Constraint, as_constraints
 from mechdesign.blowfish.definitions import ALONE, KNOWN_COUNTS
-from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_room
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
+from mechdesign.model.distances import margin, reach
 from mechdesign.validation import Integers, read_only
 
 __all__ = ["Policy", "as_policy", "block_numbers"]
@@ -100,7 +101,8 @@ class Policy:
         """Protect values from those at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
 
         On one attribute with values a unit apart, θ counts numbers: 1 is the line, |T| − 1 and |T| are the complete
-        graph.
+        graph. Values and θ mean the decimals that they print; between floats, a distance that is longer than θ by at
+        most 1e-9 of it, and 4 units in the last place of the largest value, is within it: such values were computed.
 
         Args:
             domain: the values.
@@ -291,13 +293,14 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
         raise InputError("theta", "is not positive", value=theta, bound="> 0")
     if not gaps:
         raise InputError("domain", "has a single value on the attributes of the threshold", bound="at least two")
-    if limit < min(gaps) * unit:
+    within = _reach(limit, theta, [value for name in chosen for value in _ends(domain.attribute(name))])
+    if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)
         raise InputError("theta", "is below the least distance of two values", value=theta, bound=f"at least {least}")
     most = max(Fraction(domain.size), (diameter + min(gaps)) * unit)
     if limit > most:
         raise InputError("theta", "is beyond the domain", value=theta, bound=f"at most {exact_text(most)}")
-    steps = min(int(limit / unit), diameter)
+    steps = min(int(within / unit), diameter)
     phrase = f"from one value to another at a distance of at most {exact_text(limit)} in {' + '.join(chosen)}"
     if names is not None and len(chosen) < len(domain.names):
         phrase += ", with the rest unchanged"
@@ -305,6 +308,25 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
         reach = np.searchsorted(axes[0], axes[0] + steps, side="right") - 1
         return OrderedGraph(reach, "threshold", phrase)
     return ThresholdGraph(domain.shape, tuple(positions), steps, unit, phrase)
+
+
+def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
+    """Return the largest distance that counts as within a threshold: more than it, where floats were computed.
+
+    0.1 + 0.2 is 0.1 away from 0.2, though it prints 0.30000000000000004. See `mechdesign.distances.reach`.
+    """
+    floats = [abs(float(end)) for end in ends if isinstance(end, float)]
+    if not floats and (not isinstance(theta, float) or limit.denominator == 1):
+        return limit
+    return Fraction(reach(limit, margin([[max(floats, default=0.0)]])))
+
+
+def _ends(attribute: Attribute) -> list[Hashable]:
+    """Return the first and the last value of an attribute, and one that is a float, where there is one."""
+    values = attribute.values
+    if isinstance(values, range):
+        return [values[0], values[-1]]
+    return [values[0], values[-1], next((value for value in values if isinstance(value, float)), values[0])]
 
 
 def _chosen(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:

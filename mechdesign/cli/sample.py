@@ -123,8 +123,16 @@ def _write(text: str, target: Path | None) -> None:
 
 def _index(channel: Channel, secret: str) -> int:
     n = channel.numerators.shape[0]
-    if channel.secrets:
-        return Names.of(channel.secrets).index(secret, "--secret")
+    names = Names.of(channel.secrets)
+    if secret in names.places:
+        return names.places[secret]
+    if names.numbers:
+        raise InputError(
+            "--secret", "is no label; it is not taken for an index, since labels are numbers, too", value=secret,
+            bound=f"a label such as {', '.join(channel.secrets[:3])}",
+        )  # fmt: skip
     if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
         return int(secret)
-    raise InputError("--secret", "is not known", value=secret, bound=f"an index from 0 to {n - 1}")
+    some = ", ".join(channel.secrets[:3])
+    bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")
+    raise InputError("--secret", "is not known", value=secret, bound=bound)

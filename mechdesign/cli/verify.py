@@ -62,7 +62,7 @@ def verify(directory: Path, as_json: bool, memory: float) -> None:
     if as_json:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
-        if any(checked.kind == "threshold" for checked in certificate.requirements):
+        if any(checked.radius for checked in certificate.requirements):
             from mechdesign.export.sets import stated_of
             from mechdesign.report.proved import left_free
 

@@ -284,7 +284,7 @@ class Names:
         return index
 
 
-def _shown(name: int | str) -> int | Shown:
+def _shown(name: int | str) -> int | str:
     return cell(name) if isinstance(name, str) else name
 
 

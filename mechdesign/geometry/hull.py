@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.display import card, outline_plot
 from mechdesign.errors import InputError
 from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
+from mechdesign.model.distances import refuse_distances
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
 
@@ -172,7 +173,11 @@ class SensitivityHull:
 
 
 def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
-    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else."""
+    """Return places as a read-only array of shape (n, d), n ≥ 1 and d ≥ 1; raise `InputError` for anything else.
+
+    A square array of three rows or more with a zero diagonal is refused: it holds distances.
+    """
+    refuse_distances(points, path, "places are needed here, not the distances between them", least=3)
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
     if 0 in array.shape:
         raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")

@@ -230,23 +230,21 @@ def margin(domain: Domain | ArrayLike) -> float:
     return _COORDINATE_MARGIN * float(np.spacing(np.abs(places).max())) * unit if places.size else 0.0
 
 
-def refuse_distances(points: object, path: str, remedy: str) -> None:
-    """Raise `InputError` for a square array with a zero diagonal, given as points: it holds distances."""
+def refuse_distances(points: Domain | ArrayLike, path: str, remedy: str, least: int = 2) -> None:
+    """Raise `InputError` for a square array with a zero diagonal, given as `least` points or more: it holds distances.
+
+    Points may look like that, too: those in a domain are not doubted.
+    """
     if isinstance(points, Domain):
         return
-    array = np.asarray(points)
-    if (
-        array.ndim == 2
-        and array.shape[0] == array.shape[1] > 1
-        and array.dtype.kind in "biuf"
-        and not array.diagonal().any()
-    ):
+    array = as_floats(points, path, "(n, d)")
+    if array.shape[0] == array.shape[1] >= least and not array.diagonal().any():
         raise InputError(
             path,
             "is square with a zero diagonal, as distances are, and is taken for points",
             value=array.shape,
             bound="a domain, or points of shape (n, d)",
-            remedy=f"{remedy}; for such points give Domain.from_points(points)",
+            remedy=f"{remedy}; if they are points, give Domain.from_points(points)",
         )
 
 

@@ -105,6 +105,14 @@ class Requirement(ABC):
     def promise(self, words: Words) -> str:
         """Say what whoever sees an answer can do at most, after "Whoever sees an answer can"."""
 
+    def left_free(self, margin: float = 0.0) -> int:
+        """Return how many ordered pairs lie at a radius, to within rounding, and are not bounded.
+
+        Only requirements that an earlier version stated leave such pairs. `margin` is by how much, beside 1e-9 of the
+        radius, rounding may have lengthened distances; see `distances.margin`.
+        """
+        return 0
+
     def claims(self) -> tuple[Claim, ...]:
         """Return what the requirement claims of a channel: bounds on pairs, floors on the adversary's error."""
         return tuple(stated.claim(self.size) for stated in self.stated())

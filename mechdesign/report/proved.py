@@ -15,10 +15,9 @@ from mechdesign.model.disclosure import disclosed
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.report.names import claim_names, claimants
+from mechdesign.report.names import claim_names, claimants, requirement_name
 from mechdesign.report.numbers import short
 from mechdesign.report.words import decimal, recognised
-from mechdesign.requirements.threshold import ThresholdPrivacy
 
 __all__ = ["bounded", "left_free", "proved", "stated", "told"]
 
@@ -52,14 +51,14 @@ def left_free(problem: Problem) -> tuple[str, ...]:
     """Say of requirements that an earlier version stated how many pairs at their radius they leave free."""
     margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
     n = len(problem.prior)
-    found = []
-    for index, requirement in enumerate(problem.requirements):
-        if isinstance(requirement, ThresholdPrivacy) and (free := requirement.left_free(margin)):
-            found.append(
-                f"requirements[{index}] leaves {free} of {n * (n - 1)} ordered pairs free that lie at its radius of "
-                f"{decimal(requirement.radius)}, to within rounding. An earlier version stated it: design it again"
-            )
-    return tuple(found)
+    free = [requirement.left_free(margin) for requirement in problem.requirements]
+    return tuple(
+        f"requirements[{index}] ({requirement_name(problem, problem.requirements[index])}) leaves {count} of "
+        f"{n * (n - 1)} ordered pairs free that lie at its radius, to within rounding. An earlier version stated it: "
+        "design it again"
+        for index, count in enumerate(free)
+        if count
+    )
 
 
 def _count(pairs: int, n: int) -> str:

@@ -95,10 +95,7 @@ class ThresholdPrivacy(RequirementKind):
         return made
 
     def left_free(self, margin: float = 0.0) -> int:
-        """Return how many ordered pairs lie at the radius, to within rounding, and are not bounded.
-
-        None do, except in requirements that earlier versions stated. `margin` is that of the constructor.
-        """
+        """Return how many ordered pairs lie at the radius, to within rounding, and are not bounded."""
         return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
 
     @classmethod

@@ -8,7 +8,7 @@ import pytest
 
 from mechdesign import spec
 from mechdesign.data.traces import read_plt, to_grid
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import GraphWarning, SpecificationError
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.markov import MarkovChain
 
