@@ -1,0 +1,249 @@
+"""Count the pairs of grids at exactly a radius that are bounded, and those beyond the margin that are.
+
+    python benchmarks/at_the_radius.py [--step 1] [--seed 0] [-o FILE]
+
+*Grids*: n × n cells, n from 2 to 13, with sides from 0.05 to 2.00 in hundredths (every `step`-th), under the Euclidean,
+Manhattan and Chebyshev distance and shortest paths between cells that share a side. Radii are the decimals of 1, 2, …
+n − 1 sides. What `distance <= radius` says is compared with whole numbers of steps, so every pair is decided exactly,
+and so is the same grid in metres. Where the side is a whole number of tenths or of 0.07, `ThresholdPrivacy` and
+`policy.threshold` are compared, too, also given distances in plain floats.
+
+*Points*: lattices of 6 × 6 places with random decimal sides, 10 to 10⁹ sides from the origin, as the decimals
+themselves, as products of floats and as running sums, in all three norms. A pair is owed if its steps are within the
+radius; nothing else may be bounded, since the next longer distance lies beyond the margin.
+
+*Margin*: pairs of points, and matrices, at random distances around the radius: what lies within the margin is bounded,
+what lies beyond twice the margin is not.
+
+Beside each count stands that of plain floats, √Σ(x − y)² <= radius: how many radii lose a pair, or gain one. Exits with
+1 if a pair is missed, or one beyond the margin bounded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+
+import mechdesign as md
+
+NORMS = ("euclidean", "manhattan", "chebyshev", "shortest path")
+
+
+def steps_within(n: int, norm: str, radius: int) -> np.ndarray:
+    """Return which ordered pairs of n × n cells are at most `radius` sides apart, exactly, the diagonal left out."""
+    row, column = np.divmod(np.arange(n * n), n)
+    across, up = np.abs(column[:, None] - column), np.abs(row[:, None] - row)
+    within = {
+        "euclidean": across**2 + up**2 <= radius**2,
+        "manhattan": across + up <= radius,
+        "chebyshev": np.maximum(across, up) <= radius,
+        "shortest path": across + up <= radius,
+    }[norm]
+    return within & ~np.eye(n * n, dtype=bool)
+
+
+def lengths(n: int, side: Decimal, norm: str, scale: int) -> np.ndarray:
+    """Return the distances of the package between n × n cells of a side, in units of 1/`scale` of that of the side."""
+    if norm == "shortest path":
+        graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(n, n), ordering="sorted")
+        nx.set_edge_attributes(graph, float(side * scale), "length")
+        return md.distances.shortest_path(graph, "length")
+    whole = float(side * n * scale)
+    domain = md.Domain.grid(columns=n, rows=n, width=whole, height=whole, unit="km" if scale == 1 else "m")
+    return getattr(md.distances, norm)(domain)
+
+
+def plain(n: int, side: Decimal, norm: str) -> np.ndarray:
+    """Return the distances that floats alone give between the centres of the cells."""
+    centres = (np.arange(n) + 0.5) * float(side * n) / n
+    row, column = np.divmod(np.arange(n * n), n)
+    across, up = np.abs(centres[column][:, None] - centres[column]), np.abs(centres[row][:, None] - centres[row])
+    return {"euclidean": np.hypot(across, up), "chebyshev": np.maximum(across, up)}.get(norm, across + up)
+
+
+def bounded(distance: np.ndarray, radius: object, margin: float = 0.0) -> np.ndarray:
+    """Return which ordered pairs the requirement of threshold privacy bounds."""
+    claim = md.ThresholdPrivacy(1, distance, radius, margin).claims()[0]
+    found = np.zeros(distance.shape, dtype=bool)
+    found[claim.sources, claim.targets] = True
+    return found
+
+
+def joined(graph: nx.Graph) -> np.ndarray:
+    """Return which ordered pairs a policy graph joins."""
+    return nx.to_numpy_array(graph, nodelist=range(graph.number_of_nodes())) > 0
+
+
+def grid(n: int, side: Decimal, norm: str, requirement: bool) -> Counter[str]:
+    """Count what happens at every radius of one grid; with `requirement`, also through requirements and graphs."""
+    count: Counter[str] = Counter()
+    own, metres, floats = lengths(n, side, norm, 1), lengths(n, side, norm, 1000), plain(n, side, norm)
+    apart = ~np.eye(n * n, dtype=bool)
+    for radius in range(1, n):
+        owed = steps_within(n, norm, radius)
+        at = float(side * radius)
+        found = {
+            "distance <= radius": (own <= at) & apart,
+            "in metres": (metres <= float(side * radius * 1000)) & apart,
+        }
+        if requirement:
+            found["requirement"] = bounded(own, side * radius)
+            found["matrix of floats"] = bounded(floats, at)
+            found["graph by distance"] = joined(md.policy.threshold(distance=own, radius=side * radius))
+            if norm == "euclidean":
+                domain = md.Domain.grid(columns=n, rows=n, width=float(side * n), height=float(side * n))
+                found["graph by places"] = joined(md.policy.threshold(domain, side * radius))
+        for name, pairs in found.items():
+            count[f"{name}: pairs owed"] += int(owed.sum())
+            count[f"{name}: missed"] += int((owed & ~pairs).sum())
+            count[f"{name}: added"] += int((pairs & ~owed).sum())
+        count["radii"] += 1
+        count["radii wrong in plain floats"] += int(((floats <= at) & apart != owed).any())
+    return count
+
+
+def lattices(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, Decimal]]:
+    """Yield 36 places as three ways of writing make them, far from the origin, with the side of their lattice."""
+    side = Decimal(int(rng.integers(5, 200))) / 100
+    start = [side * int(10.0 ** rng.uniform(1, 9)) for _ in range(2)]
+    cells = list(itertools.product(range(6), repeat=2))
+    yield (
+        "decimals",
+        np.array([[float(begin + side * k) for begin, k in zip(start, cell, strict=True)] for cell in cells]),
+        side,
+    )
+    yield (
+        "products",
+        np.array([[float(b) + float(side) * k for b, k in zip(start, cell, strict=True)] for cell in cells]),
+        side,
+    )
+    sums = [list(itertools.accumulate([float(side)] * 5, initial=float(begin))) for begin in start]
+    yield "running sums", np.array([[sums[axis][k] for axis, k in enumerate(cell)] for cell in cells]), side
+
+
+def far(rng: np.random.Generator) -> Counter[str]:
+    """Count what happens at every radius of random lattices far from the origin."""
+    count: Counter[str] = Counter()
+    for name, points, side in lattices(rng):
+        domain = md.Domain.from_points(points)
+        margin = md.distances.margin(domain)
+        for norm, radius in itertools.product(NORMS[:3], range(1, 6)):
+            owed = steps_within(6, norm, radius)
+            found = {name: bounded(getattr(md.distances, norm)(domain), side * radius, margin)}
+            if norm == "euclidean":
+                found[f"{name}, graph"] = joined(md.policy.threshold(domain, side * radius))
+            for each, pairs in found.items():
+                count[f"{each}: pairs owed"] += int(owed.sum())
+                count[f"{each}: missed"] += int((owed & ~pairs).sum())
+                count[f"{each}: added"] += int((pairs & ~owed).sum())
+    return count
+
+
+def margins(rng: np.random.Generator) -> Counter[str]:
+    """Count pairs on both sides of the margin, of a matrix and of points."""
+    count: Counter[str] = Counter()
+    radius = Fraction(int(rng.integers(1, 10**6)), 10 ** int(rng.integers(0, 7)))
+    largest = float(10.0 ** rng.uniform(0, 6))
+    for name, shift in (("matrix", 0.0), ("points", largest)):
+        ulps = 4 * float(np.spacing(max(largest, float(radius) + largest))) if shift else 0.0
+        allowed = radius / 10**9 + Fraction(ulps)
+        for share in (-1.0, 0.0, 0.3, 0.9, 1.0, 2.1, 3.0, 100.0):
+            beyond = Fraction(share) * allowed
+            if shift:
+                # What the coordinates are known to is a part of the margin: the distance is that of their decimals.
+                ends = [shift, float(Fraction(shift) + radius + beyond)]
+                exact = abs(Fraction(repr(ends[1])) - Fraction(repr(ends[0])))
+                found = joined(
+                    md.policy.threshold([[end, 0.0] for end in [*ends, ends[1] + 9 * float(radius)]], radius)
+                )
+                measured = exact - radius
+            else:
+                distance = float(radius + beyond)
+                found = bounded(np.array([[0.0, distance], [distance, 0.0]]), radius)
+                measured = Fraction(distance) - radius
+            # Between the margin and twice the margin either is right; the float next to it belongs to both.
+            if measured <= allowed * Fraction(99, 100):
+                count[f"{name}: within the margin"] += 1
+                count[f"{name}: missed"] += int(not found[0, 1])
+            elif measured > 2 * allowed:
+                count[f"{name}: beyond twice the margin"] += 1
+                count[f"{name}: added"] += int(found[0, 1])
+    return count
+
+
+def wrong(count: Counter[str]) -> int:
+    """Return how many pairs were missed, or bounded beyond the margin."""
+    return sum(number for name, number in count.items() if name.endswith((": missed", ": added")))
+
+
+def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> int:
+    """Run everything, say what was counted, and return how many pairs were wrong."""
+    found = 0
+    for norm in NORMS:
+        count: Counter[str] = Counter()
+        sides = range(5, 201, step)
+        for n, hundredths in itertools.product(range(2, 14), sides):
+            count += grid(n, Decimal(hundredths) / 100, norm, 0 in (hundredths % 10, hundredths % 7))
+        report(f"grids, {norm}: 12 sizes and {len(sides)} sides", count, say)
+        found += wrong(count)
+    for title, run in (("points far from the origin", far), ("both sides of the margin", margins)):
+        rng = np.random.default_rng(seed)
+        count = Counter()
+        for _ in range(lattices):
+            count += run(rng)
+        report(f"{title}: {lattices} draws, seed {seed}", count, say)
+        found += wrong(count)
+    return found
+
+
+def report(title: str, count: Counter[str], say: Callable[[str], None]) -> None:
+    """Say what was counted, with a line for each way of asking."""
+    say(f"\n{title}")
+    names = dict.fromkeys(name.partition(":")[0] for name in count)
+    for name in names:
+        own = {key: count[f"{name}: {key}"] for key in ("pairs owed", "within the margin", "beyond twice the margin")}
+        if not any(own.values()):
+            say(f"  {name}: {count[name]:,}")
+            continue
+        owed = ", ".join(f"{number:,} {key}" for key, number in own.items() if number)
+        say(f"  {name}: {owed}; missed {count[f'{name}: missed']:,}, added {count[f'{name}: added']:,}")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--step", type=int, default=1, help="hundredths between two sides")
+    parser.add_argument("--lattices", type=int, default=1000, help="random lattices and margins")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, help="a file for what was counted")
+    given = parser.parse_args()
+    lines = [f"mechdesign {md.__version__}, sides from 0.05 to 2.00 by {given.step / 100}"]
+
+    def say(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
+    started = time.perf_counter()
+    # Beyond the margin there are graphs without an edge.
+    warnings.simplefilter("ignore", md.errors.GraphWarning)
+    found = tables(given.step, given.lattices, given.seed, say)
+    say(f"\n{found} pairs wrong")
+    print(f"{time.perf_counter() - started:.0f} s")
+    if given.output is not None:
+        given.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
