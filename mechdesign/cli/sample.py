@@ -128,7 +128,7 @@ def _index(channel: Channel, secret: str) -> int:
         return names.places[secret]
     if names.numbers:
         raise InputError(
-            "--secret", "is no label; it is not taken for an index, since labels are numbers, too", value=secret,
+            "--secret", "is no label; it is not taken for an index, since all labels are numbers", value=secret,
             bound=f"a label such as {', '.join(channel.secrets[:3])}",
         )  # fmt: skip
     if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:

@@ -255,7 +255,7 @@ class Names:
 
     Attributes:
         places: the index of every label.
-        numbers: whether a label is a number. A text that is no label is then not taken for an index.
+        numbers: whether all labels are numbers. A text that is no label is then not taken for an index.
     """
 
     places: Mapping[str, int]
@@ -264,10 +264,12 @@ class Names:
     @classmethod
     def of(cls, labels: Sequence[str]) -> Names:
         """Return the names of members with these labels, in order."""
-        return cls({label: index for index, label in enumerate(labels)}, any(map(str.isdecimal, labels)))
+        return cls(
+            {label: index for index, label in enumerate(labels)}, bool(labels) and all(map(str.isdecimal, labels))
+        )
 
     def index(self, name: int | str, path: str) -> int:
-        """Return the index of a member: a text is its label or, where no label is a number, its index.
+        """Return the index of a member: a text is its label or, unless all labels are numbers, its index.
 
         Raises InputError, naming `path`, for any other text, and for an integer that is not an index.
         """
@@ -279,7 +281,7 @@ class Names:
             bound = f"a label, or an index from 0 to {len(self.places) - 1}"
             raise InputError(path, "is not a secret", value=_shown(name), bound=bound)
         if digits and self.numbers:
-            problem = "is no label; it is not taken for an index, since labels are numbers, too"
+            problem = "is no label; it is not taken for an index, since all labels are numbers"
             raise InputError(path, problem, value=_shown(name), bound="a label")
         return index
 

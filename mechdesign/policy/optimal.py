@@ -167,6 +167,7 @@ def policy_problem(
         InputError: Arguments do not fit together.
         InfeasibleError: No channel reaches a floor; the largest possible is named.
     """
+    distances.refuse_distances(domain, "domain", "places are needed here, not the distances between them", least=3)
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(g, everyone.size)
     if within not in ("component", "map"):

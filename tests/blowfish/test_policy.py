@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -136,6 +138,40 @@ def test_unions() -> None:
 @pytest.mark.parametrize("theta", [1, 4, 5, "2.5", 1.5])
 def test_thresholds_within_the_domain(theta: object) -> None:
     assert Policy.threshold(LINE, theta).secret_graph.edge_count > 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [k / 10 for k in range(11)],
+        [k * 0.1 for k in range(11)],
+        (np.arange(11) * 0.1 + 5e6).tolist(),
+        [Fraction(k, 10) for k in range(11)],
+        list(itertools.accumulate([0.1] * 10, initial=1e6)),
+    ],
+)
+def test_values_at_exactly_the_threshold_are_joined(values) -> None:
+    line = Policy.threshold(Domain({"a": values}), 0.1)
+    assert line.steps == 1
+    assert Policy.threshold(Domain({"a": values}), "0.3").steps == 3
+    both = Policy.threshold(Domain({"a": values, "b": ["x", "y"]}), 0.2, attributes=["a"])
+    assert both.secret_graph.edge_count == 2 * (10 + 9)
+
+
+@pytest.mark.parametrize(("last", "joined"), [(0.7, True), (0.7 + 6e-10, True), (0.7 + 1.5e-9, False), (0.701, False)])
+def test_values_beyond_the_threshold(last: float, joined: bool) -> None:
+    graph = Policy.threshold(Domain({"a": [0.0, 0.1, last]}), 0.7).secret_graph
+    assert graph.edge_count == 2 + joined
+
+
+def test_whole_numbers_and_fractions_have_no_margin() -> None:
+    far = Domain({"a": [0, 1, 10**10 + 1]})
+    assert Policy.threshold(far, 10**10).secret_graph.edge_count == 2
+    assert Policy.threshold(far, 10**10 + 1).secret_graph.edge_count == 3
+    thirds = Domain({"a": [Fraction(0), Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**12)]})
+    assert Policy.threshold(thirds, Fraction(1, 3)).secret_graph.edge_count == 2
+    # A threshold that was computed: 2.0999999999999996.
+    assert Policy.threshold(Domain({"a": [Fraction(k, 10) for k in range(30)]}), 3 * 0.7).steps == 21
 
 
 @pytest.mark.parametrize(

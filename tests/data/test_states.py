@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.data.states import read_states
+from mechdesign.data.states import as_states, read_states
 from mechdesign.data.traces import read_checkins, to_grid
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
@@ -43,6 +43,16 @@ def states(tmp_path):
 )
 def test_states(states, text, domain, expected):
     assert states(text, domain) == expected
+
+
+def test_a_text_is_no_index_where_all_labels_are_numbers(states):
+    # Numbers of houses: a file of indices would be read as a mixture of both.
+    houses = Domain.from_labels(["1", "2", "3"])
+    assert states("3\n1\n", houses) == [2, 0]
+    with pytest.raises(InputError, match=r"line 1: is no label; it is not taken for an index"):
+        states("0\n1\n2\n", houses)
+    # By its type an index is one.
+    assert as_states([0, np.int64(2), "2"], houses).tolist() == [0, 2, 1]
 
 
 def test_other_delimiters(states):

@@ -347,3 +347,109 @@ def test_every_function_refuses_what_is_no_policy_graph(graph, says: str) -> Non
         with pytest.raises(InputError, match=says):
             function(points, graph)
     check_graph(nx.Graph([(np.int64(0), np.int64(4))]), 5)
+
+
+# Places or distances, and graphs without edges
+
+
+def test_threshold_takes_places_or_by_name_distances() -> None:
+    city = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0, unit="km")
+    distance = md.distances.euclidean(city)
+    expected = pairs_where(36, lambda i, j: distance[i, j] <= 1)
+    assert len(expected) == 60
+    for graph in (
+        policy.threshold(city, 1.0),
+        policy.threshold(city, radius=1.0),
+        policy.threshold(city.points, 1),
+        policy.threshold(distance=distance, radius=1.0),
+        policy.threshold(distance=distance.tolist(), r="1"),
+    ):
+        assert list(graph) == list(range(36))
+        assert edges(graph) == expected
+    one_way = policy.threshold(distance=[[0, 1, np.inf], [9, 0, 9], [9, 9, 0]], radius=2)
+    assert edges(one_way) == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    "distance", [md.distances.euclidean(md.Domain.grid(3, 2, 3.0, 2.0)), 1 - np.eye(2), np.zeros((3, 3)).tolist()]
+)
+def test_distances_given_as_places_are_refused(distance) -> None:
+    for build in (lambda: policy.threshold(distance, 1.5), lambda: policy.threshold(domain=distance, radius=1.5)):
+        with pytest.raises(
+            InputError, match=r"^domain: .*distances.*Give them as threshold\(distance=matrix, radius=1.5\)"
+        ):
+            build()
+    with pytest.raises(InputError, match=r"^domain: .*reach\(radius\)"):
+        md.distances.pairs_within(distance, 1.5)
+    # Named as places they are places; so is one that cannot be both.
+    assert (
+        policy.threshold(md.Domain.from_points(distance), 9).number_of_edges()
+        == len(distance) * (len(distance) - 1) / 2
+    )
+    assert list(policy.threshold([[0.0]], 1)) == [0]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda places: policy.sensitivity_hull(places, policy.line(4)),
+        lambda places: policy.exposed(places, policy.line(4)),
+        lambda places: policy.PlanarIsotropic(1, places, policy.line(4)),
+        lambda places: policy.design(places, policy.line(4), 1),
+        lambda places: policy.metrics.euclidean_error(np.eye(4), np.full(4, 0.25), places),
+    ],
+)
+def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
+    with pytest.raises(InputError, match="laces are needed here, not the distances between them"):
+        build(md.distances.euclidean([[0.0], [1.0], [2.0], [3.0]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"r": 1}, "^domain: is missing"),
+        ({"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "r": 1}, "^domain: is given beside distance"),
+        ({"domain": [[0.0], [1.0]]}, "^r: is missing"),
+        ({"domain": [[0.0], [1.0]], "r": 1, "radius": 1}, "^r: is given twice"),
+        ({"distance": np.ones((2, 3)), "radius": 1}, "^distance: is not square"),
+        ({"distance": [[0.0, -1.0], [1.0, 0.0]], "radius": 1}, "^distance"),
+        ({"distance": [[0.0, np.nan], [1.0, 0.0]], "radius": 1}, "^distance"),
+        ({"distance": md.Domain.grid(2, 2, 1.0, 1.0), "radius": 1}, "^distance"),
+        ({"distance": np.ones((2, 2)), "radius": 0}, "^radius: is out of range"),
+        ({"distance": np.ones((2, 2)), "radius": "far"}, "^radius"),
+        ({"distance": np.ones((2, 2)), "radius": 1, "margin": "wide"}, "^margin"),
+        ({"domain": [[0.0], [1.0, 2.0]], "r": 1}, "^domain"),
+    ],
+)
+def test_threshold_refuses_what_is_no_radius_of_places_or_distances(arguments, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        policy.threshold(**arguments)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: policy.threshold(md.Domain.grid(3, 3, 3.0, 3.0), 0.5),
+        lambda: policy.threshold(distance=np.ones((3, 3)), radius=0.5),
+        lambda: policy.blocks(md.Domain.grid(3, 3, 3.0, 3.0), 1),
+        lambda: policy.categories(["a", "b", None]),
+        lambda: policy.transitions(np.eye(3)),
+        lambda: policy.attribute([("a", 1), ("b", 2)]),
+    ],
+)
+def test_a_graph_without_an_edge_warns(build) -> None:
+    with pytest.warns(GraphWarning, match=r"^the policy graph of \d secrets has no edge: .* It protects nothing$"):
+        assert not build().edges
+    # One secret has nobody to be joined to, and an empty list asks for no edge.
+    assert not policy.threshold([[1.0]], 1).edges
+    assert not policy.from_edges(3, []).edges
+
+
+@pytest.mark.parametrize(("cells", "radius"), [((9, 9, 0.9), "0.1"), ((30, 20, 2.1), "0.21"), ((1, 40, 3.3), 0.5)])
+def test_pairs_of_a_grid_are_those_of_its_places(cells, radius) -> None:
+    columns, rows, width = cells
+    domain = md.Domain.grid(columns, rows, width, width * rows / columns)
+    limit = md.distances.reach(radius)
+    expected = np.argwhere(np.triu(md.distances.euclidean(domain) <= limit, 1))
+    np.testing.assert_array_equal(md.distances.pairs_within(domain, radius), expected)
+    np.testing.assert_array_equal(md.distances.pairs_within(domain.points, radius), expected)
