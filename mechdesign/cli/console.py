@@ -108,13 +108,12 @@ def certificate_tables(
     tolerance: float | None = None,
     bounded: Sequence[str] = (),
 ) -> Iterator[Table]:
-    """Yield what a certificate says: requirement by requirement, then the cost.
+    """Yield what a certificate says: requirement by requirement, then the cost and how many pairs are bounded.
 
     `names` are those of the requirements, `bounded` says how many pairs each bounds, and `measured` in what the cost
     is, where they are known.
     """
-    last = ("bounds",) if any(bounded) else ()
-    requirements = table("requirement", "asked for", "achieved", "holds", *last, numbers=("asked for", "achieved"))
+    requirements = table("requirement", "asked for", "achieved", "holds", numbers=("asked for", "achieved"))
     for index, checked in enumerate(certificate.requirements):
         name = names[index] if names else f"{checked.kind} privacy"
         if checked.radius and not names:
@@ -126,7 +125,6 @@ def certificate_tables(
             f"{symbol} {checked.nominal}",
             realised,
             Text("yes", "green") if checked.holds else Text("no", "red"),
-            *[Text(bounded[index]) for _ in last],
         )
     if certificate.requirements:
         yield requirements
@@ -144,6 +142,9 @@ def certificate_tables(
     reached = tolerance is None or certificate.relative_gap <= tolerance
     gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
     costs.add_row("relative gap", gap)
+    for checked, pairs in zip(certificate.requirements, bounded, strict=False):
+        if pairs:
+            costs.add_row(Text(f"bounded by {checked.kind} privacy"), Text(pairs))
     if certificate.revealed:
         costs.add_row("secrets revealed for certain", Text(str(len(certificate.revealed)), "yellow"))
     if certificate.forbidden:

@@ -49,8 +49,8 @@ def test_design_says_how_many_pairs_are_bounded(tmp_path, width, unit, radius):
     path.write_text(STREET.format(width=width, unit=unit, privacy=privacy), encoding="utf-8")
     said = run("design", path, "-o", "made", "--no-report")
     assert said.exit_code == 0, said.output
-    assert "8 of 20 ordered pairs" in flat(said.output)
-    assert "bounds" in said.output
+    assert "bounded by threshold privacy 8 of 20 ordered pairs" in flat(said.output)
+    assert "bounded by distortion" not in said.output
     proved = run("verify", "made")
     assert proved.exit_code == 0
     assert "8 of 20 ordered pairs of secrets" in flat(proved.output)
@@ -64,12 +64,14 @@ def test_all_pairs_and_no_pairs(tmp_path):
     path = tmp_path / "s.toml"
     metric = '{ kind = "metric", epsilon = 1, distance = "euclidean" }'
     path.write_text(STREET.format(width=5.0, unit="km", privacy=metric), encoding="utf-8")
-    assert "all 20 ordered pairs" in flat(run("design", path, "-o", "all", "--no-report").output)
+    assert "bounded by metric privacy all 20 ordered pairs" in flat(
+        run("design", path, "-o", "all", "--no-report").output
+    )
     path.write_text(
         STREET.format(width=5.0, unit="km", privacy='{ kind = "distortion", minimum = 0, distance = "hamming" }'),
         encoding="utf-8",
     )
-    assert "bounds" not in run("design", path, "-o", "none", "--no-report").output
+    assert "bounded by" not in run("design", path, "-o", "none", "--no-report").output
 
 
 def test_an_older_design_is_judged_by_its_pairs_and_what_it_leaves_free_is_said(old):
