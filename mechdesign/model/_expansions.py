@@ -9,7 +9,7 @@ product has bits below 2^-1074; the callers see to that by bounding their inputs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -58,44 +58,12 @@ def add(expansion: Expansion, term: Floats) -> Expansion:
     return grown
 
 
-def approximate(expansion: Expansion) -> Floats:
-    """Return the value to within hardly more than half a unit in the last place, adding the smallest first."""
-    total = expansion[0]
-    for component in expansion[1:]:
-        total = total + component
-    return total
-
-
 def is_negative(expansion: Expansion) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Return where the exact value is below zero."""
     leading = expansion[-1]
     for component in reversed(expansion[:-1]):
         leading = np.where(leading != 0, leading, component)
     return leading < 0
-
-
-def floor(expansion: Expansion) -> Floats:
-    """Return the largest float64 that is not above the exact value, which must not be negative."""
-    # The approximation is one of the two neighbours of the exact value.
-    return _lowered(approximate(expansion), lambda candidate: add(expansion, -candidate))
-
-
-def floor_of_root(expansion: Expansion) -> Floats:
-    """Return the largest float64 whose square is not above the exact value, which must not be negative."""
-    # Half a unit of error below the root is at most 0.36 units in it: the rounded root is again one of two neighbours.
-    return _lowered(np.sqrt(approximate(expansion)), lambda candidate: _minus_square(expansion, candidate))
-
-
-def _lowered(candidate: Floats, remainder: Callable[[Floats], Expansion]) -> Floats:
-    """Lower `candidate` until the exact `remainder` is nowhere negative: what is returned has been proved."""
-    while (above := is_negative(remainder(candidate))).any():
-        candidate = np.where(above, np.nextafter(candidate, 0), candidate)
-    return candidate
-
-
-def _minus_square(expansion: Expansion, root: Floats) -> Expansion:
-    square, error = two_product(root, root)
-    return add(add(expansion, -error), -square)
 
 
 def _split(a: Floats) -> tuple[Floats, Floats]:
