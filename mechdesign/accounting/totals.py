@@ -13,6 +13,10 @@ from mechdesign.certify.exact import exact_text
 __all__ = ["Totals", "rho_of", "totals"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True)
 class Totals:
     """What the entries of a ledger cost together.

@@ -277,7 +277,11 @@ def _status(said: str, raw: Any, seconds: float, time_limit: float | None) -> St
     info = raw.get("info") if isinstance(raw, dict) else None
     if isinstance(info, dict) and info.get("status_val") == _SCS_INTERRUPTED:
         return Status.INTERRUPTED
-    if said in ("user_limit", "optimal_inaccurate") and time_limit is not None and seconds >= time_limit:
+    if (
+        said in ("user_limit", "optimal_inaccurate", "solver_error")
+        and time_limit is not None
+        and seconds >= time_limit
+    ):
         return Status.TIME_LIMIT
     if said == "user_limit":
         return Status.ITERATION_LIMIT

@@ -279,7 +279,7 @@ def test_wrong_keys_are_named(text, path, words):
         ),
         (
             'policy = { kind = "full", constraints = [{ where = { age = 1 } }] }\n',
-            '{ kind = "kmeans", epsilon = 1, clusters = 2 }', "policy", "publicly known counts",
+            '{ kind = "kmeans", epsilon = 1, k = 2 }', "policy", "publicly known counts",
         ),
         (FULL, '{ kind = "histogram", epsilon = 1, partition = { width = 0 } }', "release.partition.width", ">= 1"),
     ],
