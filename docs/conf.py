@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
         r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str|tuple\[str)",
     ),
     # Aliases, and what only the mechanisms of releases from tables know of.
-    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges)"),
+    ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|Additive|Found)"),
     ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part|Sparsity)"),
     ("py:obj", r".*"),
 ]
