@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 __all__ = ["ALONE", "EARLIER", "KNOWN_COUNTS", "definition_of_version_1"]
 
@@ -29,18 +31,37 @@ _CHANGE = re.compile(
 _ANY = "from any value to any other"
 _ABSENT = "from any value to being absent"
 _ONE_BLOCK = "from one value to another in the same block of a partition into 1"
+_ONE_ATTRIBUTE = "from one value to another that differs from it in exactly one attribute"
+_EDGES = re.compile(r"from one value to another that the given graph joins to it \((\d+) edges?\)")
+_NEXT = re.compile("from one value of .* to the next or the previous one")
+_VALUES = re.compile(r"(?:on|×) ([\d,]+) values? of ")
 
 
-def definition_of_version_1(neighbours: str) -> str:
-    """Return the definition that a release of file version 1 keeps to, read from its sentence on neighbours.
+def definition_of_version_1(neighbours: str, policy: str) -> str:
+    """Return the definition that a release of file version 1 keeps to, read from its sentences.
 
     Where the policy joins any value to any other, and to being absent where people may be, all readings of the
-    definition are one. The sentence is all there is: it does not tell that a threshold reaches across its domain.
+    definition are one. The sentences are all there is: they do not tell that a threshold reaches across its domain.
+
+    Args:
+        neighbours: the sentence on neighbours.
+        policy: the policy in words, which tell how many values there are.
     """
     named = _CHANGE.search(neighbours)
     if named is None:
         return ALONE
+    sizes = [int(number.replace(",", "")) for number in _VALUES.findall(policy)]
     parts = named[1].split(", or ")
-    complete = _ANY in parts or _ONE_BLOCK in parts
+    complete = any(_joins_all(part, sizes) for part in parts)
     bounded = "the same number of records" in neighbours
     return KNOWN_COUNTS if complete and (bounded or _ABSENT in parts) else EARLIER
+
+
+def _joins_all(change: str, sizes: Sequence[int]) -> bool:
+    """Say whether a change, in the words of one graph, leads from any value to any other; `sizes` of the attributes."""
+    size = math.prod(sizes)
+    if (edges := _EDGES.fullmatch(change)) is not None:
+        return int(edges[1]) == size * (size - 1) // 2
+    if change == _ONE_ATTRIBUTE:
+        return sum(number > 1 for number in sizes) == 1
+    return change in (_ANY, _ONE_BLOCK) or (size == 2 and _NEXT.fullmatch(change) is not None)

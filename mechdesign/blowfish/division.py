@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.accounting.ledger import Ledger, PolicyTotals
 from mechdesign.blowfish.parallel import parallel_composition
+from mechdesign.blowfish.policy_words import name_policy
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ class LedgerPart:
         ledger: the ledger of the whole.
         division: the name of the division into groups.
         part: the name of the group.
+        policy: the name of the policy whose releases compose in parallel; another one may tie the groups together.
     """
 
     ledger: Ledger
     division: str
     part: str
+    policy: str
 
     @property
     def by_policy(self) -> tuple[PolicyTotals, ...]:
@@ -43,7 +46,15 @@ class LedgerPart:
     def spend(
         self, what: str, protects: str, epsilon: Any = None, rho: Any = None, *, policy: str | None = None
     ) -> object:
-        """Record what a release about this group spends."""
+        """Record what a release about this group spends; raise `InputError` for one under another policy."""
+        if policy is not None and policy != self.policy:
+            raise InputError(
+                "ledger",
+                "is that of a group under another policy, whose releases alone are known to compose in parallel",
+                value=policy,
+                bound=self.policy,
+                remedy="make a ledger of the group for this policy by part_of, or charge the ledger of the whole",
+            )
         part = (self.division, self.part)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=policy)
 
@@ -65,7 +76,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: Arr
 
     Args:
         ledger: a `mechdesign.Ledger`.
-        policy: the policy of all these releases.
+        policy: the policy of all these releases; a release under another one is refused.
         division: what divides the people, such as "clinics".
         part: the group, such as "north".
         parts: the group of each value, shape (|T|,), where the value of a record tells the group; see
@@ -82,4 +93,4 @@ def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: Arr
             value=division,
             remedy="charge the ledger itself, where budgets add up",
         )
-    return LedgerPart(ledger, division, part)
+    return LedgerPart(ledger, division, part, name_policy(policy))

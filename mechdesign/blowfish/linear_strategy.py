@@ -258,6 +258,8 @@ class Strategy:
         budget = self._checked(epsilon, rho)
         amount = budget.epsilon if self.noise == "laplace" else budget.rho
         assert amount is not None
+        # A budget that no release takes has no error either.
+        self.law(epsilon=epsilon, rho=rho)
         return amount
 
     def _checked(self, epsilon: Any, rho: Any) -> Budget:

@@ -84,7 +84,7 @@ def _built(kind: type[R], header: Header, rows: bytes) -> R:
         what=header.what,
         policy=header.policy,
         neighbours=header.neighbours,
-        definition=header.definition or definition_of_version_1(header.neighbours),
+        definition=header.definition or definition_of_version_1(header.neighbours, header.policy),
         mechanism=header.mechanism,
         epsilon=None if header.epsilon is None else exact(header.epsilon),
         rho=None if header.rho is None else exact(header.rho),

@@ -61,6 +61,19 @@ def test_every_release_function_names_its_policy():
     assert len(ledger.by_policy) == 2
 
 
+def test_a_group_composes_in_parallel_under_its_own_policy_alone():
+    free, ledger = Policy.full(AGES), md.Ledger()
+    north = md.blowfish.part_of(ledger, free, "clinics", "north")
+    for other in (Policy.full(AGES, constraints=[[1, 0, 0, 0, 0]]), Policy.line(AGES), Policy.full(INCOMES)):
+        with pytest.raises(InputError, match="ledger: is that of a group under another policy"):
+            md.blowfish.release_histogram([1], other, 1, ledger=north)
+    with pytest.raises(InputError, match="under another policy"):
+        md.blowfish.ordered([1, 2, 3, 0, 0], 1, 1, ledger=north)
+    assert ledger.entries == ()
+    md.blowfish.release_histogram([1], Policy.full(Domain({"age": range(5)})), 1, ledger=north)
+    assert ledger.spent.epsilon == 1
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

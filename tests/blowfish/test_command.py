@@ -181,6 +181,13 @@ def test_known_counts_that_tie_groups_together_stop_parallel_composition():
     assert not Path("l.json").exists()
 
 
+def test_a_workload_is_released_under_known_counts():
+    domain = AGES + "policy.constraints = [{ where = { age = 1 }, count = 80 }]\n"
+    result = run(*write(KINDS["workload"], domain=domain), "--no-report")
+    assert result.exit_code == 0, result.output
+    assert len(md.blowfish.load("released")) == 55
+
+
 def test_parts_in_python():
     policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(4)}))
     ledger = md.Ledger(epsilon=1)

@@ -14,6 +14,7 @@ from mechdesign.blowfish import Domain, Policy, release_cumulative, release_hist
 from mechdesign.blowfish.definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
 from mechdesign.blowfish.linear_release import step_of
 from mechdesign.blowfish.planning import plan_cumulative, plan_kmeans, plan_workload
+from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.workload import as_workload, prefixes
 from mechdesign.cli import main
 from mechdesign.errors import InputError, UnsoundWarning
@@ -90,7 +91,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
     ],
 )
 def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definition):
-    assert definition_of_version_1(neighbours) == definition
+    assert definition_of_version_1(neighbours, describe_policy(LINE)) == definition
     release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
     as_version_1(tmp_path, neighbours)
     if definition != EARLIER:
@@ -116,6 +117,35 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
         assert "holds for the neighbours named here alone" in page
     with pytest.warns(UnsoundWarning):
         assert md.blowfish.load(tmp_path / "again").description == found.description
+
+
+@pytest.mark.parametrize(
+    ("change", "shape", "definition"),
+    [
+        ("that the given graph joins to it (45 edges)", "10 values of x", KNOWN_COUNTS),
+        ("that the given graph joins to it (44 edges)", "10 values of x", EARLIER),
+        ("that the given graph joins to it (1 edges)", "2 values of x", KNOWN_COUNTS),
+        ("that the given graph joins to it (15 edges)", "2 values of x × 3 values of y", KNOWN_COUNTS),
+        ("that the given graph joins to it (499500 edges)", "1,000 values of x", KNOWN_COUNTS),
+        ("that differs from it in exactly one attribute", "1 value of x × 10 values of y", KNOWN_COUNTS),
+        ("that differs from it in exactly one attribute", "2 values of x × 2 values of y", EARLIER),
+        ("at a distance of at most 9 in x", "10 values of x", EARLIER),
+    ],
+)
+def test_a_policy_of_version_1_that_joins_all_values_in_other_words(change, shape, definition):
+    policy = f"Blowfish policy (union) on {shape}, with 1 publicly known count"
+    change = f"from one value to another {change}"
+    assert definition_of_version_1(sentence(change), policy) == definition
+    assert definition_of_version_1(sentence(f"{PARTITION}, or {change}"), policy) == definition
+    # People may be absent, and the sentence does not join all values to that.
+    assert definition_of_version_1(sentence(change, size=""), policy) == EARLIER
+    assert definition_of_version_1(sentence(f"{change}, or {ABSENT}", size=""), policy) == definition
+
+
+def test_a_line_of_two_values_of_version_1_joins_all():
+    line = sentence("from one value of x to the next or the previous one")
+    assert definition_of_version_1(line, "Blowfish policy (line) on 2 values of x") == KNOWN_COUNTS
+    assert definition_of_version_1(line, "Blowfish policy (line) on 3 values of x") == EARLIER
 
 
 def test_other_releases_of_version_1_open(tmp_path):
@@ -230,6 +260,8 @@ def test_specifications_under_known_counts(release, kind):
         f"release = {{ {release} }}\n"
     )
     plan = given.plan()
+    # The command line asks how much room the files take.
+    assert given.output_size() > given.output_size(report=False) > 100_000
     found = given.release({"x": DATA}, rng=1).release
     assert plan.neighbours == found.description.neighbours
     assert found.description.definition == KNOWN_COUNTS

@@ -312,6 +312,11 @@ def test_budgets_the_noise_cannot_serve_are_named() -> None:
     for noise, budget in (("laplace", {"epsilon": 1e-12}), ("gaussian", {"rho": 1e-40})):
         with pytest.raises(InputError, match=f"^{next(iter(budget))}: is too small"):
             strategy("identity", _POLICY, noise).release([0], **budget)
+    for noise, budget in (("laplace", {"epsilon": "1e-300"}), ("gaussian", {"rho": "1e-400"})):
+        found = strategy("identity", _POLICY, noise)
+        for error in (found.error, found.lower_bound):
+            with pytest.raises(InputError, match=f"^{next(iter(budget))}: is too small"):
+                error(**budget)
     with pytest.raises(InputError, match="confidence"):
         strategy("identity", _POLICY).release([0], rho=1, confidence="0.9999999999999999999")
     with pytest.raises(InputError, match="tolerance"):

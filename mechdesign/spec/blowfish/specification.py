@@ -213,9 +213,7 @@ class ReleaseSpecification:
             case "kmeans":
                 rows = table.k * (1 + len(domain.names))
             case "workload":
-                strategy = self._planned[1]
-                assert strategy is not None
-                rows = strategy.workload.count
+                rows = self._planned[0].queries
             case _:
                 rows = domain.size
         if table.kind == "histogram" and table.partition is not None:
