@@ -45,6 +45,8 @@ Rng = np.random.Generator | int | None
 Integers = NDArray[np.int64]
 
 _MOST_WEIGHTS = 4_000_000
+# What a histogram holds: 2 GiB of labels and answers.
+_MOST_NUMBERS = 1 << 28
 # Steps within these bounds, and what is divided by them, are floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
@@ -79,8 +81,8 @@ def release_histogram(
         The release; its answers are unbiased and may be negative.
 
     Raises:
-        InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, or an
-            empty table where the number of records is public.
+        InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, an empty
+            table where the number of records is public, or labels and answers of more than 2 GiB.
         BudgetExceededError: the ledger refuses.
 
     >>> from mechdesign.blowfish import Domain, Policy
@@ -89,6 +91,8 @@ def release_histogram(
     ((4,), 1.357)
     """
     budget = Budget.of(epsilon, rho)
+    if partition is None:
+        _check_size(as_policy(policy).domain)
     counts = as_policy(policy).domain.counts(data)
     check_table(policy, counts)
     if partition is None:
@@ -234,6 +238,20 @@ def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
         labels[attribute.name] = np.tile(np.repeat(own, repeats), tiles)
         tiles *= attribute.size
     return labels
+
+
+def _check_size(domain: Domain) -> None:
+    """Raise `InputError` where the labels and answers of a histogram would fill the memory."""
+    # A label for each attribute; the answer, its standard error and the ends of its interval.
+    columns = len(domain.attributes) + 4
+    if domain.size * columns > _MOST_NUMBERS:
+        raise InputError(
+            "domain",
+            "has too many values for a histogram",
+            value=domain.size,
+            bound=f"at most {_MOST_NUMBERS // columns:,} with {columns} columns of labels and answers",
+            remedy="leave out attributes, group values, or count blocks of them: partition",
+        )
 
 
 @dataclass(frozen=True)

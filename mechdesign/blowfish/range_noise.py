@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify.exact import nearest
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
@@ -64,7 +65,12 @@ class RangeNoise:
         return None if self.tree_scale is None else DiscreteLaplace(self.tree_scale)
 
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
-        """Return the structure with the variances of the noise."""
+        """Return the structure with the variances of the noise.
+
+        Raises:
+            InputError: its arrays would fill the memory.
+        """
+        require_room(size, "ranges")
         # Weights are inverse variances; noise that is never drawn has any.
         laws = (self.node_law, self.tree_law)
         variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]

@@ -117,6 +117,22 @@ def test_just_inside_and_just_outside_each_bound():
         all_ranges(11_586)
 
 
+def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
+    wide = Domain({f"a{i}": range(10) for i in range(8)})
+    with memory(2**27), pytest.raises(InputError, match="too many values for a histogram"):
+        md.blowfish.release_histogram([(0,) * 8], Policy.full(wide), 1)
+
+
+def test_ranges_of_a_large_domain_are_refused():
+    for error in (
+        lambda: md.blowfish.plan_ranges(2**40, 2**39, 1),
+        lambda: md.blowfish.plan_ranges(2**40, 3, 1).error,
+        lambda: md.blowfish.ordered_error(2**40, 3, 1),
+    ):
+        with memory(2**27), pytest.raises(InputError, match="domain: has too many values for ranges"):
+            error()
+
+
 @pytest.mark.parametrize("kind", ["full", "line", "threshold"])
 def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
     domain = Domain({"a": range(64)})
