@@ -32,6 +32,9 @@ def __dir__() -> list[str]:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Beyond, centroids and labels of the answers would fill the memory.
+_MOST_CLUSTERS = 1_000_000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusteringRelease(Release):
@@ -110,11 +113,13 @@ def kmeans(
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points where their number is public; k or
-            iterations below 1; ε not positive; no numeric attribute; publicly known counts, for which no sensitivity is
-            proven.
+            iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
+            which no sensitivity is proven.
         BudgetExceededError: the ledger refuses.
     """
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
+    if clusters > _MOST_CLUSTERS:
+        raise InputError("k", "is too large", value=k, bound=f"at most {_MOST_CLUSTERS:,}", remedy="ask for fewer")
     budget, level = Budget.of(epsilon), as_confidence(confidence)
     assert budget.epsilon is not None
     domain = as_policy(policy).domain
@@ -128,8 +133,7 @@ def kmeans(
     codes = np.unravel_index(values, domain.shape)
     places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
     radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
-    known = np.bincount(numbers, minlength=domain.size) if policy.constraints else weights
-    check_table(policy, known, int(radius.max(initial=0)), "points")
+    check_table(policy, weights, int(radius.max(initial=0)), "points")
     generator = None if rng is None else as_generator(rng)
     unit = float(box.unit)
     middles = np.array([_middle(attribute) for attribute in numeric])

@@ -123,6 +123,11 @@ def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
         md.blowfish.release_histogram([(0,) * 8], Policy.full(wide), 1)
 
 
+def test_more_clusters_than_fit_into_the_memory_are_refused():
+    with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
+        md.blowfish.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), 1, 1)
+
+
 def test_ranges_of_a_large_domain_are_refused():
     for error in (
         lambda: md.blowfish.plan_ranges(2**40, 2**39, 1),
