@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components, membership
@@ -20,7 +21,7 @@ class Released:
     """The hulls with which the nodes are released; nodes are counted 0, 1, … whatever their numbers.
 
     Node i is released with hulls[member[i]], which sizes[member[i]] nodes share: one hull for all, or one for each
-    component.
+    component. Nodes where `bystander` is true protect others only once an edge leads to them.
     """
 
     places: Floats
@@ -28,12 +29,15 @@ class Released:
     sizes: Integers
     hulls: tuple[SensitivityHull, ...]
     separate: bool
+    bystander: NDArray[np.bool_]
 
     def exposed(self, i: int) -> bool:
         """Tell whether no other node is released with the same hull and within it."""
         body = self.hulls[self.member[i]]
         alike = np.array([other is body or other.dimension == body.dimension == 0 for other in self.hulls])
-        return int(body.contains(self.places[alike[self.member]] - self.places[i]).sum()) == 1
+        others = alike[self.member] & ~self.bystander
+        others[i] = False
+        return not body.contains(self.places[others] - self.places[i]).any()
 
     def ever_exposed(self, visits: list[int]) -> list[int]:
         """Return all nodes that are exposed or may become so, `visits` first.
@@ -48,16 +52,18 @@ class Released:
     def joined(self, i: int, j: int) -> Released:
         """Return the state with an edge between i, which has none, and j."""
         owner = self.member[j]
+        bystander = self.bystander.copy()
+        bystander[j] = False
         difference = self.places[j] - self.places[i]
         hulls = list(self.hulls)
         hulls[owner] = SensitivityHull.of(np.concatenate((hulls[owner].vertices, difference[None])))
         if not self.separate:
-            return replace(self, hulls=tuple(hulls))
+            return replace(self, hulls=tuple(hulls), bystander=bystander)
         member, sizes = self.member.copy(), self.sizes.copy()
         sizes[member[i]] -= 1
         sizes[owner] += 1
         member[i] = owner
-        return replace(self, hulls=tuple(hulls), member=member, sizes=sizes)
+        return replace(self, hulls=tuple(hulls), member=member, sizes=sizes, bystander=bystander)
 
     def volumes(self) -> Floats:
         """Return the volume summed over the nodes, apart for hulls of dimension d, d − 1, …, 1.
@@ -91,13 +97,13 @@ class Released:
         return others, np.delete(costs, d, axis=1)
 
 
-def released(places: Floats, g: nx.Graph, nodes: Integers, hull: str) -> Released:
+def released(places: Floats, g: nx.Graph, nodes: Integers, hull: str, bystander: NDArray[np.bool_]) -> Released:
     """Return the hulls of a graph with the sorted `nodes`, one for all ("graph") or one for each component."""
     count = len(nodes)
     if hull == "graph":
         body = sensitivity_hull(places, g)
-        return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), separate=False)
+        return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), False, bystander)
     parts = components(g)
     member = membership(parts, len(places))[nodes]
     sizes = np.bincount(member, minlength=len(parts))
-    return Released(places[nodes], member, sizes, tuple(component_hulls(places, g)), separate=True)
+    return Released(places[nodes], member, sizes, tuple(component_hulls(places, g)), True, bystander)

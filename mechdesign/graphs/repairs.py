@@ -71,6 +71,7 @@ def repair(
     hull: Literal["graph", "component"] = "graph",
     order: Sequence[int] | None = None,
     nodes: Sequence[int] | Integers | None = None,
+    bystanders: Sequence[int] | Integers = (),
 ) -> Repair:
     """Add edges to a policy graph until no node is exposed, or none of `nodes` where these are given.
 
@@ -90,10 +91,11 @@ def repair(
     "component" the volume is summed over the nodes, each counting the hull of its own component: the total noise.
 
     `nodes` are the nodes to protect, such as those of `disconnected`; all of the graph unless given. An edge may lead
-    to any other node.
+    to any other node. `bystanders` are nodes that protect others along edges only, even where a hull contains them:
+    those that the policy leaves free, under a mechanism without a hull.
 
-    Raises `InputError` for a graph of a single node, which no edge can protect, and for `nodes` or an `order` that do
-    not fit the graph.
+    Raises `InputError` for a graph of a single node, which no edge can protect, and for `nodes`, `bystanders` or an
+    `order` that do not fit the graph.
     """
     places = as_points(points)
     check_graph(g, len(places))
@@ -110,8 +112,10 @@ def repair(
             bound="at least two nodes",
             remedy="enlarge the constrained domain; who knows that no other secret is possible already knows this one",
         )
-    before = released(places, g, everyone, hull)
-    chosen = set(range(len(everyone)) if nodes is None else _chosen(everyone, nodes))
+    aside = np.zeros(len(everyone), dtype=np.bool_)
+    aside[_chosen(everyone, bystanders, "bystanders")] = True
+    before = released(places, g, everyone, hull, aside)
+    chosen = set(range(len(everyone)) if nodes is None else _chosen(everyone, nodes, "nodes"))
     exposed = [index for index in sorted(chosen) if before.exposed(index)]
     visits = exposed if order is None else _visits(everyone, exposed, order)
     # Joining a node may expose others at its place.
@@ -140,12 +144,12 @@ def repair(
     )
 
 
-def _chosen(everyone: Integers, nodes: Sequence[int] | Integers) -> list[int]:
-    """Return the positions of the nodes to protect."""
-    wanted = np.unique(as_indices(nodes, "nodes", int(everyone[-1]) + 1))
+def _chosen(everyone: Integers, nodes: Sequence[int] | Integers, path: str) -> list[int]:
+    """Return the positions of some nodes."""
+    wanted = np.unique(as_indices(nodes, path, int(everyone[-1]) + 1))
     strange = np.setdiff1d(wanted, everyone)
     if strange.size:
-        raise InputError("nodes", "holds a node that the graph does not have", value=int(strange[0]))
+        raise InputError(path, "holds a node that the graph does not have", value=int(strange[0]))
     found: list[int] = np.searchsorted(everyone, wanted).tolist()
     return found
 

@@ -24,7 +24,7 @@ from mechdesign.geometry.diagrams import nearest
 from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.constraint import constrain, delta_set, disconnected, isolated
-from mechdesign.graphs.exposure import exposed, protected_pairs
+from mechdesign.graphs.exposure import protected_pairs
 from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method as RepairMethod
 from mechdesign.graphs.repairs import Repair, repair
@@ -192,24 +192,19 @@ class Planner:
         endangered = disconnected(self.graph, members) if self.repaired == "disconnected" else isolated(graph)
         if len(members) == 1 or not endangered.size:
             return nx.freeze(graph), None
-        if self.repair is not None and np.isin(exposed(self.domain, graph, self.hull), endangered).any():
-            repaired = repair(self.domain, graph, self.repair, self.hull, nodes=endangered)
-            graph = nx.Graph(repaired.graph)
-        if self.mechanism == OPTIMAL or not find(self.mechanism).coordinates:
-            # A mechanism without a hull protects only along edges.
-            graph.add_edges_from(self._hidden(graph, np.intersect1d(isolated(graph), endangered)).tolist())
+        # A mechanism without a hull protects only along edges, and none of a hull leads to a state left free.
+        hulled = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
+        bystanders = np.setdiff1d(members[:0] if hulled else isolated(graph), endangered)
+        if self.repair is not None:
+            made = repair(self.domain, graph, self.repair, self.hull, nodes=endangered, bystanders=bystanders)
+            if made.added:
+                graph, repaired = nx.Graph(made.graph), made
+        if not hulled:
+            pairs = protected_pairs(self.domain, graph, self.hull)
+            alone = np.intersect1d(isolated(graph), endangered)
+            free = np.intersect1d(isolated(graph), bystanders)
+            graph.add_edges_from(pairs[np.isin(pairs, alone).any(axis=1) & ~np.isin(pairs, free).any(axis=1)].tolist())
         return nx.freeze(graph), repaired
-
-    def _hidden(self, graph: nx.Graph, alone: Integers) -> Integers:
-        """Return the pairs within the hull that protect the nodes in `alone`, which have no edge: shape (k, 2).
-
-        Pairs with a node that the policy leaves free are returned only for nodes that nothing else protects.
-        """
-        pairs = protected_pairs(self.domain, graph, self.hull)
-        pairs = pairs[np.isin(pairs, alone).any(axis=1)]
-        bound = (np.isin(pairs, alone) | np.isin(pairs, np.setdiff1d(list(graph), isolated(graph)))).all(axis=1)
-        unprotected = np.setdiff1d(alone, pairs[bound])
-        return pairs[bound | np.isin(pairs, unprotected).any(axis=1)]
 
 
 def check_mechanism(name: str, path: str = "mechanism") -> None:

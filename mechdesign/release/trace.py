@@ -56,8 +56,8 @@ class Trace:
             the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
             the certificate of the step lists it in `revealed`. "all" protects such states, too.
         hull: the hull of the noise and of the test of exposure: that of the node's component, as in PGLP, or of the
-            whole graph, as in DPHMM. The channel of "lp" has no hull: to it are added the pairs that this hull protects
-            and that have a disconnected state in them.
+            whole graph, as in DPHMM. The channel of "lp" has no hull: to its graph are added the pairs that this hull
+            protects, of a disconnected state and one that the policy does not leave free.
         within: whether "lp" answers with states of the same component of the constrained graph, or with any state.
         snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
             whose last bits may tell more than ε allows: coordinates are a rehearsal.

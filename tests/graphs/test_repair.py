@@ -276,3 +276,23 @@ def test_nodes_that_are_none(nodes):
         policy.repair(points, g, nodes=nodes)
     with pytest.raises(InputError, match=r"^nodes: holds a node that the graph does not have"):
         policy.repair(points, g, nodes=[3])
+
+
+def test_bystanders_protect_by_an_edge_only():
+    # The hull {−1, 1} of 2-3 contains the difference of 0 and 1.
+    places, g = [[0.0], [1.0], [10.0], [11.0]], policy.from_edges(4, [(2, 3)])
+    assert policy.repair(places, g, nodes=[0]).added == ()
+    for method in ("area", "nearest", "best", "exhaustive"):
+        found = policy.repair(places, g, method, nodes=[0], bystanders=[1])
+        assert found.added == ((0, 1),)
+        assert found.order == (0,)
+    # Once an edge leads to it, it protects others by the hull, too.
+    twice = [[0.0], [1.0], [10.0], [11.0], [2.0]]
+    made = policy.repair(twice, policy.from_edges(5, [(2, 3)]), nodes=[0, 4], bystanders=[1])
+    assert made.added == ((0, 1),)
+
+
+@pytest.mark.parametrize("bystanders", [[4], [-1], [0.5], [[1]], ["a"]])
+def test_wrong_bystanders_are_refused(bystanders):
+    with pytest.raises(InputError, match="bystanders"):
+        policy.repair([[0.0], [1.0], [10.0], [11.0]], policy.from_edges(4, [(2, 3)]), bystanders=bystanders)

@@ -255,18 +255,38 @@ def test_only_states_that_the_constraint_disconnected_are_repaired(mechanism: An
     assert stage.certificate.holds
 
 
-def test_no_edge_of_a_hull_leads_to_a_free_state_where_another_protects() -> None:
+def test_no_edge_of_a_hull_leads_to_a_free_state() -> None:
     # The hull of the graph is a vertical segment: it protects 1 by the free state 5, and by 7 where that is possible.
     places = [[0, 0], [1, 0], [2, 0], [9, 0], [9, 1], [1, 1], [0, 1], [1, -1], [1, -2]]
     domain = md.Domain.from_points(np.array(places, dtype=float))
     g = md.policy.from_edges(9, [(1, 2), (3, 4), (0, 6), (7, 8)])
-    for impossible, added in (([2], (1, 7)), ([2, 7, 8], (1, 5))):
+    # Where only the free state is left, a repair may join it, and says so; without a repair 1 is exposed.
+    for impossible, repair, edges, added in (
+        ([2], "area", [(1, 7)], None),
+        ([2], None, [(1, 7)], None),
+        ([2, 7, 8], "area", [(1, 5)], ((1, 5),)),
+        ([2, 7, 8], "exhaustive", [(1, 5)], ((1, 5),)),
+        ([2, 7, 8], None, [], None),
+    ):
         prior = np.ones(9)
         prior[impossible] = 0
-        stage = Trace(domain, g, 1, np.eye(9), prior / prior.sum(), "lp", hull="graph").table(1)[0]
-        assert stage.repair is None
+        model = (domain, g, 1, np.eye(9), prior / prior.sum(), "lp")
+        stage = Trace(*model, hull="graph", repair=repair).table(1)[0]
+        assert (stage.repair and stage.repair.added) == added
         kept = md.policy.constrain(g, stage.members)
-        assert set(stage.graph.edges) - set(kept.edges) == {added}
+        assert sorted(set(stage.graph.edges) - set(kept.edges)) == edges
+        free = stage.members.tolist().index(5)
+        assert (free in stage.certificate.revealed) == (added is None)
+
+
+def test_a_twin_that_the_policy_leaves_free_is_joined_by_a_repair_only() -> None:
+    domain = md.Domain.from_points([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0], [6.0, 0.0]])
+    # 0 loses its neighbour 2; its twin 1 is free.
+    model = (domain, md.policy.from_edges(4, [(0, 2)]), 1, np.eye(4), [0.4, 0.3, 0, 0.3], "lp")
+    for repair, edges in (("nearest", [(0, 1)]), (None, [])):
+        stage = Trace(*model, repair=repair, cost=1 - np.eye(4)).table(1)[0]
+        assert sorted(stage.graph.edges) == edges
+        assert stage.certificate.revealed == ((2,) if edges else (0, 1, 2))
 
 
 def test_free_states_and_repairs_in_every_small_policy() -> None:
