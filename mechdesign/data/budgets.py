@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
-from mechdesign.data.text import cell, columns_text, unreadable
+from mechdesign.data.text import cell, columns_text, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.validation import as_budgets
 
@@ -48,19 +47,13 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
     source = Path(path)
     budgets: list[Fraction] = []
-    try:
-        with source.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines)
-            header = next(reader, None)
-            if header is None or [name.strip() for name in header] != _HEADER:
-                shown = None if header is None else Shown(columns_text(header))
-                raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
-            for row in filter(None, reader):
-                budgets.append(_budget(row, len(budgets), f"{source}, line {reader.line_num}"))
-    except OSError as error:
-        raise unreadable(source, error) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(source), f"cannot be read as text in UTF-8 ({error})") from error
+    rows = read_rows(source, ",")
+    _, header = next(rows, (0, None))
+    if header is None or [name.strip() for name in header] != _HEADER:
+        shown = None if header is None else Shown(columns_text(header))
+        raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
+    for line, row in rows:
+        budgets.append(_budget(row, len(budgets), f"{source}, line {line}"))
     if not budgets:
         raise InputError(str(source), "holds no budgets", bound="at least one line after the header")
     return tuple(budgets)
@@ -76,7 +69,7 @@ def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
     except InputError as error:
         raise InputError(where, error.problem, value=cell(text), bound=bound) from error
     if budget < 0:
-        raise InputError(where, "is negative", value=text, bound=bound)
+        raise InputError(where, "is negative", value=cell(text), bound=bound)
     if math.isinf(nearest(budget)):
-        raise InputError(where, "is out of range", value=text, bound=bound)
+        raise InputError(where, "is out of range", value=cell(text), bound=bound)
     return budget

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import columns_text, number, read_columns, read_rows
+from mechdesign.data.text import cell, columns_text, number, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 
 __all__ = ["read_cost_curves", "read_weights"]
@@ -41,7 +41,7 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
         places = list(lines)
         if found != str(step):
             where = f"{source}, row {places[0] + 1}"
-            raise InputError(where, "is out of order", value=found, bound=f"step {step}")
+            raise InputError(where, "is out of order", value=cell(found), bound=f"step {step}")
         curves.append((epsilons[places], costs[places]))
     return curves
 

@@ -23,8 +23,11 @@ Floats = NDArray[np.float64]
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 # What names of columns, and a cell, may take in an error.
 _LONGEST_LIST, _LONGEST_CELL = 200, 40
-# What names of columns do not hold, and coordinates do.
-_DECIMALS = re.compile(r"[0-9][.,][0-9]{2}")
+# What names of columns do not hold, and places do: decimals, long numbers, degrees, and many digits in one line.
+_DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|°")
+_MOST_DIGITS, _LONGEST_NAME = 20, 80
+# Numbers with as many digits as coordinates have: two of them in a cell may be a place.
+_COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
 
 # How files of other formats begin, and what they are; the first that fits is taken.
 _BEGINNING = 1000
@@ -88,9 +91,15 @@ def columns_text(header: Sequence[str]) -> str:
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
     """
-    if any(is_number(name) or _DECIMALS.search(name) for name in header):
-        return f"the columns in its first line, which is not shown, as it holds numbers: {len(header)} of them"
-    return f"the columns {shortened(', '.join(header))}"
+    names = shortened(", ".join(header))
+    if sum(map(str.isdigit, names)) > _MOST_DIGITS or any(map(_may_be_data, header)):
+        return f"the columns in its first line, which is not shown, as it may hold data: {len(header)} of them"
+    return f"the columns {names}"
+
+
+def _may_be_data(name: str) -> bool:
+    """Tell whether a field of a first line may be something else than the name of a column."""
+    return is_number(name) or len(name) > _LONGEST_NAME or _DECIMALS.search(name) is not None
 
 
 def shortened(text: str) -> str:
@@ -99,8 +108,15 @@ def shortened(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return what an error shows of a cell: of a long one, which may be a list of true places, no digit."""
-    return text if len(text) <= _LONGEST_CELL else f"{re.sub('[0-9]', '9', text[: _LONGEST_CELL // 2])}…"
+    """Return what an error shows of a cell: no digit of a long one, or of several numbers, which may be true places.
+
+    >>> cell("46.9512"), cell("46.9512 7.4391, 46.9561 7.4472")
+    ('46.9512', '99.9999 9.9999, 99.9999 9.9999')
+    """
+    if len(text) <= _LONGEST_CELL and len(_COORDINATE.findall(text)) < 2:
+        return text
+    shown = text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL // 2]}…"
+    return re.sub("[0-9]", "9", shown)
 
 
 def is_number(text: str) -> bool:
@@ -167,7 +183,7 @@ def opened(path: Path) -> Iterator[TextIO]:
             raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
         # A byte order mark is not part of the first field.
         with _text(path, start) as lines:
-            beginning = lines.read(_BEGINNING)
+            beginning = _first_signs(lines)
             for pattern, name in _OTHERS.items():
                 if pattern.match(beginning):
                     remedy = "export the data as CSV, with a header line and a row for each line"
@@ -197,6 +213,14 @@ def _parquet(path: Path) -> TextIO:
         raise InputError(str(path), f"is no table of Parquet that can be read ({error})") from error
     text.seek(0)
     return io.TextIOWrapper(text, encoding="utf-8", newline="")
+
+
+def _first_signs(lines: TextIO) -> str:
+    """Return the beginning of a text, without the blanks before it."""
+    beginning = lines.read(_BEGINNING)
+    while beginning.isspace():
+        beginning = lines.read(_BEGINNING)
+    return beginning + lines.read(_BEGINNING)
 
 
 def _start(path: Path) -> bytes:

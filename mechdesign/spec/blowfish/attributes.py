@@ -302,5 +302,5 @@ def _place(attribute: Attribute, value: object, path: str) -> int:
     text = value if isinstance(value, str) else str(value)
     code = _codes([text], attribute, rounded=False)[text]
     if code is None:
-        raise SpecificationError(path, f"is no value of {attribute.name}", value=text, bound=_accepted(attribute))
+        raise SpecificationError(path, f"is no value of {attribute.name}", value=cell(text), bound=_accepted(attribute))
     return code

@@ -1,0 +1,52 @@
+"""What errors show of a file that holds private places: at most one number of a cell, and no first line of data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mechdesign.data.budgets import read_exact_budgets
+from mechdesign.data.text import cell, columns_text, read_rows
+from mechdesign.errors import InputError
+
+PLACES = ["46.950001 7.440007", "46950001,7440007", "46.95;7.44", "LINESTRING (7.440007 46.950001, 7.440028 46.950014)"]
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_a_cell_with_several_coordinates_is_shown_without_digits(text: str) -> None:
+    assert not set("0123456789") - {"9"} & set(cell(text))
+    for field in (f"POINT ({text})", text):
+        assert not any(part in columns_text(["user", field]) for part in ("46", "7.4"))
+
+
+@pytest.mark.parametrize("text", ["46.9512", "north", "12", "2023-04-01", "a 7", "x" * 40])
+def test_a_single_value_is_shown_as_it_is(text: str) -> None:
+    assert cell(text) == text
+
+
+def test_names_of_columns_are_shown() -> None:
+    assert columns_text(["user", "lat_2", "lon_2", "2nd"]) == "the columns user, lat_2, lon_2, 2nd"
+    assert "not shown" in columns_text(["user", "46°57'0.004\"N"])
+    assert "not shown" in columns_text(["7 4", *(f"{k:04d} and {k:04d}" for k in range(9))])
+
+
+@pytest.mark.parametrize("blanks", ["\n", "  \n\n", "\n" * 3000])
+def test_other_formats_are_named_after_blanks_too(tmp_path: Path, blanks: str) -> None:
+    (tmp_path / "p.csv").write_text(blanks + '{"type": "FeatureCollection", "features": [[7.440007, 46.950001]]}\n')
+    with pytest.raises(InputError, match="GeoJSON") as caught:
+        list(read_rows(tmp_path / "p.csv", ","))
+    assert "46.95" not in str(caught.value)
+
+
+def test_a_file_of_blanks_ends(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(" \n" * 5000)
+    assert len(list(read_rows(tmp_path / "p.csv", ","))) == 5000
+
+
+@pytest.mark.parametrize("content", ['{"type": "FeatureCollection"}', "step,epsilon\n0,46.950001 7.440007\n"])
+def test_files_of_budgets_are_read_alike(tmp_path: Path, content: str) -> None:
+    (tmp_path / "b.csv").write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_exact_budgets(tmp_path / "b.csv")
+    assert "46.95" not in str(caught.value)
