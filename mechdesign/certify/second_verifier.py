@@ -451,6 +451,9 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     size = sum(
         path.stat().st_size for path in folder.iterdir() if path.name in ("channel.npz", "dual.npz", "channel.csv")
     )
+    for path in (folder / "certificate.json", folder / "channel.csv"):
+        # Pipes and devices would block or never end.
+        need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
     need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough to read it")
     text = (folder / "certificate.json").read_bytes().decode()
@@ -517,7 +520,8 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
                 raise ValueError(f"{name} is no plain array")
             kind, shape = header[1], tuple(int(axis) for axis in header[2].replace(" ", "").split(",") if axis)
             expected = math.prod(shape) * int(kind[2:]) * (4 if kind[1] == "U" else 1)
-            need(expected == len(npy) - start <= 2**32, f"{name} holds what its shape says")
+            need(expected == entry.file_size - start <= 2**32, f"{name} holds what its shape says")
+            need(len(npy) == entry.file_size, f"{name} is as long as the archive says")
             if kind[1] == "U":
                 npy[start:].decode("utf-32-le")
             digest = sha256(f"{kind} {shape} ".encode() + npy[start:]).hexdigest()
@@ -546,6 +550,8 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
     if axes < 2:
         return values if axes else values[0]
     rows, columns = shape
+    # Rows of nothing take no bytes, however many an archive says there are.
+    need(columns or not rows, f"{name} has columns")
     return [values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 

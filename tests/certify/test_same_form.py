@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
 import signal
@@ -199,3 +200,18 @@ def test_a_sample_of_the_benchmark(tmp_path: Path) -> None:
         assert two_verifiers.judged(0, 77, 2, folder, most=3)["wrong"]
     finally:
         two_verifiers.first = first
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("name", [CERTIFICATE, CHANNEL, "channel.csv"])
+def test_a_pipe_in_place_of_a_file_is_refused_by_both_at_once(tmp_path: Path, name: str) -> None:
+    put(tmp_path, SETS["expected cost"])
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    signal.alarm(20)
+    try:
+        with pytest.raises(CertificateError):
+            verify(tmp_path)
+        assert refused(tmp_path)
+    finally:
+        signal.alarm(0)
