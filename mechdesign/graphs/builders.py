@@ -134,7 +134,8 @@ def threshold(
 
     Raises:
         InputError: Neither or both of `domain` and `distance`, or of `r` and `radius`; a square array with a zero
-            diagonal as `domain`, which holds distances; a radius that is not positive; a distance that is negative.
+            diagonal as `domain`, which holds distances; a radius that is not positive; a distance or a `margin` that is
+            negative.
 
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
@@ -159,7 +160,10 @@ def threshold(
         pairs = distances.pairs_within(domain, limit)
         graph = from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
     else:
-        lengths = distances.matrix(distance)  # type: ignore[arg-type]
+        try:
+            lengths = distances.matrix(distance)  # type: ignore[arg-type]
+        except InputError as error:
+            raise renamed(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:
             raise InputError("distance", "is not square", value=lengths.shape, bound="of shape (n, n)")
         within = lengths <= distances.reach(limit, margin)

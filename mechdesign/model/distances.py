@@ -194,7 +194,7 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     """Return the largest distance that counts as within `radius`: radius · (1 + 1e-9) + `margin`, rounded down.
 
     Rounding may have made a distance of exactly the radius longer. `margin` is for coordinates, see the function of
-    that name. Raises `InputError` for a radius that is not a finite number >= 0.
+    that name. Raises `InputError` for a radius or a margin that is not a finite number >= 0.
 
     >>> 0.1 + 0.2 <= 0.3, 0.1 + 0.2 <= reach(0.3)
     (False, True)
@@ -202,8 +202,10 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     exactly = exact(radius, "radius")
     if exactly < 0 or nearest(exactly) == math.inf:
         raise InputError("radius", "is out of range", value=radius, bound=">= 0 and finite")
-    limit = exactly * (1 + _RADIUS_MARGIN) + Fraction(as_number(margin, "margin"))
-    return _at_most(limit)
+    more = as_number(margin, "margin")
+    if more < 0:
+        raise InputError("margin", "is negative", value=margin, bound=">= 0 and finite")
+    return _at_most(exactly * (1 + _RADIUS_MARGIN) + Fraction(more))
 
 
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:

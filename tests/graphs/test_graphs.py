@@ -453,3 +453,9 @@ def test_pairs_of_a_grid_are_those_of_its_places(cells, radius) -> None:
     expected = np.argwhere(np.triu(md.distances.euclidean(domain) <= limit, 1))
     np.testing.assert_array_equal(md.distances.pairs_within(domain, radius), expected)
     np.testing.assert_array_equal(md.distances.pairs_within(domain.points, radius), expected)
+
+
+@pytest.mark.parametrize("wrong", [[[0.0, -1.0], [-1.0, 0.0]], [[0.0, np.nan], [1.0, 0.0]], "far", None, [[]]])
+def test_wrong_distances_are_refused_under_the_name_of_the_argument(wrong):
+    with pytest.raises(InputError, match=r"^(distance\b|domain: is missing)"):
+        policy.threshold(distance=wrong, radius=1)

@@ -164,10 +164,12 @@ def test_wrong_radii_are_refused(radius):
             md.ThresholdPrivacy(1, FLOATS, radius)
 
 
-@pytest.mark.parametrize("margin", [math.nan, math.inf, "wide", True])
+@pytest.mark.parametrize("margin", [-1, -1e-300, math.nan, math.inf, "wide", True])
 def test_wrong_margins_are_refused(margin):
     with pytest.raises(InputError, match="margin"):
         md.ThresholdPrivacy(1, FLOATS, 1, margin)
+    with pytest.raises(InputError, match="margin"):
+        policy.threshold(distance=FLOATS, radius=1, margin=margin)
 
 
 def test_what_was_stated_before_is_judged_by_its_pairs():
