@@ -496,8 +496,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     policy = convert(document.policy, PolicyTable, "policy")
     convert(document.release, ReleaseTable, "release")
     if document.ledger is not None:
-        convert(document.ledger, LedgerTable, "ledger")
         _require_charge(document)
+        convert(document.ledger, LedgerTable, "ledger")
     if not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
         if set(document.policy) - {"isolated"}:
             raise SpecificationError(

@@ -316,3 +316,7 @@ def test_a_ledger_that_nothing_charges_is_refused(folder, graph, rest, more, fou
     assert "is never charged" in str(error)
     assert found in str(error)
     assert "Ledger.spend" in str(error)
+    # Nobody is asked for a path first, to be refused then.
+    for table in ("[ledger]\n", "[ledger]\nnonsense = 1\n"):
+        again = failure(lambda table=table: read(folder, graph=graph, rest=rest + table, more=more))
+        assert again.problem == error.problem
