@@ -90,11 +90,13 @@ def test_against_brute_force_by_linear_programs(seed: int, d: int) -> None:
     def inside(v: np.ndarray) -> bool:
         return not v.any() or (len(differences) > 0 and norm_by_program(differences, v) <= 1 + 1e-9)
 
+    # As an array, three points in three dimensions may look like distances, which are refused.
+    domain = md.Domain.from_points(points)
     expected = {int(i): sum(inside(points[j] - points[i]) for j in kept) for i in sorted(kept)}
-    assert policy.degree_of_protection(points, kept) == expected
-    assert {i: policy.degree_of_protection(points, kept, i) for i in expected} == expected
-    assert policy.exposed(points, kept).tolist() == [i for i, count in expected.items() if count == 1]
-    pairs = policy.protected_pairs(points, kept)
+    assert policy.degree_of_protection(domain, kept) == expected
+    assert {i: policy.degree_of_protection(domain, kept, i) for i in expected} == expected
+    assert policy.exposed(domain, kept).tolist() == [i for i, count in expected.items() if count == 1]
+    pairs = policy.protected_pairs(domain, kept)
     assert {tuple(sorted(edge)) for edge in kept.edges()} <= {tuple(pair) for pair in pairs.tolist()}
     assert len(pairs) * 2 + len(kept) == sum(expected.values())
 

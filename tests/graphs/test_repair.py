@@ -139,7 +139,8 @@ def test_exhaustive_search_against_all_graphs(seed: int, hull: str) -> None:
 def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, hull: str) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
-    points = rng.integers(-3, 4, (n, d)).astype(float)
+    # As an array, three points in three dimensions may look like distances, which are refused.
+    points = md.Domain.from_points(rng.integers(-3, 4, (n, d)).astype(float))
     graph = policy.from_edges(n, [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.15])
     exposed = policy.exposed(points, graph, hull=hull).tolist()
     results = {method: policy.repair(points, graph, method, hull=hull) for method in METHODS}
