@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact
-from mechdesign.data.text import read_rows
+from mechdesign.data.text import cell, read_rows
 from mechdesign.errors import InputError
 
 __all__ = ["has_labels", "read_labelled"]
@@ -38,9 +39,16 @@ def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
             bound = f"{len(header)} as in the header"
             raise InputError(where, "has the wrong number of fields", value=len(texts) + 1, bound=bound)
         labels.append(label)
-        values.append([exact(text, where) for text in texts])
+        values.append([_probability(text, where) for text in texts])
     if not values or len(header) < 2:
         raise InputError(str(path), "holds no channel", bound="a header line, and a line for each secret")
     matrix = np.empty((len(values), len(header) - 1), dtype=object)
     matrix[:] = values
     return tuple(labels), matrix
+
+
+def _probability(text: str, where: str) -> Fraction:
+    try:
+        return exact(text, where)
+    except InputError as error:
+        raise InputError(where, error.problem, value=cell(text), bound=error.bound) from error

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.text import columns_text, is_number, opened, read_rows
+from mechdesign.data.text import columns_text, is_number, opened, read_rows, shortened
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
 from mechdesign.data.traces import Points, Trace, read_plt, read_points
 from mechdesign.errors import InputError
 
-__all__ = ["Found", "look_at"]
+__all__ = ["Found", "look_at", "unread_times"]
 
 _DELIMITERS = (",", "\t", ";", "|")
-_SAMPLE = 200
+# How many lines are looked at; more where a column that is called a time is blank in all of them.
+_SAMPLE, _LARGEST_SAMPLE = 200, 200_000
 _NAMED = 5
 _DAY = 86400
 
@@ -31,6 +32,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "trace": ("trace", "traceid", "tid", "trajectory", "trajectoryid", "trip", "tripid", "session", "sessionid"),
 }
 _ESSENTIAL = ("latitude", "longitude")
+
+_Rows = list[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,8 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
     """
     if path.is_dir():
         return Found(path, {}, ",", _trajectories(path))
-    header, body, delimiter = _head(path)
+    delimiter = _delimiter(path)
+    header, body = _head(path, delimiter)
     known = {name: column for name, column in (given or {}).items() if column is not None}
     for name, column in known.items():
         if column not in header:
@@ -95,7 +99,7 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
             bound = f"one of {columns_text(header)}"
             raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=f"say --{name}")
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
-    times = find_times(header, body, time_format, known.get("time"), known.get("date"), taken)
+    times = _times(path, header, body, delimiter, (time_format, known.get("time"), known.get("date"), taken))
     found = _read(path, columns, times, delimiter, time_format)
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
@@ -114,16 +118,44 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
     return found
 
 
-def _head(path: Path) -> tuple[list[str], list[tuple[int, list[str]]], str]:
-    """Return the header, the first rows below it with their lines, and the character between columns."""
+def unread_times(path: Path, delimiter: str, taken: Sequence[str]) -> tuple[str, ...]:
+    """Say of the columns of a table that are called times, or may hold them, why none is read; none is named.
+
+    Those in `taken` hold something else.
+    """
+    header, body = _head(path, delimiter)
+    found = _times(path, header, body, delimiter, (None, None, None, taken))
+    if found.time is not None:
+        return (f"the column {shortened(found.time)} can be read, and is not named",)
+    return found.notes
+
+
+_Asked = tuple[str | None, str | None, str | None, Sequence[str]]
+
+
+def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str, asked: _Asked) -> TimeColumns:
+    """Return where the times are, by a sample that grows where a column of them is blank in all of it."""
+    size, before = _SAMPLE, 0
+    while (found := find_times(header, body, *asked)).blank and before < len(body) and size < _LARGEST_SAMPLE:
+        size, before = 10 * size, len(body)
+        _, body = _head(path, delimiter, size)
+    return found
+
+
+def _delimiter(path: Path) -> str:
+    """Return the character between columns."""
     with opened(path) as lines:
         first = lines.readline()
     if not first.strip():
         raise InputError(str(path), "is empty", bound="a header line and at least one line more")
-    delimiter = max(_DELIMITERS, key=first.count)
-    rows = list(itertools.islice(read_rows(path, delimiter), _SAMPLE))
-    header = rows[0][1]
-    return header, [row for row in rows[1:] if len(row[1]) == len(header)], delimiter
+    return max(_DELIMITERS, key=first.count)
+
+
+def _head(path: Path, delimiter: str, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
+    """Return the header, and the first rows below it with their lines."""
+    rows = list(itertools.islice(read_rows(path, delimiter), size))
+    header = rows[0][1] if rows else []
+    return header, [row for row in rows[1:] if len(row[1]) == len(header)]
 
 
 def _trajectories(path: Path) -> tuple[Trace, ...]:

@@ -26,6 +26,7 @@ _TIME_NAMES = (
 )
 # What columns are called that may hold the date where another one holds the time of day.
 _DATE_NAMES = ("date", "utcdate", "dateutc", "gpsdate", "localdate", "eventdate", "startdate", "day", "datum")
+_NO_TIMES = "it holds no times"
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,14 @@ class TimeColumns:
         date: the column with the date, where `time` holds the time of day only.
         unread: a sentence about each column that is called a time and cannot be read.
         others: columns that may hold times under a name that is not known.
+        blank: whether a column that is called a time is blank in all rows that were looked at.
     """
 
     time: str | None = None
     date: str | None = None
     unread: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    blank: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,7 +85,7 @@ def find_times(
         return TimeColumns(time, date)
     candidates = {*_named(free, _TIME_NAMES), *dates}
     others = [name for name in free if name not in candidates and not _problem(header, rows, name, None, form)]
-    return TimeColumns(None, None, tuple(unread), tuple(others))
+    return TimeColumns(None, None, tuple(unread), tuple(others), any(_NO_TIMES in said for said in unread))
 
 
 def _named(header: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -108,4 +111,4 @@ def _problem(header: Sequence[str], rows: Rows, column: str, day: str | None, fo
         clock.check()
     except InputError as error:
         return f"{error.path}: {error.problem}; found {error.value}" + (f"; {error.remedy}" if error.remedy else "")
-    return "" if known else f"it holds no times in the first {len(rows)} lines"
+    return "" if known else f"{_NO_TIMES} in the first {len(rows)} lines"

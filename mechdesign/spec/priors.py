@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
+from mechdesign.data.inspection import unread_times
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
@@ -224,6 +225,8 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
         sampling = own if sampling is None or own != Sampling() else sampling
         median = median_interval(found)
         order = f"{path}: {order_of([trace.time for trace in found])}"
+        if isinstance(table, Checkins) and table.time is None:
+            order = "; ".join((order, *_unread_times(table, folder)))
         notes: tuple[str, ...] = ()
         if left_out:
             notes = (f"{path}: {rows_without_time(left_out)}",)
@@ -256,6 +259,12 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
         date=table.date,
         time_format=table.time_format,
     )
+
+
+def _unread_times(table: Checkins, folder: Path) -> tuple[str, ...]:
+    """Say which columns hold times, or are called so, where the table names none."""
+    taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
+    return unread_times(folder / table.path, table.delimiter, [name for name in taken if name is not None])
 
 
 def _user(users: list[str], only: int | str, path: str) -> str:

@@ -82,6 +82,35 @@ def test_the_order_of_the_file_is_said(header: str, form: str, words: str) -> No
     assert "2023" not in Path("points.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "form", "words"),
+    [
+        ("time", "{}", "the column time can be read, and is not named"),
+        ("time", "about {}", "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99"),
+        ("stamp", "{}", "say --time COLUMN if the time is in one of these: stamp"),
+    ],
+)
+def test_a_chain_says_which_times_it_does_not_read(name: str, form: str, words: str) -> None:
+    """A specification names no column of times, and the table has one."""
+    rows = [f"p,{form.format(time)},{place}" for time, place in POINTS]
+    chain(f"user,{name},lat,lon", rows)
+    text = Path("points.toml").read_text(encoding="utf-8")
+    Path("points.toml").write_text(text.replace(f'time = "{name}"\n', ""), encoding="utf-8")
+    found = run("chain", "points.toml")
+    assert f"prior.checkins: no times are read: points are {SAID}" in found.stderr
+    assert words in " ".join(found.stderr.split())
+
+
+def test_blank_times_at_the_top_of_a_table_leave_the_column() -> None:
+    rows = [f"p,{time},{place}" for time, place in POINTS]
+    matrix, made, _ = chain("user,time,lat,lon", [*[f"p,,{POINTS[0][1]}"] * 2500, *rows])
+    assert matrix == FORWARD
+    assert "2500 rows without a time are left out" in made
+    _, made, _ = chain("user,time,lat,lon", [f"p,,{place}" for _, place in POINTS] * 5)
+    assert "the column time is not read: it holds no times in the first 300 lines" in made
+    assert SAID in made
+
+
 @pytest.mark.parametrize("form", ["%Y%m%d%H", "%Y%m%d%H%M%S", "%d.%m.%Y %H:%M", "unix"])
 def test_what_is_said_of_times_is_kept(form: str) -> None:
     moments = [(datetime.fromisoformat(f"{time}+00:00"), place) for time, place in POINTS]

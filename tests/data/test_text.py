@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.data.budgets import read_exact_budgets
+from mechdesign.data.channels import read_labelled
 from mechdesign.data.text import cell, columns_text, read_rows
 from mechdesign.errors import InputError
 
@@ -49,4 +50,11 @@ def test_files_of_budgets_are_read_alike(tmp_path: Path, content: str) -> None:
     (tmp_path / "b.csv").write_text(content)
     with pytest.raises(InputError) as caught:
         read_exact_budgets(tmp_path / "b.csv")
+    assert "46.95" not in str(caught.value)
+
+
+def test_a_cell_of_a_channel_is_shown_alike(tmp_path: Path) -> None:
+    (tmp_path / "channel.csv").write_text("secret,a,b\nhome,0.5,46.950001 7.440007 46.950014 7.440028\n")
+    with pytest.raises(InputError, match=r"line 2: is not a number; found '99\.999999 9") as caught:
+        read_labelled(tmp_path / "channel.csv")
     assert "46.95" not in str(caught.value)
