@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
     from mechdesign.synthesis.certified import Design
     from mechdesign.synthesis.settings import SolveSettings
+    from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["design"]
 
@@ -170,9 +171,20 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
-    console.print(f"time      {summary.seconds} s solving, {certified:.1f} s until certified, {finished:.1f} s in all")
+    console.print(f"time      {_parts(summary)}, {certified:.1f} s until certified, {finished:.1f} s in all")
     files = ", ".join(name for name in SET if (Path(directory) / name).is_file())
     console.print(f"files     {directory}: {files}", soft_wrap=True)
+
+
+def _parts(summary: SolveSummary) -> str:
+    """Say how long each part took that is known."""
+    parts = {
+        "solving": summary.seconds,
+        "of it for the proof of the bound": summary.proving_seconds,
+        "rounding": summary.rounding_seconds,
+        "certifying": summary.certifying_seconds,
+    }
+    return ", ".join(f"{seconds} s {part}" for part, seconds in parts.items() if seconds is not None)
 
 
 def _next(directory: str, report: bool, made: Design, example: str | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -75,4 +75,12 @@ def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
         iterations=sum(one.iterations or 0 for one in found),
         privacy_weight=max((one.privacy_weight or 0.0 for one in found), default=0.0),
         floor_weight=0.0,
+        rounding_seconds=_total(one.rounding_seconds for one in found),
+        proving_seconds=_total(one.proving_seconds for one in found),
+        certifying_seconds=_total(one.certifying_seconds for one in found),
     )
+
+
+def _total(seconds: Iterable[float | None]) -> float | None:
+    known = [each for each in seconds if each is not None]
+    return round(sum(known), 3) if known else None

@@ -53,8 +53,11 @@ class BlockInverse:
             iterations=solution.iterations,
             memory_estimate=solution.memory,
             primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
+            proving_seconds=round(solution.proving, 3),
         )
-        return Candidate(solution.x, multipliers, summary)
+        # Nothing cheaper than a constant is known before the first iterate.
+        begun = bool(solution.history) or solution.status is Status.OPTIMAL
+        return Candidate(solution.x if begun else None, multipliers, summary)
 
 
 @dataclass(frozen=True)
@@ -93,20 +96,19 @@ def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: o
         SolverError: Memory does not suffice; the message has the estimate.
         InputError: An option is not known, or a given permutation does not leave the problem as it is.
     """
+    clock = time.perf_counter()
     program, inverse = BlockReduction().apply(form)
     options = settings.options_for_blocks()
     extra = dict(options.extra)
     symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
     options = replace(options, extra=extra)
     solve = solvers.block_back_end(plan.solver)
-    clock = time.perf_counter()
-    solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
+    left = options.after(time.perf_counter() - clock)
+    solution = solve(program, left, gap=options.relative_gap, symmetry=symmetry)
     small = form.groups**2 * form.observables <= _SMALL
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
-        left = settings.time_limit
-        if left is not None:
-            left = max(0.0, left - (time.perf_counter() - clock))
-        plain = solve(program, replace(options, time_limit=left), gap=options.relative_gap)
+        left = options.after(time.perf_counter() - clock)
+        plain = solve(program, left, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             solution, symmetry = plain, None
     return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)

@@ -220,4 +220,6 @@ def _in_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings
         settings.tell("certifying", seconds)
         summary = replace(found.summary, seconds=round(seconds, 3))
         made = certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+        last = time.perf_counter() - clock - seconds
+        made = made.noted(certifying_seconds=round((summary.certifying_seconds or 0.0) + last, 3))
         return made.noted(status=Status.INTERRUPTED) if interrupts.take() else made

@@ -61,11 +61,12 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior
     """
     clock = time.perf_counter()
     rounded = _rounded(form, candidate, interior)
+    ended = time.perf_counter()
     summary = replace(
         candidate.summary,
         privacy_weight=rounded.privacy_weight,
         floor_weight=rounded.floor_weight,
-        rounding_seconds=round(time.perf_counter() - clock, 3),
+        rounding_seconds=round(ended - clock, 3),
     )
 
     def made(multipliers: FormMultipliers | None) -> Design:
@@ -74,10 +75,11 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior
 
     given = candidate.multipliers
     first = made(given)
-    if given is None or given.potentials is None or exact(first.certificate.relative_gap) <= exact(tolerance):
-        return first
-    second = made(polished(form, given))
-    return min(first, second, key=lambda design: design.certificate.relative_gap)
+    missed = exact(first.certificate.relative_gap) > exact(tolerance)
+    if missed and given is not None and given.potentials is not None:
+        second = made(polished(form, given))
+        first = min(first, second, key=lambda design: design.certificate.relative_gap)
+    return first.noted(certifying_seconds=round(time.perf_counter() - ended, 3))
 
 
 def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) -> Rounded:

@@ -42,10 +42,13 @@ class SolveSummary:
         parts: Sets of secrets that no requirement ties together.
         programs: Different programs among the parts.
         proposals: Channels that column generation mixed.
-        seconds: Time from the start to the solver's answer.
+        seconds: Time from the start to the solver's answer; in parts, with the rounding and certifying of each.
         privacy_weight: Largest weight with which rounding mixed rows to meet the privacy bounds.
         floor_weight: Weight of the constant channel that rounding mixed in to meet distortion floors.
-        rounding_seconds: Time that rounding took.
+        rounding_seconds: Time that rounding took, after the solver's answer.
+        proving_seconds: In the block method, the part of `seconds` that went into the proof of its bound; it comes on
+            top of a time limit.
+        certifying_seconds: Time that the exact check took, after rounding.
         tried: What was tried, in order, with what came of it.
         mechanism: The mechanism whose channel this is, where none was searched for.
         within: Which answers a policy permits: "component" or "map".
@@ -77,6 +80,8 @@ class SolveSummary:
     privacy_weight: float | None = None
     floor_weight: float | None = None
     rounding_seconds: float | None = None
+    proving_seconds: float | None = None
+    certifying_seconds: float | None = None
     within: str | None = None
     isolated: str | None = None
     edges_added: int | None = None

@@ -22,7 +22,6 @@ from mechdesign.errors import SolverError
 from mechdesign.programs.block_angular import (
     BlockMultipliers,
     BlockProgram,
-    RatioMultipliers,
     lower_bound,
     objective,
     priced_cost,
@@ -40,7 +39,7 @@ from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, che
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import Priced
-from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
+from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solvers.ipm.solve import Reached, iterate_blocks, solve_block
 from mechdesign.solvers.ipm.stages import Stage
 
@@ -108,6 +107,8 @@ def solve_generated(
     constant = free_constant(program, clock)
     if constant is not None:
         return constant
+    if options is not None and options.time_limit == 0:
+        return no_time(program, clock)
     with interrupts.scope():
         interrupts.defer()
         run = _Run(program, options or Options(), gap, clock)
@@ -152,7 +153,7 @@ class _Run:
         # When pricing ends after Ctrl-C.
         self.until = np.inf
         self.history: list[Iteration] = []
-        self.memory, self.blocks = 0, 0
+        self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, self.options.extra)
         # It is tried before it is solved, with columns that are chosen by what they cost beyond those in use.
         self.tried = program.worst is None and bool(program.floors) and stages.tried(program.rows, gap)
@@ -305,12 +306,13 @@ class _Run:
         """Do so from a state, which is used up; where the user has stopped it, or it is to be, only measure that."""
         near = None if start is None else start.near
         options = self._options("")
-        # One factorisation, no step.
+        # What the state proves, and no step.
         options = replace(options, time_limit=0.0) if stopped or measured else options
         solution = solve_block(restricted(program, self.columns), options, gap=level, start=start)
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
+        self.proving += solution.proving
         self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
         whole = restricted(self.program, self.columns)
         multipliers = self.choice.full(self.program, solution.multipliers)
@@ -362,7 +364,7 @@ class _Run:
             reached = self._iterated(small, gap, words, start)
             if reached.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            if reached.status is not Status.OPTIMAL:
+            if reached.status is not Status.OPTIMAL or reached.state is None:
                 return None
             start = with_close_estimates(self._merged(small, reached.state, empty), small, NEAR)
         return start
@@ -370,14 +372,14 @@ class _Run:
     def _narrowed(self, program: BlockProgram, path: Iterable[Stage]) -> tuple[State | None, bool]:
         """Do so on the program itself; return the state, and whether the user has stopped it there.
 
-        The state is also that at which time is up; none where the iteration stalls.
+        The state is also that at which time is up; none where the iteration stalls, or has no multipliers yet.
         """
         start = None
         for gap, empty in path:
             reached = self._iterated(program, gap, "", start)
             if reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
                 return reached.state, reached.status is Status.INTERRUPTED
-            if reached.status is not Status.OPTIMAL:
+            if reached.status is not Status.OPTIMAL or reached.state is None:
                 return None, False
             self._see(reached.state)
             columns = self.columns.size
@@ -451,14 +453,12 @@ class _Run:
         x = self.point
         if x is None:
             x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
-        none = np.zeros(0, dtype=np.int64)
-        floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
-        self._keep(BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors))
+        self._keep(no_multipliers(program))
         assert self.proof is not None
         seconds = time.perf_counter() - self.clock
         return BlockSolution(
             status, x, self.proof.multipliers, self.proof.lower, objective(program, x), message, seconds, self.memory,
-            self.blocks, tuple(self.history),
+            self.blocks, tuple(self.history), self.proving,
         )  # fmt: skip
 
     def _relative(self) -> float:

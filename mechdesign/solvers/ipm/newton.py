@@ -145,9 +145,11 @@ def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> Factor
     ratio = y / z
     scale, adjoint = layout.scale(points), np.empty(points.shape)
     columns, edges = np.empty(points.shape), np.empty(points.shape)
+    # Each step is compiled when it is first taken.
+    stopped = ratios.workers.stopped
 
     def task(worker: int, blocks: slice) -> float:
-        if not kernel.assemble(worker, blocks, x, pairs, pair_products):
+        if not kernel.assemble(worker, blocks, x, pairs, pair_products) or stopped():
             return np.inf
         for index in range(layout.floors):
             own = auxiliary.part(ratio)[:, index]
@@ -157,7 +159,7 @@ def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> Factor
         products[blocks] += pair_products[blocks]
         edges[blocks] = points[blocks] * adjoint[blocks]
         regularisation = kernel.factor(worker, blocks, roots, edges, products)
-        if np.isfinite(regularisation):
+        if np.isfinite(regularisation) and not stopped():
             kernel.accumulate(worker, blocks, roots, scale, layout.counts, columns)
         return regularisation
 

@@ -193,7 +193,7 @@ class Outside:
             return {}
         layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
         extra, entries = self.options.extra, self.program.columns * program.rows**2
-        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse)
+        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.options.time_limit)
         if program.exponents is self.exponents:
             kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))

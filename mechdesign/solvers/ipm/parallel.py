@@ -30,10 +30,11 @@ class Workers:
     """A few threads that share the blocks, a batch of consecutive ones at a time.
 
     The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
-    `until`, a time of `time.perf_counter`, is when they give up.
+    `until`, a time of `time.perf_counter`, is when they give up; `took` says how many seconds they needed last.
     """
 
     until = math.inf
+    took = 0.0
 
     def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
@@ -47,23 +48,30 @@ class Workers:
 
         Whoever is free takes the next batch, unless who takes which is to be `fixed`: for sums that a worker keeps,
         which then are the same to the bit every time.
-        After Ctrl-C, or when it is late, no batch is begun, unless the `whole` is to be done. It is passed on when all
-        workers are done, so that nothing changes behind the caller's back.
+        After Ctrl-C, or when it is late, no batch is begun, unless the `whole` is to be done: that is not begun where
+        it would be late at its end. It is passed on when all workers are done, so that nothing changes behind the
+        caller's back.
 
         Raises:
             LateError: It is later than `until`; raised once, so that what is known can still be looked at.
         """
-
-        def stopped() -> bool:
-            asked = self._in_main_thread and interrupts.noted()
-            return not whole and (asked or time.perf_counter() > self.until)
-
-        results = self._share(task, fixed, stopped)
-        if stopped():
+        began = time.perf_counter()
+        if whole and began + self.took > self.until:
+            raise self._late()
+        results = self._share(task, fixed, (lambda: False) if whole else self.stopped)
+        self.took = time.perf_counter() - began
+        if not whole and self.stopped():
             interrupts.check()
-            self.until = math.inf
-            raise LateError
+            raise self._late()
         return results
+
+    def stopped(self) -> bool:
+        """Tell whether the user has asked for an end, or it is late; a long task may look, too."""
+        return (self._in_main_thread and interrupts.noted()) or time.perf_counter() > self.until
+
+    def _late(self) -> LateError:
+        self.until = math.inf
+        return LateError()
 
     def _share(self, task: Callable[[int, slice], Result], fixed: bool, stopped: Callable[[], bool]) -> list[Result]:
         if self._pool is None:

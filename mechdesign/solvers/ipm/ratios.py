@@ -55,8 +55,11 @@ class RatioRows:
         return lambda: copy
 
     def start(self, x: Array, mu: float) -> None:
-        """Set y = μ w / z, as the first iterate has it."""
-        self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu), whole=True)
+        """Set y = μ w / z, as the first iterate has it.
+
+        Whoever stops that has no multipliers.
+        """
+        self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
         self.moves = 0
 
     def resume(self, y: Array, mu: float) -> None:

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram, RatioMultipliers
+from mechdesign.programs.block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    lower_bound,
+    objective,
+    repaired,
+)
 from mechdesign.solvers.contract import Status
 
-__all__ = ["BlockSolution", "Iteration", "free_constant"]
+__all__ = ["BlockSolution", "Iteration", "free_constant", "no_multipliers", "no_time"]
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +45,7 @@ class BlockSolution:
 
     `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
     rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
-    and `message` says more.
+    and `message` says more. Of the `seconds`, `proving` went into making the multipliers sparse and into their bound.
     """
 
     status: Status
@@ -51,6 +58,7 @@ class BlockSolution:
     memory: int
     blocks: int
     history: tuple[Iteration, ...]
+    proving: float = 0.0
 
     @property
     def iterations(self) -> int:
@@ -67,12 +75,25 @@ def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
         return None
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0
+    multipliers = no_multipliers(program)
+    seconds = time.perf_counter() - clock
+    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+
+
+def no_time(program: BlockProgram, clock: float) -> BlockSolution:
+    """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
+    x = repaired(program, np.ones((program.rows, program.columns)))
+    multipliers, seconds = no_multipliers(program), time.perf_counter() - clock
+    bracket = lower_bound(program, multipliers), objective(program, x)
+    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
+
+
+def no_multipliers(program: BlockProgram) -> BlockMultipliers:
+    """Return multipliers that are 0, and equal weights of the worst cost."""
     none = np.zeros(0, dtype=np.int64)
     floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
     weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
-    multipliers = BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
-    seconds = time.perf_counter() - clock
-    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+    return BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
 
 
 def _room(program: BlockProgram) -> float:

@@ -34,7 +34,7 @@ from mechdesign.solvers.ipm.memory import COPIED, check_memory
 from mechdesign.solvers.ipm.newton import FactoredBlocks, StallError, factor_blocks
 from mechdesign.solvers.ipm.parallel import LateError, Workers, single_threaded
 from mechdesign.solvers.ipm.ratios import RatioRows
-from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant
+from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solvers.ipm.step import Step, take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
 
@@ -62,7 +62,8 @@ _SHORT = 1e-4
 # What a unit of the primal residual costs to repair, in units of the cost.
 _PRICE = 4.0
 # Seconds that an iteration may go on after the time limit.
-_GRACE = 1.0
+_GRACE = 0.5
+_STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
 
@@ -94,10 +95,10 @@ def solve_block(
 
     Args:
         program: what to minimise.
-        options: time limit in seconds, threads, a function told of the progress. Its `extra` may hold "memory", the
-            most bytes that the process may take (all that is free, without it), "arrays", the library that does the
-            work ("numpy", "numba", "torch", or "sparse" for few bounds), and "device", where PyTorch does it ("cpu",
-            "cuda").
+        options: time limit in seconds (with 0 of them, what the start proves is measured), threads, a function told of
+            the progress. Its `extra` may hold "memory", the most bytes that the process may take (all that is free,
+            without it), "arrays", the library that does the work ("numpy", "numba", "torch", or "sparse" for few
+            bounds), and "device", where PyTorch does it ("cpu", "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
         start: where to start, without symmetry, used up by that; else well inside all bounds.
@@ -111,17 +112,22 @@ def solve_block(
     constant = free_constant(program, clock)
     if constant is not None:
         return constant
+    if settings.time_limit == 0 and start is None:
+        return no_time(program, clock)
     with _running(program, settings, clock, symmetry, SPREAD if start is None else start) as run:
         return run.solution()
 
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """Where an iteration ended: why, its state, the lines of its history, and the estimated memory in bytes."""
+    """Where an iteration ended: why, its state, the lines of its history, and the estimated memory in bytes.
+
+    There is no state where that was before the first iterate had its multipliers.
+    """
 
     status: Status
     message: str
-    state: State
+    state: State | None
     history: tuple[Iteration, ...]
     memory: int
 
@@ -149,7 +155,7 @@ def _running(
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry, start.near)
     entries = layout.blocks * layout.rows**2
-    kernel = choose(settings.arrays, settings.device, entries, layout.sparse)
+    kernel = choose(settings.arrays, settings.device, entries, layout.sparse, settings.time_limit)
     cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     # Who goes on holds much of it already, and what was found is not to be lost.
@@ -161,8 +167,7 @@ def _running(
     with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
-        # Without any time, one factorisation is asked for.
-        if settings.time_limit:
+        if settings.time_limit is not None:
             workers.until = clock + settings.time_limit + _GRACE
         interrupts.defer()
         try:
@@ -213,9 +218,10 @@ class _Run:
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
+        # Whether the ratio rows have their multipliers.
+        self.begun = isinstance(start, State)
         if isinstance(start, Start):
             self.iterate, self.mu = first_iterate(layout, start)
-            ratios.start(np.ascontiguousarray(self.iterate.points[:, : layout.rows]), self.mu)
         else:
             self.iterate, self.mu = resumed_iterate(layout, start), start.mu
             ratios.resume(start.ratio_y, start.mu)
@@ -225,6 +231,8 @@ class _Run:
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
         self.precise = start.gap if isinstance(start, State) else np.inf
+        # That of the state which was started from.
+        self.known = self.precise
 
     def solution(self) -> BlockSolution:
         """Iterate to the end and return the best."""
@@ -233,10 +241,15 @@ class _Run:
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
-        iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
-        allowance = _DROPPED * gap * max(upper, self.unit)
-        multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
+        clock = time.perf_counter()
+        if status in _STOPPED and not self._proves_something:
+            multipliers = no_multipliers(self.program)
+        else:
+            iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
+            allowance = _DROPPED * gap * max(upper, self.unit)
+            multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
         lower = lower_bound(self.program, multipliers)
+        proving = time.perf_counter() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)
             # An x of less than the bound is not feasible.
@@ -246,8 +259,14 @@ class _Run:
             status, message = Status.INTERRUPTED, "stopped by the user"
         seconds, history = time.perf_counter() - self.clock, tuple(self.history)
         return BlockSolution(
-            status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history
+            status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
+
+    @property
+    def _proves_something(self) -> bool:
+        """Whether the multipliers are known to prove a bound that costs of 0 or more do not."""
+        rewarded = any(floor.rewards is not None for floor in self.program.floors)
+        return self.begun and (rewarded or min(self.gap, self.known) < 1)
 
     def reached(self) -> Reached:
         """Iterate to the end and return where that is."""
@@ -255,12 +274,19 @@ class _Run:
         if interrupts.take():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
-        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, self.gap)
+        gap = min(self.gap, self.known)
+        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
         return Reached(status, message, state, tuple(self.history), self.memory)
 
     def _ended(self) -> tuple[Status, str]:
         """Iterate to the end, whatever brings it about; return what it is."""
         try:
+            if not self.begun:
+                x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
+                self.ratios.start(x, self.mu)
+                self.begun = True
+            if self.settings.time_limit == 0:
+                return Status.TIME_LIMIT, "no time to iterate"
             return self._iterate()
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"

@@ -16,6 +16,8 @@ __all__ = ["Kernel", "choose", "few_bounds", "sparse_kernel"]
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.
 _WORTH_IMPORTING = 250_000
+# Seconds that leave time to compile Numba's passes, which takes ten to twenty, once after an installation.
+_TIME_TO_COMPILE = 60.0
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}
 
@@ -35,23 +37,28 @@ def few_bounds(*, floors: bool) -> type[Kernel]:
     return kernel
 
 
-def choose(name: object, device: object, rows: int, sparse: bool = False) -> type[Kernel]:
+def choose(
+    name: object, device: object, rows: int, sparse: bool = False, time_limit: float | None = None
+) -> type[Kernel]:
     """Return the kernel called `name`.
 
     Without a name it is PyTorch's for a device, the sparse one for sparse blocks, Numba's where it pays, else NumPy's.
+    Numba does not pay where it would take most of the time that there is to compile.
 
     Args:
         name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
         device: where PyTorch computes ("cpu", "cuda", …), or None.
         rows: the number B n² of ratio rows.
         sparse: whether blocks are sparse (`Layout.sparse`).
+        time_limit: seconds that the solve may take.
 
     Raises:
         InputError: for a name that is not known, or a device that the library does not compute on.
         MissingDependencyError: for a library that is not installed.
     """
     if name is None and device in (None, "cpu"):
-        dense = "numba" if rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") else "numpy"
+        worth = rows >= _WORTH_IMPORTING and importlib.util.find_spec("numba") is not None
+        dense = "numba" if worth and _time_to_compile(time_limit) else "numpy"
         name = "sparse" if sparse else dense
     elif name is None:
         name = "torch"
@@ -68,3 +75,11 @@ def choose(name: object, device: object, rows: int, sparse: bool = False) -> typ
     module: Any = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
     return kernel
+
+
+def _time_to_compile(time_limit: float | None) -> bool:
+    if time_limit is None or time_limit >= _TIME_TO_COMPILE:
+        return True
+    module: Any = importlib.import_module(f"{__name__}.numba")
+    found: bool = module.compiled()
+    return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
@@ -18,7 +19,7 @@ from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS, Dense
 from mechdesign.solvers.ipm.layout import Layout
 
-__all__ = ["KERNEL", "NumbaKernel"]
+__all__ = ["KERNEL", "NumbaKernel", "compiled"]
 
 Array = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -46,6 +47,15 @@ _SINGLE_MULTIPLIERS, _LARGEST_RATIO = 1e-5, 1e15
 
 
 @_compiled
+def _least(values: Array) -> float:
+    """Return the least value: NumPy's own takes seconds to compile."""
+    least = np.inf
+    for value in values:
+        least = min(least, value)
+    return least
+
+
+@_compiled
 def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
     blocks, n = x.shape
     for b in range(blocks):
@@ -59,7 +69,8 @@ def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
 def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array, hessian: Array) -> float:
     """Return the least slack; the Hessians are complete but for what `_symmetrise` does."""
     blocks, n = x.shape
-    least = np.full(n, np.inf)
+    least = np.empty(n)
+    least[:] = np.inf
     received, column = np.empty(n), np.empty(n)
     for b in range(blocks):
         received[:] = 0.0
@@ -89,7 +100,7 @@ def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array
         _symmetrise(hessian[b], n)
         for t in range(n):
             hessian[b, t, t] = column[t]
-    smallest: float = least.min()
+    smallest: float = _least(least)
     return smallest
 
 
@@ -211,14 +222,16 @@ def _substitute(factors: Array, right: Array) -> None:
 def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
     blocks, n = x.shape
     # A least value for each column: unlike a single one it costs next to nothing.
-    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    low, high = np.empty(n), np.empty(n)
+    low[:] = np.inf
+    high[:] = -np.inf
     for b in range(blocks):
         for s in range(n):
             for t in range(n):
                 grown = ratios[s, t] * x[b, t]
                 q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
                 low[t], high[t] = min(low[t], q), max(high[t], q)
-    return low.min(), high.max()
+    return _least(low), -_least(-high)
 
 
 @_compiled
@@ -250,14 +263,16 @@ def _mehrotra(
 @_compiled
 def _ratio_test(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float, float]:
     blocks, n = x.shape
-    primal, dual = np.full(n, np.inf), np.full(n, np.inf)
+    primal, dual = np.empty(n), np.empty(n)
+    primal[:] = np.inf
+    dual[:] = np.inf
     for b in range(blocks):
         for s in range(n):
             for t in range(n):
                 grown = ratios[s, t] * x[b, t]
                 q = u[b, s] + grown / (grown - x[b, s]) * (u[b, t] - u[b, s])
                 primal[t], dual[t] = min(primal[t], q), min(dual[t], targets[b, s, t] - q)
-    return primal.min(), dual.min() - 1.0
+    return _least(primal), _least(dual) - 1.0
 
 
 @_compiled
@@ -306,6 +321,13 @@ def _keeps_singles(layout: Layout, gap: float) -> bool:
     """Tell whether the multipliers are kept in single precision at this relative gap."""
     largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
     return gap > _SINGLE_MULTIPLIERS and not layout.floors and bool(largest <= _LARGEST_RATIO)
+
+
+def compiled() -> bool:
+    """Tell whether the passes of an iteration were compiled before, here or in a process that kept them."""
+    folder = _advance.stats.cache_path  # type: ignore[attr-defined]
+    kept = folder is not None and any(Path(folder).glob(f"*.{_advance.__name__}-*.nbi"))
+    return kept or bool(_advance.signatures)  # type: ignore[attr-defined]
 
 
 class NumbaKernel(Dense):
