@@ -120,7 +120,8 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
             claims.append((symbol, number, None, None))
         else:
             pairs = bounds(kind, numbers, arrays, n)
-            ratios = [(largest_ratio(rows[s], rows[t]), w) for s, t, w in pairs]
+            largest = {(s, t): largest_ratio(rows[s], rows[t]) for s, t in {(s, t) for s, t, _ in pairs}}
+            ratios = [(largest[s, t], w) for s, t, w in pairs]
             need(number > 0 and keeps(ratios, symbol, number), f"{what}, is kept")
             need(keeps(ratios, symbol, realised), f"{what}, is kept with {float(realised)}")
             # The first verifier rounds e^x down to 128 binary places, which may make its least ε a float larger.

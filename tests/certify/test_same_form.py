@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_second_verifier import SETS, put, refused, repair, whole
+from test_second_verifier import SETS, claims, put, refused, repair, whole
 
 import two_verifiers
 from mechdesign.certify import _archive, bundle, second_verifier
@@ -215,3 +215,43 @@ def test_a_pipe_in_place_of_a_file_is_refused_by_both_at_once(tmp_path: Path, na
         assert refused(tmp_path)
     finally:
         signal.alarm(0)
+
+
+@pytest.mark.parametrize("name", ["numerators", "cost", "requirement_0_distance"])
+def test_rows_without_columns_are_refused_however_many_they_are(tmp_path: Path, name: str) -> None:
+    """They take no bytes: an archive may say that there are 10^17."""
+    files = dict(SETS["expected cost"])
+    arrays = dict(_archive.unpack(files[CHANNEL], CHANNEL))
+    arrays[name] = np.zeros((10**17, 0), dtype=arrays[name].dtype)
+    put(tmp_path, repair({**files, CHANNEL: _archive.pack(arrays)}))
+    with pytest.raises(CertificateError):
+        verify(tmp_path)
+    run = [sys.executable, second_verifier.__file__, str(tmp_path)]
+    assert subprocess.run(run, capture_output=True, check=False, timeout=30).returncode == 1
+
+
+def test_an_entry_that_is_shorter_than_its_archive_says_is_refused_by_both(tmp_path: Path) -> None:
+    files = dict(SETS["expected cost"])
+    content = bytearray(files[CHANNEL])
+    # A byte of the size of the first entry, in the directory at the end of the archive.
+    content[content.find(b"PK\x01\x02") + 25] += 1
+    files[CHANNEL] = bytes(content)
+    document = json.loads(files[CERTIFICATE])
+    document["files"][CHANNEL] = bundle._sha256(files[CHANNEL])
+    document["digest"] = bundle.document_digest(document)
+    put(tmp_path, {**files, CERTIFICATE: json.dumps(document).encode()})
+    with pytest.raises(CertificateError, match="which is not what the file holds"):
+        verify(tmp_path)
+    assert "holds what its shape says" in refused(tmp_path)
+
+
+def test_a_pair_that_is_listed_often_is_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    often = [[0, 1], [1, 0]] * 500
+    stated = (Stated.pairs("near", Fraction(2), often, np.linspace(1, 2, 1000)),)
+    put(tmp_path, whole(claims(requirements=stated, multipliers=None)))
+    compared: list[object] = []
+    ratio = second_verifier.largest_ratio
+    monkeypatch.setattr(second_verifier, "largest_ratio", lambda *rows: compared.append(rows) or ratio(*rows))
+    assert verify(tmp_path).holds
+    assert second_verifier.prove(tmp_path)
+    assert len(compared) == 2
