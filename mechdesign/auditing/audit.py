@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mechdesign.attacks import attack
 from mechdesign.auditing.rows import Rows, exact_rows
-from mechdesign.auditing.tight import Tight, Witness, rates, tight, unequal
+from mechdesign.auditing.tight import LARGEST, Tight, Witness, rates, tight, unequal
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact, float_down, float_up
 from mechdesign.certify.revealed import revealed
@@ -134,6 +134,8 @@ class Audit:
         most = np.zeros(len(self.matrix))
         np.maximum.at(most, self.bound.sources, best)
         np.maximum.at(most, self.bound.targets, best)
+        # Rates beyond the largest float are infinite as floats.
+        most[most == LARGEST] = math.inf
         for witness in unequal(self._rows, self.bound):
             most[list(witness.pair)] = math.inf
         return most

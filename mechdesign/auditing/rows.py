@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,8 +23,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# Every float64 is a multiple of 2**-1074.
+# Every float64 is a multiple of 2**-1074, and below 2**-1022 they have fewer digits.
 _SMALLEST = 1074
+_PRECISE = 2.0**-1022
+# Times a power of two as small as this one, every probability is 0 as a float.
+_FAR = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +64,25 @@ class Rows:
         """The largest distance of a row's sum from 1."""
         return max(abs(total - 1) for total in self.sums)
 
+    @functools.cached_property
+    def split(self) -> tuple[Floats, NDArray[np.int64]]:
+        """p(o|s) as x·2**e, both (n, m): within 3·2**-53 of it relatively, whatever the size of entries and sums."""
+        mantissas, exponents = np.frexp(self.floats)
+        exponents = exponents.astype(np.int64)
+        if self.entries is not self.floats:
+            for secret, observable in np.argwhere((self.floats > 0) & (self.floats < _PRECISE)).tolist():
+                found = _split(self.entry(secret, observable))
+                mantissas[secret, observable], exponents[secret, observable] = found
+        sums = [_split(total) for total in self.sums]
+        mantissas /= np.array([mantissa for mantissa, _ in sums])[:, None]
+        return mantissas, exponents - np.array([exponent for _, exponent in sums])[:, None]
+
     def normalised(self) -> Floats:
-        """Return p(o|s) rounded to floats, shape (n, m)."""
-        divided: Floats = self.floats / np.array([nearest(total) for total in self.sums])[:, None]
+        """Return p(o|s) rounded to floats, shape (n, m); zero only where it is."""
+        mantissas, exponents = self.split
+        with np.errstate(under="ignore"):
+            divided: Floats = np.ldexp(mantissas, exponents.clip(-_FAR, _FAR).astype(np.intc))
+        divided[(divided == 0) & (self.floats > 0)] = np.nextafter(0, 1)
         read_only(divided)
         return divided
 
@@ -117,6 +138,13 @@ def _given(matrix: ArrayLike) -> NDArray[Any]:
         raise InputError("matrix", f"holds {raw.dtype}", bound=bound)
     # Narrower floats are numbers of float64, too.
     return raw.astype(np.float64)
+
+
+def _split(value: Fraction) -> tuple[float, int]:
+    """Return x and e with x·2**e the float next to a positive number, or what it would be if exponents had no end."""
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    mantissa, exponent = math.frexp(nearest(value / Fraction(2) ** shift))
+    return mantissa, exponent + shift
 
 
 def _sum(row: list[float]) -> Fraction:

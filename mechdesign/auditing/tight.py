@@ -1,8 +1,9 @@
 """The tight ε of a channel of exact rows, and the pair of secrets that it is tight for.
 
-Floats find candidates, exact fractions decide. With u = 2**-53 the float ratio of two probabilities is within 6u of the
-true one, and its logarithm within 8u + 2u·|ln|: pairs whose rate comes within `_BLUR` of the largest are compared as
-fractions, those of one weight with each other, and by rigorous logarithms where weights differ.
+Floats find candidates, exact fractions decide. With u = 2**-53 the float ratio of two probabilities, apart from powers
+of two, is within 8u of the true one, and its logarithm within 16u + 4u·|ln|: pairs whose rate comes within `_BLUR` of
+the largest are compared as fractions, those of one weight with each other, and by rigorous logarithms where weights
+differ.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.rows import Rows
 from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.exact import float_up, nearest
+from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_below, ln_upper
 from mechdesign.validation import Floats
 
-__all__ = ["Tight", "Witness", "rates", "tight", "unequal"]
+__all__ = ["LARGEST", "Tight", "Witness", "rates", "tight", "unequal"]
 
 
 def __dir__() -> list[str]:
@@ -31,6 +32,8 @@ def __dir__() -> list[str]:
 
 # How much a rate times its weight may be off in floats, and more; relative to 1 + |ln|.
 _BLUR = 2.0**-46
+LARGEST = math.nextafter(math.inf, 0)
+"""What stands for rates that are larger, but finite."""
 # A limit of 900 digits, times a weight, comes no closer to a logarithm than 60 · 2**6 digits tell, but by design.
 _DOUBLINGS = 9
 # Ratios worked on at a time.
@@ -108,8 +111,8 @@ def _is_at_most(ratio: Fraction, limit: Fraction) -> bool:
 def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
     """Return for each pair the least ε that it needs by itself, up to rounding, and the observable that needs it.
 
-    Both have shape (k,). The ε is infinite where the second secret never gives what the first does; a pair of weight 0
-    needs 0 here.
+    Both have shape (k,). The ε is infinite where the second secret never gives what the first does, and only there; a
+    pair of weight 0 needs 0 here.
     """
     best, places = np.zeros(len(bound)), np.zeros(len(bound), dtype=np.int64)
     for part in _parts(len(bound), rows.floats.shape[1]):
@@ -117,34 +120,30 @@ def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
         places[part] = gains.argmax(axis=1)
         top = gains[np.arange(len(gains)), places[part]]
         weights = bound.weights[part]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best[part] = np.where(top == math.inf, math.inf, np.where(weights > 0, np.maximum(top, 0) / weights, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            finite = np.minimum(np.maximum(top, 0) / weights, LARGEST)
+        best[part] = np.where(top == math.inf, math.inf, np.where(weights > 0, finite, 0.0))
     return best, places
 
 
 def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) -> Floats:
     """Return ln p(o|s) − ln p(o|t), shape (pairs, m): −∞ where p(o|s) is 0, ∞ where only p(o|t) is."""
-    sums = np.array([nearest(total) for total in rows.sums])
+    mantissas, exponents = rows.split
     sources, targets = bound.sources[part], bound.targets[part]
-    above, below = rows.floats[sources], rows.floats[targets]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        ratios = above / below
-        gains: Floats = np.log(ratios * (sums[targets] / sums[sources])[:, None])
-        # Ratios that overflow, or are too small to be precise: such logarithms are not.
-        extreme = (below > 0) & (above > 0) & ~((ratios > 1e-290) & (ratios < 1e290))
-        if extreme.any():
-            logarithms = np.log(above) - np.log(below) + np.log(sums[targets] / sums[sources])[:, None]
-            gains[extreme] = logarithms[extreme]
-    gains[above == 0] = -math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Without their powers of two no quotient overflows, or has too few digits.
+        gains: Floats = np.log(mantissas[sources] / mantissas[targets])
+        gains += (exponents[sources] - exponents[targets]) * math.log(2)
+    gains[mantissas[sources] == 0] = -math.inf
     return gains
 
 
 def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
     """Return pairs and observables that may be where ε is tight, one for each combination of probabilities."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
-    least = float((best - blur).max())
-    near = np.flatnonzero((best + blur >= least) & (bound.weights > 0))
+        least = float((best - blur).max())
+        near = np.flatnonzero((best + blur >= least) & (bound.weights > 0))
     known: dict[tuple[float, ...], tuple[int, int]] = {}
     numbers = {total: number for number, total in enumerate(dict.fromkeys(rows.sums))}
     sums = [numbers[total] for total in rows.sums]

@@ -330,3 +330,36 @@ def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> N
     assert np.isinf(found.exposure).tolist() == [True, True, False, False]
     assert found.exposure[2] == pytest.approx(math.log(5))
     assert "No ε holds at distance 0" in pairs_picture(found).texts[0].get_text()
+
+
+@pytest.mark.parametrize("power", [300, 320, 330, 400, 800])
+def test_fractions_smaller_than_every_float_count(power: int) -> None:
+    tiny = Fraction(1, 10**power)
+    rows = [[Fraction(1, 2) - 3 * tiny, Fraction(1, 2), 3 * tiny], [Fraction(3, 10) - tiny, Fraction(7, 10), tiny]]
+    found = md.audit(np.array(rows, dtype=object), distance=TWO)
+    assert found.epsilon == pytest.approx(math.log(3), rel=1e-15)
+    assert not found.holds("1.09")
+    assert found.witness is not None
+    assert found.witness.observable == 2
+    assert found.exposure.tolist() == pytest.approx([math.log(3)] * 2)
+    assert found.worst_pairs()[0].pair == (0, 1)
+
+
+@pytest.mark.parametrize("power", [-1074, -1060, 0, 1020, 1022])
+def test_rows_are_alike_whatever_they_are_multiplied_by(power: int) -> None:
+    """Sums beyond the largest float, and entries of a few digits, divide as any others do."""
+    rows = np.array([[1.0, 2.0], [3.0, 1.0]]) * [[1.0], [2.0**power]]
+    found = md.audit(rows, distance=TWO)
+    assert found.epsilon == md.audit([[1, 2], [3, 1]], distance=TWO).epsilon
+    assert found.ruled_out.tolist() == [0, 0]
+    assert found.matrix == pytest.approx(np.array([[1 / 3, 2 / 3], [3 / 4, 1 / 4]]))
+
+
+@pytest.mark.parametrize("distance", [5e-324, 1e-310])
+def test_a_rate_beyond_the_largest_float_rules_nothing_out(distance: float) -> None:
+    found = md.audit([[0.5, 0.5], [0.25, 0.75]], distance=[[0, distance], [distance, 0]])
+    assert found.epsilon == math.inf
+    assert found.holds("1e330")
+    assert not found.holds("1e300")
+    assert found.exposure.tolist() == [math.inf, math.inf]
+    assert found.ruled_out.tolist() == [0, 0]
