@@ -159,9 +159,13 @@ def test_workers_that_are_late_begin_no_further_batch_and_say_so_once(threads):
             workers.run(lambda worker, batch: (time.sleep(0.02), done.append(batch.start)), fixed=True)
         assert len(done) < 100
         assert len(workers.run(lambda worker, batch: batch.start)) == 100
-        # What is to be done as a whole is.
-        workers.until = time.perf_counter()
-        assert len(workers.run(lambda worker, batch: batch.start, whole=True)) == 100
+        # What is to be done as a whole is, once begun; where it would be late at its end it is not begun.
+        workers.until = time.perf_counter() + 0.3
+        slow = workers.run(lambda worker, batch: time.sleep(0.5 if batch.start == 0 else 0), whole=True)
+        assert len(slow) == 100
+        with pytest.raises(LateError):
+            workers.run(lambda worker, batch: done.append(-1), whole=True)
+        assert -1 not in done
     finally:
         workers.close()
 
