@@ -50,10 +50,13 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
         MissingDependencyError: The back end's package is not installed.
         SolverError: No process can be started.
     """
+    clock = time.perf_counter()
     task = _packed(solver, program, options, start)
+    limit = options.time_limit
+    if limit is not None and time.perf_counter() - clock >= limit:
+        return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time to begin {solver.name}", solver.name)
     moment, done, sent = Moment(solver.name), threading.Event(), threading.Event()
     said: list[Answer | MechdesignError] = []
-    limit = options.time_limit
     with _process() as process:
 
         def converse() -> None:
@@ -87,7 +90,9 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
         with interrupts.scope():
             interrupts.defer()
             try:
-                most = None if limit is None else limit * (1 + _GRACE_SHARE) + _GRACE
+                most = None
+                if limit is not None:
+                    most = limit * (1 + _GRACE_SHARE) + _GRACE - (time.perf_counter() - clock)
                 interrupted = wait(done, moment, options.progress, stop, most)
                 late = not done.is_set()
             finally:
@@ -120,7 +125,11 @@ def _packed(solver: Solver, program: LinearProgram, options: Options, start: obj
 def _process() -> Iterator[Any]:
     """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
     code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
-    with tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True) as folder:
+    try:
+        holder = tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise SolverError(f"the solver's temporary files have no folder: {error}; set TMPDIR to one") from error
+    with holder as folder:
         try:
             process = subprocess.Popen(
                 [sys.executable, "-c", code],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -139,7 +140,8 @@ def _whole(problem: Problem, settings: SolveSettings) -> Design:
 def _searched(problem: Problem, settings: SolveSettings) -> Design:
     clock = time.perf_counter()
     form = normalise(problem)
-    chosen = plan(form, settings.solver, settings.rows)
+    until = math.inf if settings.time_limit is None else clock + settings.time_limit
+    chosen = plan(form, settings.solver, settings.rows, until)
     settings.tell(chosen.reason, 0.0)
     tolerance = settings.tolerance
     inside = interior(form, settings.time_limit) if form.forbidden.any() else None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechdesign import solvers
 from mechdesign.errors import InputError
+from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.spanner import bounded_pairs
@@ -47,8 +51,10 @@ class Plan:
     magnification: float = 1.0
 
 
-def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
+def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto", until: float = math.inf) -> Plan:
     """Choose rows and solver by size; a choice of the caller's is kept.
+
+    Where it is later than `until`, a time of `time.perf_counter`, rows are no longer counted.
 
     Raises:
         InputError: The solver is not known, takes no choice of rows, or no forbidden answers.
@@ -58,7 +64,12 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
     if rows == "rays":
         reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
         return Plan("rays", RAYS, reason, chosen=False, small=False)
-    size = int(bounded_pairs(form, "all" if rows == "all" else "reduced").sum()) * form.observables
+    size, counted = _least_size(form), "at least "
+    # The block method has rows of its own; to count those that no others imply takes time for many secrets.
+    if size <= SMALL or not _takes_blocks_if_large(form, solver, rows):
+        with contextlib.suppress(LateError):
+            size = int(bounded_pairs(form, "all" if rows == "all" else "reduced", until).sum()) * form.observables
+            counted = ""
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
     forbidden = bool(form.forbidden.any())
@@ -73,12 +84,24 @@ def plan(form: NormalForm, solver: str = "auto", rows: Rows = "auto") -> Plan:
         )
     if takes_blocks(solver):
         taken: Rows = "all"
-        size = int(np.isfinite(form.exponents).sum()) * form.observables
+        size, counted = int(np.isfinite(form.exponents).sum()) * form.observables, ""
     else:
         taken = rows if rows != "auto" else "reduced" if size <= SMALL else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
-    reason = f"{size} privacy rows over {shape}: {taken} rows, {solver}"
+    reason = f"{counted}{size} privacy rows over {shape}: {taken} rows, {solver}"
     return Plan(taken, solver, reason, chosen, small=size + floors <= SMALL)
+
+
+def _least_size(form: NormalForm) -> int:
+    """Return a number of rows that no program has less of: nothing implies the bound on the nearest secret."""
+    bounded = form.exponents <= LARGEST_ROW_EXPONENT
+    return int(bounded.any(axis=1).sum()) * form.observables
+
+
+def _takes_blocks_if_large(form: NormalForm, solver: str, rows: Rows) -> bool:
+    if solver == "auto":
+        return rows == "auto" and not form.forbidden.any() and takes_blocks(LARGE)
+    return takes_blocks(solver)
 
 
 def check_choice(solver: str, rows: Rows) -> None:

@@ -6,6 +6,7 @@ multipliers are lower bounds; it ends when no row that was left out is violated.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from mechdesign import solvers
 from mechdesign.errors import InputError
 from mechdesign.solvers import Options, Progress, Solution, Status
+from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate
@@ -31,6 +33,8 @@ NEAR_DILATION = 1.0824
 """The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
+# Seconds that building a program and sending it to another process takes for each row, and that this may be late.
+_BUILDING, _GRACE = 1e-6, 0.5
 # Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
 _VIOLATED = 1e-11
 _VIOLATED_SHARE = 1e-3
@@ -44,12 +48,21 @@ def solve_rows(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
     meets every bound. A `start` is the earlier answer's of the same rows.
     """
     run = _Run(plan, settings.options_for_rows(), time.perf_counter())
-    pairs = bounded_pairs(form, plan.rows)
-    if plan.rows in ("all", "reduced"):
-        found, _, _ = run.solve(form, permitted_triples(pairs, form), start)
-        return found.noted(rounds=1)
-    near = irreducible(form.exponents, NEAR_DILATION) & bounded_pairs(form, "all")
-    return _near(form, near, run) if plan.rows == "near" else _lazy(form, pairs, near, run)
+    try:
+        pairs = bounded_pairs(form, plan.rows, run.until)
+        if plan.rows in ("all", "reduced"):
+            found, _, _ = run.solve(form, run.listed(pairs, form), start)
+            return found.noted(rounds=1)
+        near = irreducible(form.exponents, NEAR_DILATION, run.until) & bounded_pairs(form, "all")
+        return _near(form, near, run) if plan.rows == "near" else _lazy(form, pairs, near, run)
+    except LateError:
+        return _nothing(plan)
+
+
+def _nothing(plan: Plan) -> Candidate:
+    """Return what there is where time is over before a program is built: no channel, and nothing proved."""
+    message = "time limit: no time to build the program"
+    return Candidate(None, None, SolveSummary(Status.TIME_LIMIT, message, solver=plan.solver, rows_policy=plan.rows))
 
 
 @dataclass(frozen=True)
@@ -61,29 +74,46 @@ class _Run:
     clock: float
 
     def solve(self, form: NormalForm, triples: Triples, start: object = None) -> tuple[Candidate, Solution, RowInverse]:
-        """Solve one program in the time that is left."""
-        limit = self.options.time_limit
-        if limit is not None:
-            limit = max(0.0, limit - (time.perf_counter() - self.clock))
+        """Solve one program in the time that is left.
+
+        Raises LateError where it is too late to build it.
+        """
+        entries = triples.size + sum(floor.error.size for floor in form.floors) * form.observables
+        if time.perf_counter() + entries * _BUILDING > self.until:
+            raise LateError
         program, inverse = RowReduction(triples, magnification=self.plan.magnification).apply(form)
-        solution = solvers.solve(program, self.plan.solver, replace(self.options, time_limit=limit), start)
+        options = self.options.after(time.perf_counter() - self.clock)
+        solution = solvers.solve(program, self.plan.solver, options, start)
         return inverse(solution).noted(rows_policy=self.plan.rows), solution, inverse
+
+    @property
+    def until(self) -> float:
+        """When it is too late to go on preparing a program."""
+        limit = self.options.time_limit
+        return math.inf if limit is None else self.clock + limit + _GRACE
+
+    def listed(self, pairs: NDArray[np.bool_], form: NormalForm) -> Triples:
+        """List the rows of these pairs."""
+        return permitted_triples(pairs, form, self.until)
 
 
 def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
-    factor = dilation(form.exponents, near)
+    factor = dilation(form.exponents, near, run.until)
     if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
-    triples = permitted_triples(near, form)
+    triples = run.listed(near, form)
     outer, _, _ = run.solve(form, triples)
-    inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
+    try:
+        inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
+    except LateError:
+        inner = _nothing(run.plan)
     # The gap is that of the rows, and none that better multipliers could close.
     proof = outer.multipliers and replace(outer.multipliers, potentials=None)
     return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
 
 
 def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], run: _Run) -> Candidate:
-    triples = permitted_triples(near & pairs, form)
+    triples = run.listed(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
@@ -92,7 +122,11 @@ def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], r
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
     for rounds in range(1, _ROUNDS + 1):
-        found, solution, inverse = run.solve(form, triples, start)
+        try:
+            found, solution, inverse = run.solve(form, triples, start)
+        except LateError:
+            late = _nothing(run.plan)
+            return best.noted(status=late.status, message=late.summary.message) if best.matrix is not None else late
         if solution.status in (Status.FAILED, Status.STALLED) and not run.options.vertex:
             run = replace(run, options=replace(run.options, vertex=True))
             found, solution, inverse = run.solve(form, triples, start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.summary import SolveSummary
@@ -22,6 +25,8 @@ Integers = NDArray[np.int64]
 
 # Costs below this part of the largest one are left to the certificate's own unit.
 _LEAST_MAGNITUDE = 1e-8
+# Rows that are listed before the clock is looked at.
+_AT_A_TIME = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +61,21 @@ def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
     )
 
 
-def permitted_triples(pairs: NDArray[np.bool_], form: NormalForm) -> Triples:
-    """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source."""
-    every = all_triples(pairs, form.observables)
-    used = ~form.forbidden[every.sources, every.observables]
-    return Triples(every.sources[used], every.targets[used], every.observables[used])
+def permitted_triples(pairs: NDArray[np.bool_], form: NormalForm, until: float = math.inf) -> Triples:
+    """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source.
+
+    Raises LateError where it is later than `until`, a time of `time.perf_counter`, before the end.
+    """
+    step = max(1, _AT_A_TIME // (form.groups * form.observables))
+    parts: list[tuple[Integers, Integers, Integers]] = []
+    for first in range(0, form.groups, step):
+        if time.perf_counter() > until:
+            raise LateError
+        every = all_triples(pairs[first : first + step], form.observables)
+        sources = every.sources + first
+        used = ~form.forbidden[sources, every.observables]
+        parts.append((sources[used], every.targets[used], every.observables[used]))
+    return Triples(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,9 @@ mechanisms for location privacy, 2014). Bounds on the set then imply all others 
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
@@ -14,6 +17,7 @@ from scipy.sparse import csgraph
 
 from mechdesign import interrupts
 from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
@@ -30,7 +34,7 @@ _SOURCES = 64
 _NEXT, _FIRST = 32, 8
 
 
-def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
+def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.inf) -> NDArray[np.bool_]:
     """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
 
     `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
@@ -38,6 +42,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
     With ``dilation=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
     certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
     A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
+    Raises LateError where it is later than `until`, a time of `time.perf_counter`, before the end.
     """
     bounded = np.isfinite(exponents)
     few = is_sparse(len(exponents), int(bounded.sum()), 0)
@@ -50,6 +55,8 @@ def irreducible(exponents: Floats, dilation: float = 1.0) -> NDArray[np.bool_]:
         first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
         kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
         interrupts.check()
+        if time.perf_counter() > until:
+            raise LateError
     return kept
 
 
@@ -95,11 +102,11 @@ def _implied(exponents: Floats, kept: NDArray[np.bool_], some: Integers) -> bool
     return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
 
 
-def dilation(exponents: Floats, kept: NDArray[np.bool_]) -> float:
+def dilation(exponents: Floats, kept: NDArray[np.bool_], until: float = math.inf) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
     It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
-    is not joined at all.
+    is not joined at all. Raises LateError as `irreducible` does.
     """
     sources, targets = np.nonzero(kept)
     # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
@@ -109,13 +116,18 @@ def dilation(exponents: Floats, kept: NDArray[np.bool_]) -> float:
     for start in range(0, exponents.shape[0], _SOURCES):
         some = np.arange(start, min(start + _SOURCES, exponents.shape[0]))
         interrupts.check()
+        if time.perf_counter() > until:
+            raise LateError
         paths = csgraph.shortest_path(graph, method="D", indices=some)
         required = np.isfinite(exponents[some])
         largest = max(largest, float(np.max(paths[required] / exponents[some][required], initial=1.0)))
     return largest
 
 
-def bounded_pairs(form: NormalForm, rows: Rows) -> NDArray[np.bool_]:
-    """Return the pairs (k, k) that may get a row: all of them, or those that no others imply."""
+def bounded_pairs(form: NormalForm, rows: Rows, until: float = math.inf) -> NDArray[np.bool_]:
+    """Return the pairs (k, k) that may get a row: all of them, or those that no others imply.
+
+    Raises LateError as `irreducible` does.
+    """
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
-    return bounded if rows == "all" else irreducible(form.exponents) & bounded
+    return bounded if rows == "all" else irreducible(form.exponents, until=until) & bounded

@@ -1,0 +1,120 @@
+"""Programs of rows are prepared within the time limit, or not at all."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.solvers import Status, apart
+from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.synthesis import plan as plans
+from mechdesign.synthesis import row_generation
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.row_program import all_triples, permitted_triples
+from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
+
+
+def scattered(n: int, floor: float = 0.0) -> md.Problem:
+    rng = np.random.default_rng(n)
+    distance = md.distances.euclidean(4 * rng.random((n, 2)))
+    prior = rng.dirichlet(np.ones(n))
+    wanted = [md.MetricPrivacy("1", distance)]
+    if floor:
+        wanted.append(md.DistortionPrivacy(floor * float((distance @ prior).min()), distance))
+    return md.Problem(prior, distance, wanted)
+
+
+@pytest.mark.parametrize("rows", ["all", "reduced", "near", "lazy"])
+@pytest.mark.parametrize("floor", [0.0, 0.5])
+def test_a_program_that_takes_longer_to_build_than_there_is_time_is_not_built(
+    rows: str, floor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(*given: object, **named: object) -> None:
+        raise AssertionError("it is built")
+
+    monkeypatch.setattr(row_generation, "_BUILDING", 1.0)
+    monkeypatch.setattr(row_generation, "RowReduction", build)
+    made = md.design(scattered(12, floor), solver="highs-simplex", rows=rows, time_limit=5.0)
+    assert made.status is Status.TIME_LIMIT
+    assert "no time to build" in made.summary.message
+    assert made.summary.solver == "highs-simplex"
+    assert made.certificate.holds
+    with pytest.raises(AssertionError, match="it is built"):
+        md.design(scattered(12, floor), solver="highs-simplex", rows=rows)
+
+
+def test_a_program_that_is_built_too_late_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start() -> None:
+        raise AssertionError("a process is started")
+
+    monkeypatch.setattr(apart, "_process", start)
+    made = md.design(scattered(12), solver="highs-pdlp", time_limit=1e-9)
+    assert made.status is Status.TIME_LIMIT
+    assert "no time to" in made.summary.message
+    with pytest.raises(AssertionError, match="a process is started"):
+        md.design(scattered(12), solver="highs-pdlp", time_limit=10.0)
+
+
+def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, count = row_generation._Run.solve, []
+
+    def once(self: row_generation._Run, *given: object) -> object:
+        count.append(1)
+        if len(count) > 1:
+            raise LateError
+        return solve(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(row_generation._Run, "solve", once)
+    made = md.design(scattered(12), solver="highs-simplex", rows="near", time_limit=30.0)
+    assert made.status is Status.TIME_LIMIT
+    assert 0 < made.certificate.lower_bound < made.certificate.expected_cost
+
+
+def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
+    form, past = normalise(scattered(12)), time.perf_counter() - 1
+    pairs = bounded_pairs(form, "all")
+    for call in (
+        lambda: irreducible(form.exponents, until=past),
+        lambda: bounded_pairs(form, "reduced", past),
+        lambda: dilation(form.exponents, pairs, past),
+        lambda: permitted_triples(pairs, form, past),
+    ):
+        with pytest.raises(LateError):
+            call()
+
+
+def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = normalise(scattered(12))
+    pairs = bounded_pairs(form, "reduced")
+    monkeypatch.setattr("mechdesign.synthesis.row_program._AT_A_TIME", 300)
+    some, every = permitted_triples(pairs, form), all_triples(pairs, form.observables)
+    for name in ("sources", "targets", "observables"):
+        assert np.array_equal(getattr(some, name), getattr(every, name))
+
+
+def test_rows_that_are_many_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = normalise(scattered(30))
+    assert plans._least_size(form) <= int(bounded_pairs(form, "reduced").sum()) * form.observables
+    before = [plans.plan(form, solver) for solver in ("auto", "block")]
+    monkeypatch.setattr(plans, "SMALL", 100)
+    monkeypatch.setattr(plans, "bounded_pairs", None)
+    after = [plans.plan(form, solver) for solver in ("auto", "block")]
+    assert [(one.solver, one.rows, one.reason) for one in after] == [
+        (one.solver, one.rows, one.reason) for one in before
+    ]
+
+
+def test_rows_that_cannot_be_counted_in_time_are_said_to_be_at_least_so_many() -> None:
+    form, past = normalise(scattered(30)), time.perf_counter() - 1
+    found = plans.plan(form, "highs", until=past)
+    assert found.rows == "reduced"
+    assert found.reason.startswith("at least 900 privacy rows")
+
+
+def test_without_a_temporary_folder_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart.tempfile, "tempdir", "/nonexistent")
+    with pytest.raises(md.errors.SolverError, match="TMPDIR"):
+        md.design(scattered(5), solver="highs-pdlp")
