@@ -33,8 +33,9 @@ NEAR_DILATION = 1.0824
 """The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
-# Seconds that building a program and sending it to another process takes for each row, and that this may be late.
-_BUILDING, _GRACE = 1e-6, 0.5
+# Seconds that building a program and sending it to another process takes for each privacy row, and for each error in a
+# floor's rows; and that this may be late.
+_BUILDING, _BUILDING_ERRORS, _GRACE = 5e-7, 2e-7, 0.5
 # Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
 _VIOLATED = 1e-11
 _VIOLATED_SHARE = 1e-3
@@ -78,8 +79,8 @@ class _Run:
 
         Raises LateError where it is too late to build it.
         """
-        entries = triples.size + sum(floor.error.size for floor in form.floors) * form.observables
-        if time.perf_counter() + entries * _BUILDING > self.until:
+        errors = sum(floor.error.size for floor in form.floors) * form.observables
+        if time.perf_counter() + triples.size * _BUILDING + errors * _BUILDING_ERRORS > self.until:
             raise LateError
         program, inverse = RowReduction(triples, magnification=self.plan.magnification).apply(form)
         options = self.options.after(time.perf_counter() - self.clock)
