@@ -5,6 +5,9 @@ old ones under temporary names and synchronised. Then they are renamed one by on
 lacks are removed, and the file that vouches for all others (a certificate with their digests, say) is renamed last. A
 crash leaves the old set, the new set, or one whose last file does not fit. After an *error* in between, the old files,
 of which hard links are kept until the end, are put back.
+
+A file that is its owner's alone is readable by nobody else from its first byte on. A file that replaces another keeps
+the mode and the group of the other.
 """
 
 from __future__ import annotations
@@ -13,28 +16,40 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
 
-__all__ = ["WRITING", "replace_files", "write_file"]
+__all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
 
 WRITING = threading.RLock()
 """Held while files are written: whoever would end the process takes it first."""
 
 
-def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+def _renew_lock() -> None:
+    """Give a forked process a lock of its own: the thread that held the old one does not run there."""
+    global WRITING
+    WRITING = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def write_file(path: str | os.PathLike[str], parts: Iterable[bytes], *, private: bool = False) -> None:
     """Write a file in pieces under a temporary name, and rename it when it is whole.
 
-    Several may write at once: the last one wins. Raises `ExportError` on failure; an old file is then as before.
+    Several may write at once: the last one wins. A new file that is `private` has the mode 0600. A file that replaces
+    another keeps its mode and group. Raises `ExportError` on failure; an old file is then as before.
     """
     target = Path(path)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
         with _writing([temporary]):
-            with temporary.open("xb") as file:
+            with os.fdopen(_open_new(temporary, target, private), "wb") as file:
                 for part in parts:
                     file.write(part)
                 file.flush()
@@ -47,14 +62,29 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
 
 
-def replace_files(directory: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = ()) -> None:
+def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
+    """Make a folder and those above it where they are missing; a `private` one, and what is made above it, is 0700.
+
+    Raises `OSError` where that is not possible, for example where a file has the name.
+    """
+    folder = Path(path)
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        make_folder(folder.parent, private=private)
+    folder.mkdir(0o700 if private else 0o777, exist_ok=True)
+
+
+def replace_files(
+    directory: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = (), *, private: bool = False
+) -> None:
     """Write `files` into `directory`, made if need be, file `last` at the end, and remove the files in `remove`.
 
-    Raises `ExportError` when that cannot be done; the files that stood there are then as before, wherever the file
-    system lets them be put back.
+    New files that are `private` have the mode 0600, and a folder made for them has 0700. Raises `ExportError` when that
+    cannot be done; the files that stood there are then as before, wherever the file system lets them be put back.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory, private=private)
     except OSError as error:
         raise ExportError(f"{directory}: the folder cannot be made: {_reason(error)}") from error
     order = [name for name in files if name != last] + [last]
@@ -62,7 +92,7 @@ def replace_files(directory: Path, files: Mapping[str, bytes], last: str, remove
     try:
         with _writing([directory / _partial(name) for name in order]):
             for name in order:
-                _write(directory / _partial(name), files[name])
+                _write(directory / _partial(name), directory / name, files[name], private)
             _exchange(directory, order, gone)
     except OSError as error:
         raise ExportError(
@@ -130,9 +160,9 @@ def _put_back(directory: Path, name: str, kept: bool) -> None:
             (directory / name).unlink(missing_ok=True)
 
 
-def _write(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)
+def _write(path: Path, target: Path, content: bytes, private: bool) -> None:
+    _discard(path)
+    descriptor = _open_new(path, target, private)
     try:
         rest = memoryview(content)
         while rest:
@@ -140,6 +170,40 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _open_new(path: Path, target: Path, private: bool) -> int:
+    """Open a file that does not exist yet, with the mode and group that `target` has or should have."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    old = _replaced(target)
+    descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
+    try:
+        if old is not None:
+            _copy_mode(descriptor, old)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _replaced(target: Path) -> os.stat_result | None:
+    """Return what is known of the file that will be replaced, or None where there is none, or it has no mode."""
+    try:
+        old = os.stat(target)
+    except OSError:
+        return None
+    return old if stat.S_ISREG(old.st_mode) and hasattr(os, "fchmod") else None
+
+
+def _copy_mode(descriptor: int, old: os.stat_result) -> None:
+    """Give an open file the mode and group of another; where the group cannot be kept, no group may read it."""
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    if os.fstat(descriptor).st_gid != old.st_gid:
+        try:
+            os.fchown(descriptor, -1, old.st_gid)
+        except PermissionError:
+            mode &= ~0o070
+    os.fchmod(descriptor, mode)
 
 
 def _synchronise(directory: Path) -> None:

@@ -14,12 +14,14 @@ __all__ = [
     "CertificateError",
     "ClusterError",
     "CorrelationWarning",
+    "ExactReleaseError",
     "ExportError",
     "GraphWarning",
     "InfeasibleError",
     "InputError",
     "LeakageExceededError",
     "LedgerError",
+    "LockWarning",
     "MechdesignError",
     "MetricWarning",
     "MissingDependencyError",
@@ -133,7 +135,11 @@ class BudgetExceededError(MechdesignError):
 
 
 class LedgerError(MechdesignError):
-    """The file of a ledger cannot be trusted: it is damaged, or was made with another budget."""
+    """A ledger cannot be used: damaged, missing, locked, made with another budget, or copied to another process."""
+
+
+class ExactReleaseError(MechdesignError):
+    """A release without noise would tell apart what the policy of another release protects; nothing was released."""
 
 
 class ExportError(MechdesignError, OSError):
@@ -219,6 +225,10 @@ class GraphWarning(UserWarning):
 
 class StepWarning(UserWarning):
     """The steps of a Markov chain and those of a trace are of different lengths."""
+
+
+class LockWarning(UserWarning):
+    """The lock of a file is held by another process and is waited for."""
 
 
 class MissingTimeWarning(UserWarning):

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from contextlib import nullcontext
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from filelock import FileLock
-
+from mechdesign.accounting.exactness import require_together
 from mechdesign.accounting.ledger_file import Entry, read_ledger, write_ledger
+from mechdesign.accounting.partition import Partition
 from mechdesign.accounting.policies import APART, PolicyTotals, by_policy
 from mechdesign.accounting.totals import Totals, rho_of, totals
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.display import card
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError
+from mechdesign.sharing import WAIT_S, ProcessLock, as_wait, lock_file_of, locked
 
-__all__ = ["Entry", "Ledger", "PolicyTotals", "Totals"]
+__all__ = ["Entry", "Ledger", "Partition", "PolicyTotals", "Totals"]
 
 
 def __dir__() -> list[str]:
@@ -27,6 +32,10 @@ def __dir__() -> list[str]:
 
 
 Number = float | int | str | Fraction
+
+# How long another process may take between making a lock and making the ledger, and how often it is looked for.
+_BEGINNING_S = 1.0
+_PAUSE_S = 0.02
 
 
 class Ledger:
@@ -42,13 +51,19 @@ class Ledger:
 
     With a `path` the ledger is a file that outlives the process. It is locked, read again and replaced as a whole for
     every entry, so that any number of processes may share it, and a crash loses nothing: an entry is on the disk
-    before `spend` returns, and noise is drawn after that.
+    before `spend` returns, and noise is drawn after that. Copies of such a ledger, pickled ones included, are the same
+    ledger, opened again by its path.
+
+    Without a path a ledger is in the memory of one process. A forked process may read it, not spend from it. Its copies
+    are the object itself, and it cannot be pickled.
 
     Args:
         epsilon: the budget under pure differential privacy, in nats; None for no limit on ε.
         rho: the budget under zero-concentrated differential privacy; None for no limit on ρ.
-        path: the file, made when something is first spent. One that exists must have been made with the same budget;
-            with neither `epsilon` nor `rho` given, its own applies.
+        path: the file, made when something is first to be spent, for its owner only. One that exists must have been
+            made with the same budget; with neither `epsilon` nor `rho` given, its own applies. A ledger that was
+            removed while its lock still stands is not made again.
+        wait: how long another process that uses the file is waited for, in seconds.
 
     Raises:
         InputError: a budget is negative or no number.
@@ -71,14 +86,34 @@ or give the ledger that the data deserve a larger budget
         *,
         rho: Number | None = None,
         path: str | PathLike[str] | None = None,
+        wait: float = WAIT_S,
     ) -> None:
         self._budget_epsilon = None if epsilon is None else _not_negative(epsilon, "epsilon")
         self._budget_rho = None if rho is None else _not_negative(rho, "rho")
         self._path = None if path is None else _file(path)
-        self._lock = threading.RLock()
+        self._wait = as_wait(wait)
+        self._lock = ProcessLock()
         self._entries: tuple[Entry, ...] = ()
         if self._path is not None and self._path.exists():
             self._read(adopt=epsilon is None and rho is None)
+
+    def __copy__(self) -> Ledger:
+        return self if self._path is None else _reopened(*self._reopening())
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Ledger:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._path is None:
+            raise LedgerError(
+                "a ledger in memory belongs to one process: it cannot be pickled, since each copy would spend the "
+                "whole budget. Keep it in a file (path=)"
+            )
+        return _reopened, self._reopening()
+
+    def _reopening(self) -> tuple[Fraction | None, Fraction | None, Path, float]:
+        assert self._path is not None
+        return self._budget_epsilon, self._budget_rho, self._path, self._wait
 
     def __repr__(self) -> str:
         budgets = [
@@ -109,6 +144,11 @@ or give the ledger that the data deserve a larger budget
         if len(lines) > 1:
             facts.append(("", f"{APART}."))
         return card(f"Ledger, {_budgets(self.epsilon, self.rho)}", [*facts, ("plain sum", str(self.spent))])
+
+    @property
+    def path(self) -> Path | None:
+        """The file, by its full path, or None where there is none."""
+        return self._path
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -165,37 +205,50 @@ or give the ledger that the data deserve a larger budget
         rho: Number | None = None,
         part: tuple[str, str] | None = None,
         policy: str | None = None,
+        *,
+        domain: str | None = None,
+        components: Partition | None = None,
+        classes: Partition | None = None,
+        together: bool = False,
     ) -> Entry:
         """Record a release before it is made.
 
         Args:
             what: what is released, in words.
             protects: whom the guarantee protects: what neighbouring data are, in words.
-            epsilon: its ε in nats, where it is ε-private.
+            epsilon: its ε in nats, where it is ε-private; 0 for a release without noise, which gives `classes`.
             rho: its ρ, where it satisfies ρ-zCDP; exactly one of the two is given.
             part: the name of a division of the data into disjoint parts, and that of the part which the release uses.
             policy: the name of the policy, the same for all releases under it: `by_policy` adds up those of one name.
                 Releases without one are added up where `protects` is the same text.
+            domain: the digest of the domain whose values the partitions are of.
+            components: the components of the policy; None where they do not say what it protects.
+            classes: the classes of values that an answer without noise tells apart.
+            together: insist on a release that is exact where an earlier one protects, or the other way round; the entry
+                records it.
 
         Returns:
-            The entry, already durable.
+            The entry, already durable, with a number that the release should repeat.
 
         Raises:
             BudgetExceededError: the budget would be passed; nothing is recorded, and nothing may be released.
+            ExactReleaseError: one of this release and an earlier one is exact and tells apart what the policy of the
+                other protects, or may do so; nothing is recorded.
             InputError: a number is not positive, or not exactly one of the two is given.
-            LedgerError: the file is damaged, or has a second name (a hard link).
+            LedgerError: the file is damaged, locked for too long, removed, or has a second name (a hard link); or the
+                ledger is in the memory of another process.
             ExportError: the file cannot be written; nothing is recorded.
         """
-        entry = _entry(what, protects, epsilon, rho, part, policy)
-        with self._lock, self._file_lock():
-            self._refresh()
+        entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
+        self._require_process()
+        with self._lock, self._held():
             self._require_one_name()
-            grown = (*self._entries, entry)
-            self._require_within(entry, grown)
+            self._require_allowed(entry)
+            grown = (*self._entries, replace(entry, number=secrets.token_hex(16)))
             if self._path is not None:
                 write_ledger(self._path, self._budget_epsilon, self._budget_rho, grown)
             self._entries = grown
-        return entry
+            return grown[-1]
 
     def check(
         self,
@@ -205,10 +258,30 @@ or give the ledger that the data deserve a larger budget
         rho: Number | None = None,
         part: tuple[str, str] | None = None,
         policy: str | None = None,
+        *,
+        domain: str | None = None,
+        components: Partition | None = None,
+        classes: Partition | None = None,
+        together: bool = False,
     ) -> None:
-        """Raise what `spend` would raise about the budget, and record nothing."""
-        entry = _entry(what, protects, epsilon, rho, part, policy)
-        self._require_within(entry, (*self.entries, entry))
+        """Raise what `spend` would raise of budget, process and other releases, and record nothing."""
+        entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
+        self._require_process()
+        with self._lock:
+            self._refresh()
+            self._require_allowed(entry)
+
+    def _require_process(self) -> None:
+        if self._path is None and not self._lock.is_at_home():
+            raise LedgerError(
+                f"a ledger in the memory of process {self._lock.process} cannot be charged in process {os.getpid()}: "
+                "each process would spend the whole budget. Keep it in a file (path=), which all of them share"
+            )
+
+    def _require_allowed(self, entry: Entry) -> None:
+        self._require_within(entry, (*self._entries, entry))
+        if not entry.together:
+            require_together(entry, self._entries)
 
     def _require_within(self, entry: Entry, entries: Sequence[Entry]) -> None:
         before, after = totals(entries[:-1]), totals(entries)
@@ -225,13 +298,31 @@ or give the ledger that the data deserve a larger budget
             left = self._budget_rho - before.rho
             raise BudgetExceededError(_excess(entry.what, "ρ", rho_of(entry), left, self._budget_rho))
 
-    def _file_lock(self) -> FileLock | nullcontext[None]:
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock of the file, where there is one, with its entries read again; make the file if need be."""
         if self._path is None:
-            return nullcontext()
-        folder = self._path.absolute().parent
+            yield
+            return
+        folder = self._path.parent
         if not folder.is_dir():
             raise LedgerError(f"{self._path} cannot be kept: {folder} is not a folder. Create it first")
-        return FileLock(folder / f".{self._path.name}.lock")
+        until = time.monotonic() + min(self._wait, _BEGINNING_S)
+        while True:
+            stood = os.path.lexists(lock_file_of(self._path))
+            with locked(self._path, self._wait):
+                if self._path.exists():
+                    self._refresh()
+                    yield
+                    return
+                if not stood and not self._entries:
+                    write_ledger(self._path, self._budget_epsilon, self._budget_rho, ())
+                    yield
+                    return
+            # Another process may have made the lock and be about to make the ledger.
+            if time.monotonic() >= until:
+                raise LedgerError(_missing(self._path))
+            time.sleep(_PAUSE_S)
 
     def _require_one_name(self) -> None:
         """Raise `LedgerError` where a hard link would go on as a second ledger when the file is replaced."""
@@ -267,9 +358,13 @@ def _entry(
     rho: Number | None,
     part: tuple[str, str] | None,
     policy: str | None,
+    domain: str | None,
+    components: Partition | None,
+    classes: Partition | None,
+    together: bool,
 ) -> Entry:
-    for name, text in (("what", what), ("protects", protects), ("policy", policy)):
-        if text is None and name == "policy":
+    for name, text in (("what", what), ("protects", protects), ("policy", policy), ("domain", domain)):
+        if text is None and name in ("policy", "domain"):
             continue
         if not isinstance(text, str) or not text.strip():
             raise InputError(name, "must say something", value=text, bound="a text that is not empty")
@@ -282,10 +377,29 @@ def _entry(
         raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
     for name in part or ():
         _require_characters(name, "part")
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    if rho is None:
-        return Entry(when, what, protects, _positive(epsilon, "epsilon"), None, part, policy)
-    return Entry(when, what, protects, None, _positive(rho, "rho"), part, policy)
+    for name, partition in (("components", components), ("classes", classes)):
+        if partition is not None and not isinstance(partition, Partition):
+            raise InputError(name, "is not a Partition", value=type(partition).__name__)
+    if not isinstance(together, bool):
+        raise InputError("together", "must be True or False", value=together)
+    # What is exact costs nothing of either budget; it is kept for what it tells apart.
+    number = _not_negative if classes is not None else _positive
+    found = {"epsilon": None, "rho": None} | (
+        {"epsilon": number(epsilon, "epsilon")} if rho is None else {"rho": _positive(rho, "rho")}
+    )
+    return Entry(
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        what,
+        protects,
+        found["epsilon"],
+        found["rho"],
+        part,
+        policy,
+        domain=domain,
+        components=components,
+        classes=classes,
+        together=together,
+    )
 
 
 def _require_characters(text: str, path: str) -> None:
@@ -316,6 +430,20 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
         f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is left; "
         "spend less, or give the ledger that the data deserve a larger budget"
     )
+
+
+def _missing(path: Path) -> str:
+    return (
+        f"{path} is missing, while its lock ({lock_file_of(path).name}) still stands: what was spent there would be "
+        f"forgotten, and nothing was recorded. Restore it, or begin anew with: mechdesign ledger new {path} --again"
+    )
+
+
+def _reopened(epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float) -> Ledger:
+    """Open a ledger again by its path: with its own budget where it was made, else with that of the first object."""
+    if path.exists():
+        return Ledger(path=path, wait=wait)
+    return Ledger(epsilon, rho=rho, path=path, wait=wait)
 
 
 def _file(path: str | PathLike[str]) -> Path:

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from mechdesign.accounting.partition import Partition
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError, LedgerError
 
 __all__ = ["Entry", "read_ledger", "write_ledger"]
 
-_SCHEMA = "mechdesign.ledger/1"
+_SCHEMA = "mechdesign.ledger/2"
+_EARLIER = "mechdesign.ledger/1"
+_NUMBER = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One release: when (UTC, ISO 8601), what, whom it protects, its exact ε or ρ, which part of the data, its policy.
+    """One release, as a ledger keeps it.
 
-    The policy is a name that all releases under it share, or None, as in files of earlier versions.
+    Attributes:
+        when: the time of the entry in UTC, ISO 8601.
+        what: what is released, in words.
+        protects: whom it protects, in words.
+        epsilon: its exact ε, 0 for a release without noise; None where ρ is given.
+        rho: its exact ρ, or None.
+        part: the division of the data and the part of it that the release is about, or None.
+        policy: a name that all releases under the policy share, or None, as in files of earlier versions.
+        number: 128 random bits in hexadecimal digits, which the release repeats; None in files of earlier versions.
+        domain: the digest of the domain, or None where it has none that could be compared.
+        components: the components of the policy, as classes of the values; None where that does not say what it
+            protects, as under known counts.
+        classes: the classes of values that an exact answer tells apart; None where there is noise.
+        together: whether somebody insisted on the release beside others, see `mechdesign.Ledger.spend`.
     """
 
     when: str
@@ -32,6 +49,11 @@ class Entry:
     rho: Fraction | None
     part: tuple[str, str] | None = None
     policy: str | None = None
+    number: str | None = None
+    domain: str | None = None
+    components: Partition | None = None
+    classes: Partition | None = None
+    together: bool = False
 
 
 def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, entries: tuple[Entry, ...]) -> None:
@@ -49,12 +71,17 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
                 "rho": _text(entry.rho),
                 "part": None if entry.part is None else list(entry.part),
                 "policy": entry.policy,
+                "number": entry.number,
+                "domain": entry.domain,
+                "components": None if entry.components is None else entry.components.text(),
+                "classes": None if entry.classes is None else entry.classes.text(),
+                "together": entry.together,
             }
             for entry in entries
         ],
     }
     document["sha256"] = _digest(document)
-    write_file(path, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
+    write_file(path, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"], private=True)
 
 
 def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Entry, ...]]:
@@ -65,8 +92,8 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
         raise LedgerError(f"{path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"{path} is not JSON ({error}). Restore a copy") from error
-    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-        raise LedgerError(f"{path} is not a ledger of this version ({_SCHEMA})")
+    if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _EARLIER):
+        raise LedgerError(f"{path} is not a ledger of this version or an earlier one ({_SCHEMA})")
     claimed = document.pop("sha256", None)
     if claimed != _digest(document):
         raise LedgerError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
@@ -83,13 +110,39 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
 def _read_entry(entry: dict[str, Any], index: int) -> Entry:
     epsilon = _number(entry["epsilon"], f"entries[{index}].epsilon")
     rho = _number(entry["rho"], f"entries[{index}].rho")
-    if (epsilon is None) == (rho is None) or (epsilon or rho or 0) <= 0:
-        raise InputError(f"entries[{index}]", "must spend a positive ε or ρ", value=entry)
+    classes = _partition(entry.get("classes"), f"entries[{index}].classes")
+    exact = classes is not None and epsilon == 0
+    if (epsilon is None) == (rho is None) or ((epsilon or rho or 0) <= 0 and not exact):
+        raise InputError(f"entries[{index}]", "must spend a positive ε or ρ, or be exact", value=entry)
     part = None if entry["part"] is None else (str(entry["part"][0]), str(entry["part"][1]))
     policy = entry.get("policy")
     if policy is not None and not (isinstance(policy, str) and policy.strip()):
         raise InputError(f"entries[{index}].policy", "must be a name", value=policy)
-    return Entry(str(entry["when"]), str(entry["what"]), str(entry["protects"]), epsilon, rho, part, policy)
+    number, domain, together = entry.get("number"), entry.get("domain"), entry.get("together", False)
+    if number is not None and not (isinstance(number, str) and _NUMBER.fullmatch(number)):
+        raise InputError(f"entries[{index}].number", "must be 32 hexadecimal digits", value=number)
+    if domain is not None and not isinstance(domain, str):
+        raise InputError(f"entries[{index}].domain", "must be a digest", value=domain)
+    if not isinstance(together, bool):
+        raise InputError(f"entries[{index}].together", "must be true or false", value=together)
+    return Entry(
+        str(entry["when"]),
+        str(entry["what"]),
+        str(entry["protects"]),
+        epsilon,
+        rho,
+        part,
+        policy,
+        number,
+        domain,
+        _partition(entry.get("components"), f"entries[{index}].components"),
+        classes,
+        together,
+    )
+
+
+def _partition(text: object, path: str) -> Partition | None:
+    return None if text is None else Partition.read(text, path)
 
 
 def _text(number: Fraction | None) -> str | None:

@@ -171,7 +171,7 @@ def test_a_file_of_an_earlier_version_opens_and_goes_on(tmp_path):
     again = md.Ledger(path=path)
     assert again.entries == ledger.entries
     assert [line.policy for line in again.by_policy] == ["one age", "one income", name_policy(Policy.full(AGES))]
-    assert json.loads(path.read_text(encoding="utf-8"))["schema"] == "mechdesign.ledger/1"
+    assert json.loads(path.read_text(encoding="utf-8"))["schema"] == "mechdesign.ledger/2"
 
 
 @pytest.mark.parametrize("policy", [3, "", ["x"]])

@@ -1,0 +1,142 @@
+"""What threads and processes share: locks between threads, which a forked process gets anew, and locks of files.
+
+An object that keeps a budget belongs to the process that made it. After a fork both processes hold a copy, and each
+copy would spend the whole budget. An object without a file therefore works in its own process only; one with a file
+goes on, since all processes share the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from mechdesign.errors import InputError, LedgerError, LockWarning
+from mechdesign.validation import as_number
+
+__all__ = ["WAIT_S", "ProcessLock", "as_wait", "lock_file_of", "locked"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+WAIT_S = 10.0
+"""How long the lock of a file is waited for, in seconds."""
+
+_SAID_AFTER_S = 1.0
+
+
+class ProcessLock:
+    """A lock between the threads of one process, which a forked process gets anew.
+
+    The thread that held the lock when a process was forked does not run in the new one and would never give it back.
+    Attribute `process` is the process that made it.
+
+    >>> lock = ProcessLock()
+    >>> with lock:
+    ...     lock.is_at_home()
+    True
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._of = self.process
+        self._lock = threading.RLock()
+
+    def is_at_home(self) -> bool:
+        """Tell whether this is the process that made the lock."""
+        return os.getpid() == self.process
+
+    def __enter__(self) -> ProcessLock:
+        """Wait for the lock, without a limit."""
+        if os.getpid() != self._of:
+            with _RENEWING:
+                if os.getpid() != self._of:
+                    self._lock = threading.RLock()
+                    self._of = os.getpid()
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+
+_RENEWING = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """Give a forked process a lock of its own: the thread that held the old one does not run there."""
+    global _RENEWING
+    _RENEWING = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def lock_file_of(path: Path) -> Path:
+    """Return the lock of a file, which stands beside it and stays there."""
+    return path.parent / f".{path.name}.lock"
+
+
+def as_wait(value: object) -> float:
+    """Return how long a lock is waited for, in seconds; raise `InputError` for what is no number of at least 0."""
+    seconds = as_number(value, "wait")
+    if not 0 <= seconds < 1e9:
+        raise InputError("wait", "is out of range", value=value, bound="a number of seconds from 0 to 1e9")
+    return seconds
+
+
+@contextlib.contextmanager
+def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
+    """Hold the lock of a file, of this process and all others; a new lock file has the mode 0600.
+
+    Warns (`LockWarning`) after a second. Raises `LedgerError`, naming the lock, where it is not had within `wait`
+    seconds, cannot be opened, or is a link.
+    """
+    file = lock_file_of(path)
+    lock = FileLock(file, mode=0o600)
+    try:
+        try:
+            lock.acquire(timeout=min(wait, _SAID_AFTER_S))
+        except Timeout:
+            if wait > _SAID_AFTER_S:
+                message = f"waiting up to {wait:g} s for {file}, which another process holds"
+                warnings.warn(message, LockWarning, stacklevel=4)
+                lock.acquire(timeout=wait - _SAID_AFTER_S)
+            else:
+                raise
+    except Timeout:
+        raise LedgerError(
+            f"{file} is held by another process: it was waited for {wait:g} s, and nothing was recorded. End that "
+            "process, or wait longer (--wait, or wait= in Python)"
+        ) from None
+    except OSError as error:
+        raise LedgerError(_unusable(file, error)) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _unusable(file: Path, error: OSError) -> str:
+    try:
+        mode = file.lstat().st_mode
+    except OSError:
+        return f"{file} cannot be made ({error.strerror or error}); nothing was recorded. Choose another folder"
+    if stat.S_ISLNK(mode):
+        return f"{file} is a link, which no lock may be; nothing was recorded. Remove the link"
+    if isinstance(error, PermissionError):
+        return (
+            f"{file} belongs to another user ({error.strerror}); nothing was recorded. For a ledger of several users, "
+            "its owner makes one with: mechdesign ledger new PATH --group NAME"
+        )
+    return f"{file} cannot be locked ({error.strerror or error}); nothing was recorded. Remove it if it is no lock file"

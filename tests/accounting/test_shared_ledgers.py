@@ -1,0 +1,307 @@
+"""Whoever shares a ledger, by threads, forks, copies or files, spends its budget once."""
+
+from __future__ import annotations
+
+import copy
+import fcntl
+import json
+import multiprocessing
+import os
+import pickle
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mechdesign as md
+from mechdesign.accounting.ledger import Ledger, Partition
+from mechdesign.accounting.ledger_file import read_ledger
+from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
+from mechdesign.sharing import ProcessLock, lock_file_of, locked
+
+FORK = multiprocessing.get_context("fork")
+
+
+def in_child(work: Any) -> int:
+    """Return the number, below 100, that `work` returns in a forked process; 100 where it raised."""
+    if (child := os.fork()) == 0:
+        code = 100
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def attempt(ledger: Ledger) -> int:
+    try:
+        ledger.spend("a", "b", epsilon=1)
+    except BudgetExceededError:
+        return 0
+    except LedgerError:
+        return 2
+    return 1
+
+
+def test_a_forked_process_cannot_spend_from_a_ledger_in_memory_and_may_read_it() -> None:
+    ledger = Ledger(epsilon=1)
+    assert in_child(lambda: attempt(ledger)) == 2
+    assert in_child(lambda: int(ledger.remaining_epsilon or 0)) == 1
+    assert attempt(ledger) == 1
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_forked_processes_share_a_ledger_with_a_path(tmp_path: Path, begun: bool) -> None:
+    ledger = Ledger(epsilon=2, path=tmp_path / "l.json")
+    if begun:
+        ledger.spend("first", "b", epsilon=1)
+    assert sum(in_child(lambda: attempt(ledger)) for _ in range(4)) == (1 if begun else 2)
+    assert ledger.spent.epsilon == 2
+
+
+@pytest.mark.parametrize("path", [None, "l.json"])
+def test_a_fork_while_a_thread_holds_the_lock_does_not_wait_for_it(tmp_path: Path, path: str | None) -> None:
+    ledger = Ledger(epsilon=1, path=None if path is None else tmp_path / path)
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger._lock:
+            inside.set()
+            done.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(20)
+    assert in_child(lambda: len(ledger.entries)) == 0
+    assert in_child(lambda: attempt(ledger)) == (2 if path is None else 1)
+    done.set()
+    thread.join()
+
+
+def test_threads_begin_one_ledger_together(tmp_path: Path) -> None:
+    for trial in range(5):
+        path, passed, start = tmp_path / f"{trial}.json", [], threading.Barrier(4)
+
+        def go(path: Path = path, passed: list[int] = passed, start: threading.Barrier = start) -> None:
+            ledger = Ledger(epsilon=1, path=path)
+            start.wait()
+            passed.append(attempt(ledger))
+
+        threads = [threading.Thread(target=go) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(passed) == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_copy_of_a_ledger_with_a_path_is_the_same_ledger(tmp_path: Path, way: Any) -> None:
+    ledger = Ledger(epsilon=1, path=tmp_path / "l.json")
+    early = way(ledger)
+    assert attempt(ledger) == 1
+    assert attempt(early) == attempt(way(ledger)) == 0
+    assert way(ledger).entries == ledger.entries == early.entries
+
+
+def test_a_copy_of_a_ledger_in_memory_is_the_object_and_pickling_it_is_refused() -> None:
+    ledger = Ledger(epsilon=1)
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy({"one": ledger})["one"] is ledger
+    with pytest.raises(LedgerError, match=r"cannot be pickled.*path="):
+        pickle.dumps(ledger)
+
+
+def test_a_ledger_is_made_empty_before_its_first_entry_is_judged(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    ledger = Ledger(epsilon=1, path=path)
+    assert not path.exists()
+    with pytest.raises(BudgetExceededError):
+        ledger.spend("a", "b", epsilon=2)
+    assert Ledger(path=path).epsilon == 1
+    assert Ledger(path=path).entries == ()
+
+
+@pytest.mark.parametrize("entries", [0, 1])
+def test_a_ledger_that_was_removed_is_not_made_again(tmp_path: Path, entries: int) -> None:
+    path = tmp_path / "l.json"
+    ledger = Ledger(epsilon=1, path=path)
+    ledger.spend("a", "b", epsilon=1) if entries else ledger.__class__(epsilon=1, path=path)._require_process()
+    lock_file_of(path).touch()
+    path.unlink(missing_ok=True)
+    for each in (Ledger(epsilon=1, path=path, wait=0), ledger):
+        with pytest.raises(LedgerError, match=r"l\.json is missing.*ledger new .* --again|no longer holds"):
+            each.spend("a", "b", epsilon=1)
+    assert not path.exists()
+
+
+def test_a_lock_that_is_held_is_waited_for_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    lock = lock_file_of(path)
+    lock.touch()
+    held = os.open(lock, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    started = time.monotonic()
+    with pytest.raises(LedgerError, match=r"\.l\.json\.lock is held.*0\.2 s.*--wait"):
+        Ledger(epsilon=1, path=path, wait=0.2).spend("a", "b", epsilon=1)
+    with pytest.raises(LedgerError, match="held"), pytest.warns(LockWarning, match=r"waiting up to 1.2 s"):
+        Ledger(epsilon=1, path=path, wait=1.2).spend("a", "b", epsilon=1)
+    assert time.monotonic() - started < 10
+    os.close(held)
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan"), float("inf"), "10", None, True, 1e10, [1]])
+def test_how_long_a_lock_is_waited_for_is_a_number_of_seconds(wait: Any) -> None:
+    with pytest.raises(InputError, match="wait"):
+        Ledger(epsilon=1, wait=wait)
+
+
+def test_a_link_is_no_lock(tmp_path: Path) -> None:
+    path, target = tmp_path / "l.json", tmp_path / "other"
+    lock_file_of(path).symlink_to(target)
+    with pytest.raises(LedgerError, match="is a link"):
+        Ledger(epsilon=1, path=path).spend("a", "b", epsilon=1)
+    assert not target.exists()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_a_ledger_and_its_lock_are_their_owners_alone(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "l.json"
+    old = os.umask(umask)
+    try:
+        Ledger(epsilon=2, path=path).spend("a", "b", epsilon=1)
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (path, lock_file_of(path))] == [0o600, 0o600]
+        path.chmod(0o640)
+        Ledger(path=path).spend("a", "b", epsilon=1)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    finally:
+        os.umask(old)
+
+
+def test_each_entry_has_a_random_number(tmp_path: Path) -> None:
+    ledger = Ledger(epsilon=2, path=tmp_path / "l.json")
+    numbers = [ledger.spend("a", "b", epsilon=1).number for _ in range(2)]
+    assert [entry.number for entry in Ledger(path=tmp_path / "l.json").entries] == numbers
+    assert len({*numbers}) == 2
+    assert all(len(bytes.fromhex(number or "")) == 16 for number in numbers)
+
+
+def test_a_ledger_of_the_first_version_opens_and_becomes_one_of_this_version(tmp_path: Path) -> None:
+    import hashlib
+
+    path = tmp_path / "l.json"
+    entry = {"when": "2026-01-01", "what": "a", "protects": "b", "epsilon": "1", "rho": None, "part": None}
+    document: dict[str, Any] = {"schema": "mechdesign.ledger/1", "epsilon": "2", "rho": None, "entries": [entry]}
+    document["sha256"] = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(document)
+    path.write_text(text)
+    ledger = Ledger(path=path)
+    assert ledger.remaining_epsilon == 1
+    assert path.read_text() == text
+    ledger.spend("a", "b", epsilon=1)
+    assert json.loads(path.read_text())["schema"] == "mechdesign.ledger/2"
+    assert [each.number is None for each in Ledger(path=path).entries] == [True, False]
+
+
+def test_sums_of_written_decimals_are_exact() -> None:
+    ledger = Ledger(epsilon="0.3")
+    for _ in range(3):
+        ledger.spend("a", "b", epsilon=0.1)
+    assert ledger.remaining_epsilon == 0
+    with pytest.raises(BudgetExceededError):
+        ledger.spend("a", "b", epsilon=1e-17)
+
+
+KEPT = {"domain": "d", "policy": "one"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        # Two partitions that cross, both exact.
+        (
+            {"components": [0, 0, 1, 1], "classes": [0, 0, 1, 1]},
+            {"components": [0, 1, 1, 2], "classes": [0, 1, 1, 2]},
+            1,
+        ),
+        # The second tells apart less than the first protects.
+        ({"components": [0, 0, 1, 1]}, {"components": [0, 0, 1, 1], "classes": [0, 0, 0, 0]}, 0),
+        # Exact beside a noisy one that joins what it tells apart, both ways round.
+        ({"components": [0, 0, 0, 0]}, {"components": [0, 0, 1, 1], "classes": [0, 0, 1, 1]}, 1),
+        ({"components": [0, 0, 1, 1], "classes": [0, 0, 1, 1]}, {"components": [0, 0, 0, 0]}, 1),
+        # Noisy releases under different policies.
+        ({"components": [0, 0, 1, 1]}, {"components": [0, 1, 1, 2]}, 0),
+        # What cannot be decided: refused for the exact one only.
+        ({}, {"components": [0, 1, 2, 3], "classes": [0, 1, 2, 3]}, 1),
+        ({"components": [0, 1, 2, 3], "classes": [0, 1, 2, 3]}, {}, 0),
+        ({"components": [0, 1, 2], "classes": [0, 1, 2]}, {"components": [0, 0, 1, 1]}, 0),
+    ],
+)
+def test_exact_releases_stand_beside_those_that_they_leave_alone(
+    old: Any, new: Any, refused: int, tmp_path: Path
+) -> None:
+    def spend(ledger: Ledger, given: Any, policy: str, together: bool = False) -> None:
+        parts = {name: Partition.of(labels) for name, labels in given.items()}
+        domain = None if not parts else "d"
+        epsilon = 0 if "classes" in given else 1
+        ledger.spend(policy, policy, epsilon=epsilon, policy=policy, domain=domain, together=together, **parts)
+
+    path = tmp_path / "l.json"
+    spend(Ledger(path=path), old, "first")
+    if refused:
+        with pytest.raises(ExactReleaseError, match=r'"second".*"first".*together'):
+            spend(Ledger(path=path), new, "second")
+        assert len(Ledger(path=path).entries) == 1
+    spend(Ledger(path=path), new, "second", together=bool(refused))
+    assert [entry.together for entry in Ledger(path=path).entries] == [False, bool(refused)]
+    # A policy is never in its own way.
+    alone = Ledger()
+    spend(alone, new, "second")
+    spend(alone, new, "second")
+
+
+def test_what_is_exact_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    part = Partition.of([5, 5, 2, 5])
+    Ledger(path=path).spend("a", "b", epsilon=0, domain="d", components=part, classes=part, policy="p")
+    _, _, (entry,) = read_ledger(path)
+    assert (entry.components, entry.classes, entry.epsilon) == (part, part, 0)
+    assert part.labels.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("text", ["", "!", "AAAA", None, 3, "eJwDAAAAAAE=", Partition.of([0, 1]).text() + "A", "é"])
+def test_texts_that_are_no_partition_are_refused(text: Any) -> None:
+    with pytest.raises(InputError, match="classes"):
+        Partition.read(text, "classes")
+
+
+@pytest.mark.parametrize("epsilon", [0, "0", -1, None])
+def test_nothing_is_spent_without_noise_only_where_it_says_what_it_tells_apart(epsilon: Any) -> None:
+    with pytest.raises(InputError):
+        Ledger().spend("a", "b", epsilon=epsilon)
+
+
+def test_a_lock_of_threads_is_new_in_another_process() -> None:
+    lock = ProcessLock()
+    with lock:
+        assert lock.is_at_home()
+
+        def enter() -> int:
+            done = []
+            thread = threading.Thread(target=lambda: done.append(lock.__enter__()))
+            thread.start()
+            thread.join(5)
+            return len(done) + 2 * lock.is_at_home()
+
+        assert in_child(enter) == 1
+
+
+def test_a_file_is_locked_again_after_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), locked(tmp_path / "x", 0):
+            raise KeyError("x")
+    assert md.Ledger is Ledger
