@@ -34,13 +34,18 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
                 assert other.components is not None
                 if exact.classes.splits(other.components):
                     raise ExactReleaseError(_refusal(entry, old, exact, other))
-            elif entry.classes is not None:
+            elif _tells_values_apart(entry):
                 raise ExactReleaseError(_doubt(entry, old))
 
 
 def _are_apart(one: Entry, other: Entry) -> bool:
     """Tell whether two entries are about different parts of one division, whose people are different ones."""
     return one.part is not None and other.part is not None and one.part[0] == other.part[0] and one.part != other.part
+
+
+def _tells_values_apart(entry: Entry) -> bool:
+    """Tell whether an entry is exact, and not in the number of records alone."""
+    return entry.classes is not None and (entry.epsilon == 0 or entry.classes.count > 2)
 
 
 def _are_comparable(exact: Entry, other: Entry) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mechdesign import interrupts
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
@@ -15,7 +14,7 @@ from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace, Di
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy
 
-__all__ = ["Budget", "LedgerLike"]
+__all__ = ["Budget", "LedgerLike", "require_ledger"]
 
 
 def __dir__() -> list[str]:
@@ -28,8 +27,8 @@ _LARGEST = Fraction(10) ** 100
 class LedgerLike(Protocol):
     """What a release needs of a `mechdesign.Ledger`, or of a part of one.
 
-    A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the name of the policy: the
-    keyword `policy` of `spend`.
+    A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
+    `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and hears of releases without noise.
     """
 
     def spend(
@@ -110,13 +109,8 @@ class Budget:
         """Return a budget of 0 in the same measure: what exact answers spend."""
         return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
 
-    def spend(self, ledger: LedgerLike | None, what: str, protects: str, policy: str | None = None) -> None:
-        """Enter the budget in a ledger where there is one; `policy` is the name of the policy."""
-        if ledger is None:
-            return
-        if not callable(getattr(ledger, "spend", None)):
-            raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
-        # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
-        interrupts.defer()
-        named = {"policy": policy} if hasattr(type(ledger), "by_policy") else {}
-        ledger.spend(what, protects, epsilon=self.epsilon, rho=self.rho, **named)
+
+def require_ledger(ledger: object) -> None:
+    """Raise `InputError` for what is no ledger."""
+    if not callable(getattr(ledger, "spend", None)):
+        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")

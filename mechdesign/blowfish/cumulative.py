@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.charging import Exact, charge
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.linear_release import value_labels
 from mechdesign.blowfish.policy import Policy, as_policy
-from mechdesign.blowfish.policy_words import describe_policy, name_policy
+from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise, interval_about
 from mechdesign.blowfish.range_planning import plan_ranges
@@ -93,6 +94,7 @@ def ordered(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
+    together: bool = False,
     confidence: object = _CONFIDENCE,
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
@@ -107,11 +109,12 @@ def ordered(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
 
     Raises:
         InputError: counts that are no counts, no records, θ or ε out of range.
-        BudgetExceededError: the ledger refuses.
+        BudgetExceededError, ExactReleaseError: the ledger refuses.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
@@ -121,7 +124,7 @@ def ordered(
     sensitivity = min(threshold, len(histogram) - 1)
     scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
     way = _Way("ordered mechanism", _policy(len(histogram), threshold), threshold, 1, 2, RangeNoise(scale, None))
-    return _release(way, histogram, budget, rng, ledger, confidence)
+    return _release(way, histogram, budget, rng, ledger, together, confidence)
 
 
 def release_cumulative(
@@ -131,6 +134,7 @@ def release_cumulative(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
+    together: bool = False,
     confidence: object = _CONFIDENCE,
 ) -> CumulativeRelease:
     """Release a cumulative histogram under any policy that keeps the number of records, known counts included.
@@ -144,12 +148,13 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
 
     Raises:
         InputError: records outside the domain or none, several attributes or one without order, a policy that lets
             records be added or removed, ε not positive, known counts that do not hold.
-        BudgetExceededError: the ledger refuses.
+        BudgetExceededError, ExactReleaseError: the ledger refuses.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -162,7 +167,7 @@ def release_cumulative(
     histogram = domain.counts(data)
     policy.check_counts(histogram)
     way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
-    return replace(_release(way, histogram, budget, rng, ledger, confidence), labels=value_labels(domain))
+    return replace(_release(way, histogram, budget, rng, ledger, together, confidence), labels=value_labels(domain))
 
 
 def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
@@ -191,6 +196,7 @@ def ordered_hierarchical(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
+    together: bool = False,
     confidence: object = _CONFIDENCE,
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
@@ -207,11 +213,12 @@ def ordered_hierarchical(
         fanout: of the trees; without it the one of least expected error.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
 
     Raises:
         InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
-        BudgetExceededError: the ledger refuses.
+        BudgetExceededError, ExactReleaseError: the ledger refuses.
     """
     histogram, threshold, budget = _checked(counts, theta, epsilon)
     plan = plan_ranges(len(histogram), threshold, budget.epsilon, fanout)
@@ -221,7 +228,7 @@ def ordered_hierarchical(
         name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {threshold} values"
         name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
     way = _Way(name, _policy(plan.size, threshold), threshold, threshold, plan.fanout, noise)
-    return _release(way, histogram, budget, rng, ledger, confidence)
+    return _release(way, histogram, budget, rng, ledger, together, confidence)
 
 
 def hierarchical(
@@ -231,6 +238,7 @@ def hierarchical(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
+    together: bool = False,
     confidence: object = _CONFIDENCE,
 ) -> CumulativeRelease:
     """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
@@ -238,7 +246,7 @@ def hierarchical(
     The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
     """
     return ordered_hierarchical(
-        counts, len(_as_counts(counts)), epsilon, fanout, rng, ledger=ledger, confidence=confidence
+        counts, len(_as_counts(counts)), epsilon, fanout, rng, ledger=ledger, together=together, confidence=confidence
     )
 
 
@@ -255,7 +263,13 @@ class _Way:
 
 
 def _release(
-    way: _Way, histogram: Integers, budget: Budget, rng: Rng, ledger: LedgerLike | None, confidence: object
+    way: _Way,
+    histogram: Integers,
+    budget: Budget,
+    rng: Rng,
+    ledger: LedgerLike | None,
+    together: bool,
+    confidence: object,
 ) -> CumulativeRelease:
     size, records = len(histogram), int(histogram.sum())
     level = as_confidence(confidence)
@@ -286,16 +300,19 @@ def _release(
         remarks=tuple(remarks),
     )
     standard_errors = np.sqrt(variances)
+    # All that can fail was tried by now. The number of records is exact, or with it every count.
+    exact = Exact(np.append(np.arange(size) if structure is None else np.zeros(size, dtype=np.int64), size))
+    spent = budget if way.noise else budget.nothing()
+    what = f"cumulative histogram ({way.name})"
+    entry = charge(ledger, spent, what, policy, exact=exact, together=together)
     if structure is None:
         linear = np.cumsum(histogram).astype(np.float64)
     else:
-        # All that can fail was tried by now.
-        budget.spend(ledger, f"cumulative histogram ({way.name})", policy.neighbours, name_policy(policy))
         linear = _measured(histogram, way, structure, generator)
     answers = _inferred(linear, records)
     low, high = interval_about(linear, widths, answers, records)
     return CumulativeRelease(
-        description=description,
+        description=replace(description, entry=entry),
         labels={"value": np.arange(size)},
         answers=answers,
         standard_errors=standard_errors,

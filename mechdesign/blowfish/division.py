@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mechdesign.accounting.ledger import Ledger, PolicyTotals
+from mechdesign.accounting.ledger import Entry, Ledger, PolicyTotals
 from mechdesign.blowfish.parallel import parallel_composition
 from mechdesign.blowfish.policy_words import name_policy
 from mechdesign.errors import InputError
@@ -44,9 +44,19 @@ class LedgerPart:
         return self.ledger.by_policy
 
     def spend(
-        self, what: str, protects: str, epsilon: Any = None, rho: Any = None, *, policy: str | None = None
-    ) -> object:
-        """Record what a release about this group spends; raise `InputError` for one under another policy."""
+        self,
+        what: str,
+        protects: str,
+        epsilon: Any = None,
+        rho: Any = None,
+        *,
+        policy: str | None = None,
+        **exact: Any,
+    ) -> Entry:
+        """Record what a release about this group spends; raise `InputError` for one under another policy.
+
+        Arguments are those of `mechdesign.Ledger.spend`. A release that names no policy is one under that of the part.
+        """
         if policy is not None and policy != self.policy:
             raise InputError(
                 "ledger",
@@ -56,7 +66,7 @@ class LedgerPart:
                 remedy="make a ledger of the group for this policy by part_of, or charge the ledger of the whole",
             )
         part = (self.division, self.part)
-        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=policy)
+        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
 
 def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.charging import charge, everything
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy, as_policy
-from mechdesign.blowfish.policy_words import describe_policy, name_policy
+from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import refuse_kmeans, sensitivity
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.blowfish.true_answers import check_table, true_answers
@@ -86,6 +87,7 @@ def kmeans(
     *,
     initial: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
+    together: bool = False,
     confidence: object = Fraction(19, 20),
 ) -> ClusteringRelease:
     """Cluster records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014, section 6).
@@ -109,13 +111,14 @@ def kmeans(
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each size and sum.
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points where their number is public; k or
             iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
             which no sensitivity is proven.
-        BudgetExceededError: the ledger refuses.
+        BudgetExceededError, ExactReleaseError: the ledger refuses.
     """
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
     if clusters > _MOST_CLUSTERS:
@@ -177,9 +180,9 @@ def kmeans(
         "quantity": np.tile(np.array(quantities), clusters),
     }
     standard_errors = np.tile([errors[0], *[errors[1] * unit] * len(radius)], clusters)
-    if any(noise):
-        # All that can fail was tried by now.
-        budget.spend(ledger, what, policy.neighbours, name_policy(policy))
+    # All that can fail was tried by now. What exact sizes or sums tell apart depends on the clusters.
+    exact = None if all(noise) else everything(domain.size)
+    entry = charge(ledger, budget if any(noise) else budget.nothing(), what, policy, exact=exact, together=together)
     for _ in range(rounds):
         nearest = _nearest(places.astype(np.float64), centroids)
         sizes, sums = _totals(places, weights, nearest, clusters)
@@ -191,7 +194,7 @@ def kmeans(
         centroids = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), centroids)
     answers = np.column_stack((sizes, sums * unit)).ravel()
     return ClusteringRelease(
-        description=description,
+        description=replace(description, entry=entry),
         labels=labels,
         answers=answers,
         standard_errors=standard_errors,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -20,9 +20,10 @@ from mechdesign.mechanisms.discrete import (
 from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
+from .charging import Exact, charge, columns
 from .edge_space import EdgeSpace
 from .policy import Policy
-from .policy_words import describe_policy, name_policy
+from .policy_words import describe_policy
 from .release import Description, Release
 from .strategy_bound import StrategyBound
 from .strategy_intervals import half_widths
@@ -38,6 +39,8 @@ def __dir__() -> list[str]:
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
+# Matrices of workloads up to this size are compared column by column.
+_MOST_WEIGHTS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +182,7 @@ class Strategy:
         epsilon: Any = None,
         rho: Any = None,
         ledger: LedgerLike | None = None,
+        together: bool = False,
         rng: np.random.Generator | int | None = None,
         confidence: object = Fraction(19, 20),
     ) -> Release:
@@ -189,6 +193,8 @@ class Strategy:
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
             ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+            together: insist on the release where an exact one beside it may tell apart what a policy protects.
+        together: insist on the release where an exact one beside it may tell apart what a policy protects.
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
             confidence: of the interval of each answer on its own.
 
@@ -198,7 +204,7 @@ class Strategy:
         Raises:
             InputError: a value outside the domain, a budget of the other kind, or no record where their number is
                 public.
-            BudgetExceededError: the ledger refuses.
+            BudgetExceededError, ExactReleaseError: the ledger refuses.
         """
         law = self.law(epsilon=epsilon, rho=rho)
         generator = None if rng is None else as_generator(rng)
@@ -235,12 +241,25 @@ class Strategy:
         labels = workload.labels()
         # Of the data nothing but what the policy leaves exact is used without noise.
         histogram = totals
+        # All that can fail was tried by now.
+        entry = charge(ledger, spent, what, policy, exact=self._exact(law), together=together)
         if law is not None:
-            # All that can fail was tried by now.
-            budget.spend(ledger, what, policy.neighbours, name_policy(policy))
             histogram = self.estimate(law.add(true_answers(self.rows, counts), generator), totals)
         answers = workload.answers(histogram)
+        description = replace(description, entry=entry)
         return Release(description, labels, answers, errors, answers - widths, answers + widths)
+
+    def _exact(self, law: DiscreteNoise | None) -> Exact | None:
+        """Return what is released without noise: the totals of components that no edge changes, or answers of them."""
+        space = self.space
+        if law is None and self.workload.count * self.workload.size <= _MOST_WEIGHTS:
+            return columns(self.workload.matrix())
+        if not len(space.free):
+            return None
+        # Records in the other components are not counted, as no record is not.
+        place = np.searchsorted(space.free, space.component)
+        counted = np.isin(space.component, space.free)
+        return Exact(np.append(np.where(counted, place, len(space.free)), len(space.free)))
 
     def _remarks(self, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
         if law is None:

@@ -92,6 +92,7 @@ def _built(kind: type[R], header: Header, rows: bytes) -> R:
         confidence=exact(header.confidence),
         rehearsal=header.rehearsal,
         remarks=tuple(header.remarks),
+        entry=header.entry,
     )
     return kind.restored({"description": description, "labels": labels, **numbers}, header.parameters)
 

@@ -54,6 +54,7 @@ class Description:
         confidence: the probability with which the interval of any one query contains the true answer, at least.
         rehearsal: whether the noise came from a generator given for a rehearsal: then nothing is protected.
         remarks: what else a reader must know, such as which answers are exact.
+        entry: the number of its entry in a ledger, random digits; None where none was charged.
     """
 
     what: str
@@ -67,6 +68,7 @@ class Description:
     confidence: Fraction
     rehearsal: bool
     remarks: tuple[str, ...] = ()
+    entry: str | None = None
 
     @property
     def unsound(self) -> bool:
@@ -180,6 +182,7 @@ class Release:
             queries=len(self),
             parameters=self._parameters(),
             answers_sha256=digest.hexdigest(),
+            entry=described.entry,
         )
         write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
 
@@ -232,6 +235,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     parameters: dict[str, Any]
     answers_sha256: str
     definition: str | None = None
+    entry: str | None = None
 
 
 def _cells(array: Column) -> list[bytes]:

@@ -115,7 +115,8 @@ def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
     assert "spent     nothing" in result.stdout
     assert "leaves these answers exact" in result.stderr
     assert md.blowfish.load("released").answers.tolist() == [240, 80]
-    assert not Path("l.json").exists()
+    (entry,) = md.Ledger(path="l.json").entries
+    assert (entry.epsilon, entry.number) == (0, md.blowfish.load("released").description.entry)
     assert "Nothing was spent" in Path("released/report.html").read_text()
     assert "nothing" in run("plan", "s.toml").stdout
 

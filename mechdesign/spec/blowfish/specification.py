@@ -36,7 +36,8 @@ import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
-from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.charging import enter
 from mechdesign.blowfish.division import part_of
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.blowfish.linear_release import step_of, value_labels, weights_of
@@ -50,7 +51,7 @@ from mechdesign.blowfish.planning import (
     plan_workload,
 )
 from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.policy_words import describe_policy, name_policy
+from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.data.tables import Raw, Table, holds
@@ -348,8 +349,25 @@ class _InWordsOf:
     policy: Policy
     ledger: LedgerLike
 
-    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None) -> None:
-        Budget(epsilon, rho).spend(self.ledger, what, self.policy.neighbours, name_policy(self.policy))
+    @property
+    def by_policy(self) -> object:
+        """What was spent under each policy, where the ledger knows."""
+        return getattr(self.ledger, "by_policy", None)
+
+    def spend(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Any = None,
+        rho: Any = None,
+        *,
+        domain: str | None = None,
+        classes: Any = None,
+        together: bool = False,
+        **_: Any,
+    ) -> object:
+        told = {"decided": domain is not None, "classes": classes, "together": together}
+        return enter(self.ledger, what, self.policy, epsilon, rho, **told)
 
 
 def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
