@@ -97,6 +97,13 @@ or give the ledger that the data deserve a larger budget
         if self._path is not None and self._path.exists():
             self._read(adopt=epsilon is None and rho is None)
 
+    @classmethod
+    def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
+        """Open a ledger that has been made, with its own budget; raise `LedgerError` where there is none."""
+        if not _file(path).exists():
+            raise LedgerError(f"{path} does not exist. Begin a ledger with: mechdesign ledger new {path} --epsilon 1")
+        return cls(path=path, wait=wait)
+
     def __copy__(self) -> Ledger:
         return self if self._path is None else _reopened(*self._reopening())
 

@@ -28,6 +28,7 @@ from mechdesign.errors import (
     CertificateError,
     ClusterError,
     GraphWarning,
+    LockWarning,
     MechdesignError,
     MetricWarning,
     OutsideWarning,
@@ -60,6 +61,7 @@ _COMMANDS: Mapping[str, str] = {
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "blowfish": "Release counts, distributions or clusters of a table under a policy.",
+    "ledger": "Begin a ledger of budgets, show it, or check releases against it.",
     "chain": "Write how secrets follow one another, forward and backward.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
@@ -82,6 +84,7 @@ def exit_code(error: MechdesignError) -> int:
 _SAID = (
     BracketWarning,
     GraphWarning,
+    LockWarning,
     MetricWarning,
     OutsideWarning,
     PriorWarning,

@@ -15,11 +15,12 @@ from rich.text import Text
 from mechdesign import interrupts
 from mechdesign.cli.console import number, output, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option
-from mechdesign.cli.spending import show_spending
+from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
+    from mechdesign.accounting.ledger import Ledger
     from mechdesign.blowfish.planning import Plan
     from mechdesign.blowfish.publication import Publication
     from mechdesign.spec.blowfish.specification import ReleaseSpecification
@@ -65,6 +66,11 @@ def blowfish() -> None:
     help="Folder for what may be published.",
 )  # fmt: skip
 @click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TABLE.csv.")
+@click.option(
+    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
+    help="Charge this ledger instead of that of [ledger]. It exists: `mechdesign ledger new` begins one.",
+)  # fmt: skip
+@wait_option
 @click.option("--report/--no-report", default=True, help="Write report.html, too.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
@@ -74,6 +80,8 @@ def release(
     example: str | None,
     directory: Path,
     delimiter: str,
+    ledger_file: Path | None,
+    wait: float,
     report: bool,
     seed: int | None,
     force: bool,
@@ -93,6 +101,7 @@ def release(
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
+        from mechdesign.accounting.ledger import Ledger
         from mechdesign.blowfish.publication import FILES, check_target
         from mechdesign.export.files import check_room
 
@@ -103,10 +112,15 @@ def release(
             importlib.import_module("mechdesign.blowfish.report")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
+        ledger = None
+        if seed is None:
+            ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
+        if ledger is not None:
+            announce(ledger)
         with interrupts.scope("writing the answers, which are paid for"):
-            found = given.release(records, rng=seed, delimiter=delimiter)
+            found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter)
             _save(found, directory, report, force)
-    _show(found, given, seed is not None, time.perf_counter() - started)
+    _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
     output().print(f"files     {directory}: {names}", soft_wrap=True)
     if example is not None:
@@ -150,7 +164,7 @@ def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
     return parse(example_for(example, "blowfish").text)
 
 
-def _show(found: Publication, given: ReleaseSpecification, rehearsed: bool, seconds: float) -> None:
+def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
     release, console = found.release, output()
     described = release.description
     console.print(Text(found.title or described.what, "bold"))
@@ -175,7 +189,7 @@ def _show(found: Publication, given: ReleaseSpecification, rehearsed: bool, seco
     else:
         _show_answers(found)
     console.print(f"\nspent     {described.spent if described.epsilon or described.rho else 'nothing'}")
-    if (ledger := given.ledger()) is not None and not rehearsed:
+    if ledger is not None:
         show_spending(ledger)
     console.print(f"time      {seconds:.1f} s")
     for remark in described.remarks:

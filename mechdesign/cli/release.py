@@ -18,7 +18,7 @@ from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified, time_options, with_release
-from mechdesign.cli.spending import show_spending
+from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import InputError, ReportError
 from mechdesign.export.files import check_room, check_writable
 from mechdesign.solvers.contract import Progress
@@ -59,8 +59,10 @@ _UNSNAPPED = (
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Record what each step spends, and refuse what would pass the budget; instead of that of [ledger].",
+    help="Record what each step spends, and refuse what would pass the budget; instead of that of [ledger]. It exists: "
+    "`mechdesign ledger new` begins one.",
 )  # fmt: skip
+@wait_option
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
@@ -77,6 +79,7 @@ def release(
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
+    wait: float,
     seed: int | None,
     as_json: bool,
     force: bool,
@@ -130,7 +133,9 @@ def release(
                     say_warning(warning, UserWarning, "", 0)
             ledger = None
             if not seeded:
-                ledger = given.ledger() if ledger_file is None else Ledger(path=ledger_file)
+                ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
+            if ledger is not None:
+                announce(ledger)
 
             def keep(stopped: ReleasedTrace) -> None:
                 """Write the steps that were released before one failed, which are paid for."""

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mechdesign.cli.console import output
+import click
+
+from mechdesign.cli.console import output, say_note
+from mechdesign.sharing import WAIT_S
 
 if TYPE_CHECKING:
     from mechdesign.accounting.ledger import Ledger
 
-__all__ = ["show_spending"]
+__all__ = ["announce", "show_spending", "wait_option"]
+
+wait_option = click.option(
+    "--wait", metavar="SECONDS", type=float, default=WAIT_S, show_default=True,
+    help="How long another process that uses the ledger is waited for.",
+)  # fmt: skip
+
+
+def announce(ledger: Ledger) -> None:
+    """Say which file will be charged, by its full path, and whether it is made for this."""
+    assert ledger.path is not None
+    say_note(f"the ledger {ledger.path} {'is charged' if ledger.path.exists() else 'is begun'}")
 
 
 def show_spending(ledger: Ledger) -> None:

@@ -95,9 +95,17 @@ def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:
 
 
 def manifest(
-    title: str, mechanism: str, composition: Composition, randomness: str, files: Mapping[str, bytes]
+    title: str,
+    mechanism: str,
+    composition: Composition,
+    randomness: str,
+    files: Mapping[str, bytes],
+    entries: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the manifest of `files`; `randomness` says where the outputs come from, but never from which seed."""
+    """Return the manifest of `files`; `randomness` says where the outputs come from, but never from which seed.
+
+    `entries` are the random numbers of the entries in a ledger that were made for the steps.
+    """
     return {
         "schema": SCHEMA,
         "mechdesign": __version__,
@@ -112,6 +120,7 @@ def manifest(
             "realised": None if composition.realised is None else _finite(composition.realised),
             "meaning": str(composition),
         },
+        "entries": list(entries),
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
     }
 

@@ -34,6 +34,7 @@ class Release:
         posterior: the belief p⁺ after the output, shape (n,), read-only.
         log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
         stage: what was settled before: time, constrained domain, graph, mechanism.
+        entry: the number of its entry in a ledger, random digits; None where none was charged.
     """
 
     output: int | None
@@ -41,6 +42,7 @@ class Release:
     posterior: Floats
     log_likelihood: Floats
     stage: Stage
+    entry: str | None = None
 
     def __repr__(self) -> str:
         """Say what was released when."""

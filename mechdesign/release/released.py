@@ -159,7 +159,8 @@ class ReleasedTrace:
         return self._manifest(self.files)
 
     def _manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
-        return manifest(self.title, self.mechanism, self.composition, self.randomness, files)
+        entries = [release.entry for release in self.releases if release.entry is not None]
+        return manifest(self.title, self.mechanism, self.composition, self.randomness, files, entries)
 
     def save(
         self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True

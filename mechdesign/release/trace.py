@@ -195,6 +195,7 @@ class Trace:
                 bound=f"one of the {len(stage.members)} states that can be reached",
                 remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
             )
+        entry = None
         if self._ledger is not None:
             count, edges = len(stage.members), stage.graph.number_of_edges()
             whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
@@ -203,14 +204,14 @@ class Trace:
             # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
             interrupts.defer()
             what = f"the state at time {time} of a trace"
-            self._ledger.spend(what, whom, epsilon=budget, policy=self._planner.name)
+            entry = self._ledger.spend(what, whom, epsilon=budget, policy=self._planner.name).number
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
         log_posterior, _ = update(log_prior, log_likelihood)
         posterior = np.exp(log_posterior)
         read_only(posterior)
         self._time, self._log_posterior = time, log_posterior
-        return Release(output, coordinates, posterior, log_likelihood, stage)
+        return Release(output, coordinates, posterior, log_likelihood, stage, entry)
 
     def observe(self, log_likelihood: ArrayLike) -> None:
         """Take into account what else becomes public about the present state: ln Pr(it | s) for every state, (n,).

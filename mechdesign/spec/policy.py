@@ -113,7 +113,8 @@ class LedgerTable(Table, frozen=True):
     Nothing else charges it: it goes with ``[release]`` and with policy graphs alone.
 
     Attributes:
-        path: its file, made when something is first spent.
+        path: its file. It is made when something is first to be spent, only where a budget is given, and only in the
+            folder of the specification or below.
         epsilon: the budget of all releases together under pure differential privacy, exact.
         rho: the budget of all releases together under zero-concentrated differential privacy, exact.
     """

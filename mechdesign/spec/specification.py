@@ -40,10 +40,12 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
+from mechdesign.sharing import WAIT_S
 from mechdesign.solvers.contract import ProgressCallback, Status
 from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
 from mechdesign.spec.domains import build_domain, build_observables
+from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.measures import Measures
 from mechdesign.spec.origin import build_origin, without_comments
 from mechdesign.spec.policy import (
@@ -312,16 +314,16 @@ class Specification:
 
         return release_trace(self, trace, seed, delimiter, ledger, progress, keep)
 
-    def ledger(self) -> Ledger | None:
-        """Return the ledger of ``[ledger]``, or None where there is none.
+    def ledger(self, wait: float = WAIT_S) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none; a lock is waited for `wait` seconds.
 
-        Raises `LedgerError` where its file is damaged, or was made with another budget.
+        Raises `LedgerError` where its file is damaged, or was made with another budget, and `SpecificationError` where
+        it would be made outside the folder of the specification, or without a budget.
         """
         if self.document.ledger is None:
             return None
         table = convert(self.document.ledger, LedgerTable, "ledger")
-        with at("ledger"):
-            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
+        return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -331,7 +331,7 @@ def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
     assert "release.json" not in present()
 
 
-LEDGER = '[ledger]\npath = "ledger.json"\n'
+LEDGER = '[ledger]\npath = "ledger.json"\nepsilon = 100\n'
 
 
 def _charged():

@@ -56,10 +56,12 @@ from mechdesign.blowfish.publication import Publication, named_quantiles, named_
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
+from mechdesign.sharing import WAIT_S
 from mechdesign.spec.blowfish import releases
 from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
-from mechdesign.spec.tables import at, convert, named
+from mechdesign.spec.ledgers import open_ledger
+from mechdesign.spec.tables import convert, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +108,8 @@ class LedgerTable(Table, frozen=True):
     """The ledger that a release is charged to before it is made.
 
     Attributes:
-        path: its file, made when something is first spent.
+        path: its file. It is made when something is first to be spent, only where a budget is given, and only in the
+            folder of the specification or below.
         epsilon: the budget of all releases together under pure differential privacy, exact.
         rho: the budget of all releases together under zero-concentrated differential privacy, exact.
         division: the name of a division of all people into disjoint groups, each with a table of its own: what releases
@@ -221,17 +224,17 @@ class ReleaseSpecification:
             label = max(map(_length, self._partition)) + _CELL
         return rows * (label + _ROW) + (_REPORT_SIZE if report else 0) + _OTHER_FILES
 
-    def ledger(self) -> Ledger | None:
-        """Return the ledger of ``[ledger]``, or None where there is none.
+    def ledger(self, wait: float = WAIT_S) -> Ledger | None:
+        """Return the ledger of ``[ledger]``, or None where there is none; a lock is waited for `wait` seconds.
 
         Raises:
             LedgerError: its file is damaged, or was made with another budget.
+            SpecificationError: it would be made outside the folder of the specification, or without a budget.
         """
         table = self.ledger_table
         if table is None:
             return None
-        with at("ledger"):
-            return Ledger(table.epsilon, rho=table.rho, path=self.folder / table.path)
+        return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
     @functools.cached_property
     def _planned(self) -> tuple[Plan, Strategy | None]:

@@ -1,0 +1,78 @@
+"""``mechdesign ledger``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mechdesign.cli.console import output, say_error
+from mechdesign.cli.spending import show_spending, wait_option
+
+__all__ = ["ledger"]
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.group()
+def ledger() -> None:
+    """Begin a ledger of budgets, show it, or check releases against it."""
+
+
+@ledger.command()
+@click.argument("path", metavar="PATH", type=_FILE)
+@click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
+@click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
+@click.option("--again", is_flag=True, help="Begin anew where the lock of a ledger that was removed still stands.")
+@click.option("--group", metavar="NAME", help="Share it with the members of a group (0660 instead of 0600).")
+@wait_option
+def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
+    """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
+    from mechdesign.accounting.beginning import begin_ledger
+    from mechdesign.sharing import lock_file_of
+
+    stood = lock_file_of(path.resolve()).exists()
+    made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
+    console = output()
+    console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
+    if stood:
+        console.print(
+            "forgotten whatever an earlier ledger of this name recorded; its budget is spent all the same",
+            soft_wrap=True,
+        )
+    show_spending(made)
+
+
+@ledger.command()
+@click.argument("path", metavar="LEDGER", type=_FILE)
+def show(path: Path) -> None:
+    """Show what was spent under each policy, and what is left."""
+    from mechdesign.accounting.ledger import Ledger
+
+    output().print(str(Ledger.existing(path)), soft_wrap=True, markup=False)
+
+
+@ledger.command()
+@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
+def check(path: Path, folders: tuple[Path, ...]) -> None:
+    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 where one is not.
+
+    A release repeats the numbers of its entries. Where one is missing, the ledger was put back to an older copy, or is
+    another one: what was spent since is not in it.
+    """
+    from mechdesign.accounting.beginning import check_folders
+    from mechdesign.accounting.ledger import Ledger
+
+    opened = Ledger.existing(path)
+    found = check_folders(opened, folders)
+    for each in found:
+        if each.missing:
+            of = f"{len(each.missing)} of {len(each.numbers)}"
+            say_error(f"{each.folder}: {of} entries are not in {opened.path}, such as {each.missing[0]}")
+        else:
+            count = len(each.numbers)
+            said = f"{each.folder}: {count} entr{'ies' if count > 1 else 'y'} in {opened.path}"
+            output().print(said, soft_wrap=True, markup=False)
+    if any(each.missing for each in found):
+        click.get_current_context().exit(1)

@@ -1,0 +1,49 @@
+"""The ledger that a specification names: opened anywhere, made only within the folder of the specification."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.errors import SpecificationError
+from mechdesign.sharing import WAIT_S
+from mechdesign.spec.tables import at
+
+__all__ = ["open_ledger"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def open_ledger(
+    folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None, wait: float = WAIT_S
+) -> Ledger:
+    """Open the ledger of a ``[ledger]`` table, or return one that is made when something is first to be spent.
+
+    Raises:
+        SpecificationError: there is none, and it cannot be made: no budget is given, or it would lie outside `folder`.
+        LedgerError: its file is damaged, or was made with another budget.
+    """
+    path = folder / name
+    with at("ledger"):
+        if path.exists():
+            return Ledger(epsilon, rho=rho, path=path, wait=wait)
+        if epsilon is None and rho is None:
+            raise SpecificationError(
+                "path",
+                "names no ledger that exists, and no budget is given to make one with",
+                value=str(path),
+                bound="an existing ledger, or epsilon or rho beside it",
+                remedy=f"begin one with: mechdesign ledger new {path} --epsilon 1",
+            )
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise SpecificationError(
+                "path",
+                "names a ledger that does not exist, outside the folder of the specification",
+                value=str(path.resolve()),
+                bound=f"within {folder.resolve()}, or an existing ledger",
+                remedy=f"begin it yourself, if you want it there, with: mechdesign ledger new {path.resolve()}",
+            )
+        return Ledger(epsilon, rho=rho, path=path, wait=wait)

@@ -1,0 +1,178 @@
+"""Ledgers on the command line: begun on purpose, named by their full path, never made anew, and checked."""
+
+from __future__ import annotations
+
+import fcntl
+import grp
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mechdesign as md
+from mechdesign.accounting.beginning import begin_ledger, check_folders
+from mechdesign.cli import main
+from mechdesign.errors import InputError, LedgerError
+
+TABLE = "age\n3\n4\n"
+SPECIFICATION = """domain.attributes.age = {{ range = [0, 9] }}
+policy.kind = "full"
+release = {{ kind = "histogram", epsilon = 1 }}
+ledger = {{ path = "{path}"{budget} }}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Any:
+    from click.testing import CliRunner
+
+    return CliRunner().invoke(main, [*arguments])
+
+
+def write(path: str = "l.json", budget: str = ", epsilon = 1", folder: str = ".") -> list[str]:
+    Path(folder).mkdir(exist_ok=True)
+    (Path(folder) / "s.toml").write_text(SPECIFICATION.format(path=path, budget=budget))
+    (Path(folder) / "t.csv").write_text(TABLE)
+    return ["blowfish", f"{folder}/s.toml", f"{folder}/t.csv", "--no-report"]
+
+
+def test_a_ledger_is_begun_once_for_its_owner() -> None:
+    result = run("ledger", "new", "l.json", "--epsilon", "3")
+    assert result.exit_code == 0, result.output
+    assert f"begun     {Path('l.json').resolve()}" in result.stdout
+    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [0o600, 0o600]
+    for more in ((), ("--again",)):
+        again = run("ledger", "new", "l.json", "--epsilon", "9", *more)
+        assert again.exit_code == 2
+        assert "stands already" in again.stderr
+    assert md.Ledger(path="l.json").epsilon == 3
+    Path("l.json").unlink()
+    assert "--again" in run("ledger", "new", "l.json", "--epsilon", "9").stderr
+    assert not Path("l.json").exists()
+    anew = run("ledger", "new", "l.json", "--epsilon", "9", "--again")
+    assert "forgotten whatever an earlier ledger" in anew.stdout
+    assert md.Ledger(path="l.json").epsilon == 9
+
+
+def test_a_ledger_of_a_group_is_for_its_members() -> None:
+    name = grp.getgrgid(os.getgid()).gr_name
+    assert run("ledger", "new", "l.json", "--epsilon", "3", "--group", name).exit_code == 0
+    md.Ledger(path="l.json").spend("a", "b", epsilon=1)
+    assert [stat.S_IMODE(Path(each).stat().st_mode) for each in ("l.json", ".l.json.lock")] == [0o660, 0o660]
+    refused = run("ledger", "new", "m.json", "--group", "no such group")
+    assert (refused.exit_code, Path("m.json").exists(), Path(".m.json.lock").exists()) == (2, False, False)
+
+
+@pytest.mark.parametrize("budget", ["-1", "x", "nan", ""])
+def test_a_budget_that_is_no_budget_makes_no_ledger(budget: str) -> None:
+    assert run("ledger", "new", "l.json", "--epsilon", budget).exit_code == 2
+    assert list(Path().iterdir()) == []
+
+
+def test_a_specification_begins_its_ledger_and_says_where() -> None:
+    first = run(*write(), "-o", "one")
+    assert first.exit_code == 0, first.output
+    assert f"ledger {Path('l.json').resolve()} is begun" in first.stderr.replace("\n", " ")
+    second = run(*write(), "-o", "two")
+    assert second.exit_code == 2
+    assert "is charged" in second.stderr
+    Path("l.json").unlink()
+    third = run(*write(), "-o", "three")
+    assert (third.exit_code, Path("l.json").exists()) == (2, False)
+    assert "ledger new" in third.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("way", ["absolute", "above", "link", "dangling"])
+def test_a_specification_makes_no_file_elsewhere(tmp_path: Path, way: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    path = {"absolute": f"{home}/planted", "above": "../home/planted", "link": "in/planted", "dangling": "planted"}[way]
+    arguments = write(path, folder="work")
+    if way == "link":
+        (tmp_path / "work/in").symlink_to(home)
+    if way == "dangling":
+        (tmp_path / "work/planted").symlink_to(home / "planted")
+    refused = run(*arguments, "-o", "out")
+    assert refused.exit_code == 2, refused.output
+    assert str(home / "planted") in refused.stderr.replace("\n", "")
+    assert list(home.iterdir()) == []
+    assert run("ledger", "new", str(home / "planted"), "--epsilon", "1").exit_code == 0
+    assert run(*arguments, "-o", "out").exit_code == 0
+    assert md.Ledger(path=home / "planted").remaining_epsilon == 0
+
+
+def test_a_ledger_without_a_budget_or_named_by_an_option_must_exist() -> None:
+    for budget, more in (("", ()), (", epsilon = 1", ("--ledger", "misspelt.json"))):
+        refused = run(*write(budget=budget), *more, "-o", "out")
+        assert refused.exit_code == 2
+        assert "ledger new" in refused.stderr.replace("\n", " ")
+    assert not [name for name in os.listdir() if name.endswith((".json", ".lock"))]
+    begin_ledger("other.json", 2)
+    assert run(*write(), "--ledger", "other.json", "-o", "out").exit_code == 0
+    assert md.Ledger(path="other.json").remaining_epsilon == 1
+    assert not Path("l.json").exists()
+
+
+def test_a_lock_that_is_held_ends_the_command_with_an_error() -> None:
+    Path(".l.json.lock").touch()
+    held = os.open(".l.json.lock", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    refused = run(*write(), "-o", "out", "--wait", "0.1")
+    os.close(held)
+    assert refused.exit_code == 2
+    assert ".l.json.lock is held" in refused.stderr.replace("\n", " ")
+    assert not Path("out/answers.csv").exists()
+
+
+def test_a_release_is_found_in_its_ledger_until_that_is_put_back() -> None:
+    run(*write(budget=", epsilon = 9"), "-o", "one")
+    before = Path("l.json").read_text()
+    run(*write(budget=", epsilon = 9"), "-o", "two")
+    assert run("ledger", "check", "l.json", "one", "two").exit_code == 0
+    Path("l.json").write_text(before)
+    checked = run("ledger", "check", "l.json", "one", "two")
+    assert checked.exit_code == 1
+    assert str(Path("l.json").resolve()) in checked.stderr.replace("\n", "")
+    assert "two:" in checked.stderr
+    (number,) = [json.loads(Path("two/release.json").read_text())["entry"]]
+    assert check_folders(md.Ledger(path="l.json"), ["one", "two"])[1].missing == (number,)
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"entries": 3}', '{"entry": 3}', '{"entries": [null]}'])
+def test_folders_that_name_no_entry_cannot_be_checked(content: str | None) -> None:
+    begin_ledger("l.json", 1)
+    Path("one").mkdir()
+    if content is not None:
+        Path("one/release.json").write_text(content)
+    with pytest.raises(InputError, match=r"release\.json"):
+        check_folders(md.Ledger(path="l.json"), ["one"])
+    assert run("ledger", "check", "l.json", "one").exit_code == 2
+    assert run("ledger", "check", "missing.json", "one").exit_code == 2
+    assert not Path("missing.json").exists()
+
+
+def test_a_trace_repeats_the_numbers_of_its_steps(tmp_path: Path) -> None:
+    specification = (
+        "domain.grid = { columns = 3, rows = 2, width = 3, height = 2 }\nprior.uniform = true\n"
+        'cost.distance = "euclidean"\nprivacy = [{ kind = "graph", epsilon = 1, blocks = 3 }]\n'
+        'release = { transition = { neighbours = 8 } }\nledger = { path = "l.json", epsilon = 5 }\n'
+    )
+    Path("s.toml").write_text(specification)
+    Path("t.csv").write_text("0\n1\n1\n")
+    result = run("release", "s.toml", "t.csv", "-o", "out")
+    assert result.exit_code == 0, result.output
+    entries = md.Ledger(path="l.json").entries
+    assert json.loads(Path("out/release.json").read_text())["entries"] == [entry.number for entry in entries]
+    assert run("ledger", "check", "l.json", "out").exit_code == 0
+    assert "ε = 3 in 3 entries" in run("ledger", "show", "l.json").stdout
+    shutil.copy("l.json", "copy.json")
+    with pytest.raises(LedgerError, match="does not exist"):
+        md.Ledger.existing("elsewhere.json")
