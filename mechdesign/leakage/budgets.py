@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.errors import BudgetWarning, CorrelationWarning
+from mechdesign.certify.exact import printed
+from mechdesign.errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage.numbers import as_target, rounded_down
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.leakage.recursion import temporal
+from mechdesign.leakage.upwards import Step, ceiling, that_count, total
 from mechdesign.validation import as_integer
 
 __all__ = ["allocate_budget", "constant_budget"]
@@ -63,25 +65,16 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     if back_identity or ahead_identity:
         if steps > 2:
             _warn_of_zero(f"in the {steps - 2} releases between the first and the last", before, after)
-        first = alpha / 2 if back_identity and ahead_identity else alpha if back_identity else 0.0
-        middle, last = 0.0, alpha - first
-        if steps == 2 and back_identity != ahead_identity and (first == 0 or last == 0):
+        elif back_identity != ahead_identity:
             _warn_of_zero("at one of the two releases", before, after)
+        middle = 0.0
+        first = rounded_down(printed(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
+        last = rounded_down(printed(alpha) - printed(first))
     else:
         middle = _constant(alpha, before, after)
-        first = _limit(before, middle)
-        last = alpha if middle == alpha else max(alpha * (1.0 - _MARGIN) + middle - first, 0.0)
+        first, last = (_outermost(alpha, middle, *sides) for sides in _both_ceilings(middle, before, after))
     budgets = np.full(steps, middle)
     budgets[0], budgets[-1] = first, last
-    # Recomputed as anybody would recompute it; a few steps down are all that rounding can ask for.
-    for _ in range(8):
-        with warnings.catch_warnings():
-            # Said already.
-            warnings.simplefilter("ignore", CorrelationWarning)
-            leakage = float(temporal(budgets, backward, forward).max())
-        if leakage <= alpha:
-            break
-        budgets *= alpha / leakage * (1.0 - _MARGIN)
     return budgets
 
 
@@ -101,18 +94,30 @@ def _limit(losses: _Losses, epsilon: float) -> float:
 
 
 def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
-    """Return the largest float ε with sup_B + sup_F − ε ≤ α, up to a relative 1e-14.
+    """Return the largest float ε with sup_B + sup_F − ε ≤ α, up to a relative 1e-14, that sums rounded up allow.
 
     The suprema are closed forms, steep in ε, so that ε is found to the last digits even where it is tiny.
     """
-    goal = alpha * (1.0 - _MARGIN)
+    if not that_count(before) and not that_count(after):
+        # Nothing is lost to other releases.
+        return alpha
+    found = _nearly(alpha * (1.0 - _MARGIN), before, after)
+    share = _MARGIN
+    while found > 0 and share < 1:
+        (back, ahead), _ = _both_ceilings(found, before, after)
+        if total(back.carried, ahead.carried, found) <= alpha:
+            return found
+        found *= 1 - share
+        share *= 2
+    return 0.0
+
+
+def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
+    """Return the largest ε with sup_B + sup_F − ε ≤ `goal` as closed forms give it, which round to nearest."""
 
     def excess(epsilon: float) -> float:
         return _limit(before, epsilon) + (_limit(after, epsilon) - epsilon) - goal
 
-    if _limit(before, alpha) == alpha and _limit(after, alpha) == alpha:
-        # Nothing is lost to other releases.
-        return alpha
     low, high = 0.0, goal
     if excess(high) <= 0:
         return high
@@ -131,6 +136,24 @@ def _constant(alpha: float, before: _Losses, after: _Losses) -> float:
         else:
             low = middle
     return low
+
+
+def _both_ceilings(epsilon: float, before: _Losses, after: _Losses) -> tuple[tuple[Step, Step], tuple[Step, Step]]:
+    """Return what each direction carries at most under budgets of at most ε: (own, other) for either end."""
+    back, ahead = ceiling(that_count(before), epsilon), ceiling(that_count(after), epsilon)
+    return (back, ahead), (ahead, back)
+
+
+def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
+    """Return what the release at one end may spend: it leaks α with what is carried from the other side.
+
+    With that it does not pass what its own direction stays below. At least it spends what those between may.
+    """
+    most = rounded_down(max(printed(alpha) - Fraction(other.carried), Fraction(0)))
+    most = min(most, math.nextafter(own.reached, 0.0))
+    while most > middle and total(0.0, other.carried, most) > alpha:
+        most -= math.ulp(alpha)
+    return max(most, middle)
 
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:

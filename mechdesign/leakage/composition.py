@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.certify.exact import printed
 from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.numbers import rounded_up
 from mechdesign.leakage.recursion import both_ways
+from mechdesign.leakage.upwards import total
 from mechdesign.validation import as_budgets, as_integer
 
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
@@ -26,7 +31,8 @@ def window(
 ) -> float:
     """Return what the releases from `start` to `stop`, both included and counted from 0, leak together, in nats.
 
-    BPL_start + FPL_stop + Σ of the budgets strictly between (Theorem 3); TPL for a single release.
+    BPL_start + FPL_stop + Σ of the budgets strictly between (Theorem 3); TPL for a single release. Rounded up; the sum
+    of budgets is that of the decimals that they print.
 
     >>> round(window([0.1, 0.2, 0.3], 0, 2, backward=[[0.8, 0.2], [0.2, 0.8]]), 12)
     0.6
@@ -36,7 +42,7 @@ def window(
     stop = as_integer(stop, "stop", start)
     if stop >= len(budgets):
         raise InputError("stop", "is too large", value=stop, bound=f"<= {len(budgets) - 1}, the last release")
-    return float(_windows(budgets, start, stop - start, backward, forward))
+    return _windows(budgets, [start], stop - start, backward, forward)[0]
 
 
 def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
@@ -48,16 +54,19 @@ def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forwa
     width = as_integer(width, "width", 1)
     if width > len(budgets):
         raise InputError("width", "is too large", value=width, bound=f"<= {len(budgets)}, the number of releases")
-    return np.atleast_1d(_windows(budgets, np.arange(len(budgets) - width + 1), width - 1, backward, forward))
+    return np.array(_windows(budgets, range(len(budgets) - width + 1), width - 1, backward, forward))
 
 
-def _windows(budgets: Floats, start: ArrayLike, further: int, backward: Correlation, forward: Correlation) -> Floats:
-    first = np.asarray(start)
+def _windows(
+    budgets: Floats, starts: Iterable[int], further: int, backward: Correlation, forward: Correlation
+) -> list[float]:
     before, after = both_ways(budgets, backward, forward)
+    each = budgets.tolist()
     if further == 0:
-        return np.asarray(before[first] + (after[first] - budgets[first]))
-    between = [math.fsum(budgets[at + 1 : at + further]) for at in np.atleast_1d(first).tolist()]
-    return np.asarray(before[first] + after[first + further] + np.reshape(between, first.shape))
+        return [total(before[start], after[start], each[start]) for start in starts]
+    sums = [Fraction(0), *itertools.accumulate(map(printed, each))]
+    spent = [(start, rounded_up(sums[start + further + 1] - sums[start])) for start in starts]
+    return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
 
 
 @dataclass(frozen=True)
@@ -78,12 +87,12 @@ def guarantees(
     """Return event-level, w-event and user-level privacy of a sequence of releases, w = `width` (Table 2)."""
     budgets = as_budgets(epsilons)
     alone = windows(budgets, width)
-    total = math.fsum(budgets)
+    spent = rounded_up(sum(map(printed, budgets.tolist()), Fraction(0)))
     return Guarantees(
         event_independent=float(budgets.max()),
         event=float(windows(budgets, 1, backward, forward).max()),
         window_independent=float(alone.max()),
         window=float(windows(budgets, width, backward, forward).max()),
-        user_independent=total,
-        user=total,
+        user_independent=spent,
+        user=spent,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.leakage import recursion
 from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import windows
@@ -21,7 +22,6 @@ from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.leakage.recursion import both_ways
 from mechdesign.validation import as_integer, as_number, read_only
 
 __all__ = ["BestBudgets", "best_budgets"]
@@ -184,7 +184,7 @@ class _Search:
         """Take budgets, made to fit and then to use what is left, where they cost less than the best so far."""
         trimmed = self._trimmed(self._fitted(epsilons))
         for fitted in (trimmed, self._trimmed(self._filled(trimmed))):
-            if self.cost(fitted) < self.cost(self.epsilons):
+            if self.cost(fitted) < self.cost(self.epsilons) and self._leakage(fitted) <= self._program.alpha:
                 self.epsilons = fitted
 
     def _leakage(self, epsilons: Floats) -> float:
@@ -229,7 +229,8 @@ class _Search:
     def _grids(self, count: int, relaxed: Path | None) -> list[Grid]:
         """Return grids with about `count` values on each axis, dense about the best budgets and a relaxed path."""
         program = self._program
-        before, after = both_ways(self.epsilons, *self._correlations)
+        before = recursion.backward(self.epsilons, self._correlations[0])
+        after = recursion.forward(self.epsilons, self._correlations[1])
         grids = []
         for step in range(len(program)):
             uses_before = step > 0 and (program.before[step] is not None or program.window > 1)

@@ -170,16 +170,38 @@ class LossFunction:
         """Return L(α) for one float α ≥ 0, which is not checked."""
         if self.identity:
             return alpha
-        index = bisect.bisect_right(self._starts, alpha) - 1
         u, e = math.exp(-alpha), -math.expm1(-alpha)
         ratio = 0.0
-        # A neighbour may be the better one where the breakpoint between was rounded.
-        for G, D, _ in self.lines[max(index - 1, 0) : index + 2]:
+        for G, D, _ in self._around(alpha):
             below = D * e + u
             if below < 1e-200:
                 return float(self._several(np.array([alpha]))[0])
             ratio = max(ratio, G * e / below)
         return min(math.log1p(ratio), alpha)
+
+    def split(self, alpha: float) -> tuple[float, float]:
+        """Return L(α) and α − L(α) for one float α ≥ 0, which is not checked; each has digits of its own.
+
+        The second is ln[1 + A(DA + D + 1 − Q)/(QA + 1)] where it is the smaller one, and 0.0 where it is not known.
+        """
+        value = self.at(alpha)
+        if value < alpha / 2 or self.identity:
+            return value, alpha - value
+        u, e = math.exp(-alpha), -math.expm1(-alpha)
+        if u == 0:
+            return value, 0.0
+        ratio = min([e * (D / u + rest) / ((G + D) * e + u) for G, D, rest in self._around(alpha)])
+        return value, math.log1p(ratio) if ratio < math.inf else 0.0
+
+    def _around(self, alpha: float) -> tuple[Line, ...]:
+        """Return the line that rules at α, and its neighbours: one may be better where the breakpoint was rounded."""
+        index = bisect.bisect_right(self._starts, alpha) - 1
+        return self.lines[max(index - 1, 0) : index + 2]
+
+    @property
+    def adds(self) -> bool:
+        """Whether L(α) > 0 for some α."""
+        return self.lines[0].G > 0
 
     def _several(self, alpha: Floats) -> Floats:
         if self.identity:

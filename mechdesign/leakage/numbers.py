@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.certify.exact import exact, printed
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
 from mechdesign.validation import as_number
 
-__all__ = ["as_alphas", "as_not_negative", "as_target"]
+__all__ = ["as_alphas", "as_not_negative", "as_target", "rounded_down", "rounded_up"]
+
+
+# Numbers that a float may be unable to hold.
+_EXACT = (int, Fraction, Decimal)
 
 
 def as_alphas(alpha: ArrayLike) -> Floats:
@@ -29,15 +38,15 @@ def as_alphas(alpha: ArrayLike) -> Floats:
 
 
 def as_not_negative(value: float, path: str) -> float:
-    """Return a finite number ≥ 0; raise `InputError` otherwise."""
+    """Return a finite number ≥ 0 as a float, which is no less than it; raise `InputError` otherwise."""
     number = as_number(value, path)
     if number < 0:
         raise InputError(path, "is negative", value=number, bound="a number >= 0")
-    return number
+    return rounded_up(exact(value, path)) if isinstance(value, _EXACT) else number
 
 
 def as_target(alpha: float) -> float:
-    """Return what each release may leak, a finite number > 0; raise `InputError` otherwise."""
+    """Return what each release may leak, a finite number > 0, as a float that is no more; else raise `InputError`."""
     number = as_number(alpha, "alpha")
     if number <= 0:
         raise InputError(
@@ -47,4 +56,30 @@ def as_target(alpha: float) -> float:
             bound="a number > 0",
             remedy="alpha is what each release may leak, in nats, such as 1",
         )
-    return number
+    return rounded_down(exact(alpha, "alpha")) if isinstance(alpha, _EXACT) else number
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the least float whose decimal is at least a fraction ≥ 0; `math.inf` where there is none.
+
+    >>> rounded_up(3 * Fraction("0.1"))
+    0.3
+    """
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    while math.isfinite(nearest) and printed(nearest) < number:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def rounded_down(number: Fraction) -> float:
+    """Return the largest float whose decimal is at most a fraction ≥ 0."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = math.inf
+    while nearest == math.inf or printed(nearest) > number:
+        nearest = math.nextafter(nearest, -math.inf)
+    return nearest

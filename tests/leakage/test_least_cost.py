@@ -110,7 +110,8 @@ def test_lower_bound_where_careless_rounding_exceeds_the_optimum() -> None:
     bound, _ = solve(program, grids, relaxed=True)
     found, path = solve(program, grids, relaxed=False)
     assert bound <= optimum <= found
-    assert leakage.temporal(path.epsilons, loss, loss).max() <= 1.0
+    # The program rounds to nearest; what is published is checked by leakages that are rounded up.
+    assert leakage.temporal(path.epsilons, loss, loss).max() <= 1.0 + 1e-14
     # Rounding the other way claims what is not so: the test would notice.
     assert found > optimum + 1e-3
 

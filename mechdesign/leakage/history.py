@@ -1,0 +1,170 @@
+"""The releases of an accountant as one immutable value: what each leaks by now, and what the next one would change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign.certify.exact import printed
+from mechdesign.leakage.lines import Floats
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.numbers import rounded_down
+from mechdesign.leakage.upwards import Amount, Step, advance, first, that_count, total
+
+__all__ = ["History", "Worst"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Worst(NamedTuple):
+    """The release that leaks most, counted from 0, and how much, in nats."""
+
+    index: int
+    leakage: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class History:
+    """Releases under one promise. A longer history is another value, so that whoever reads one sees all of it or none.
+
+    Make it with `of`. `before` is what earlier releases add to each one, `last` the backward step of the last one for
+    each candidate, `after` the forward steps of each release for each candidate, and `peaks` the worst of the releases
+    up to each one. Where the forward loss is the identity, `after` and `peaks` are empty: each release then leaks the
+    sum of all budgets from it on, and `key` is the largest share of this leakage that no later release changes.
+    """
+
+    back: tuple[LossFunction, ...]
+    ahead: tuple[LossFunction, ...]
+    epsilons: tuple[float, ...] = ()
+    spent: Fraction = Fraction(0)
+    before: tuple[Amount, ...] = ()
+    last: tuple[Step, ...] = ()
+    after: tuple[tuple[Step, ...], ...] = ()
+    peaks: tuple[Worst, ...] = ()
+    key: tuple[Fraction, int] = (Fraction(0), 0)
+
+    @classmethod
+    def of(cls, back: Sequence[LossFunction | None], ahead: Sequence[LossFunction | None]) -> History:
+        """Return the history without releases under candidates of both directions."""
+        following = tuple(that_count(ahead))
+        return cls(tuple(that_count(back)), following, after=((),) * len(following))
+
+    def __len__(self) -> int:
+        return len(self.epsilons)
+
+    @property
+    def worst(self) -> Worst | None:
+        """The release that leaks most by now, None where there is none."""
+        if not self.epsilons:
+            return None
+        if self._sums_ahead:
+            return Worst(self.key[1], total(self.key[0] + self.spent, Fraction(0), 0.0))
+        return self.peaks[-1]
+
+    @property
+    def leakages(self) -> Floats:
+        """The temporal leakage of every release by now, shape (T,)."""
+        pairs = zip(self.before, self._carried_back(), self.epsilons, strict=True)
+        return np.array([total(*each) for each in pairs])
+
+    @property
+    def backward(self) -> Floats:
+        """The backward leakage of every release, shape (T,), the largest over candidates."""
+        return np.array([total(amount, 0.0, spent) for amount, spent in zip(self.before, self.epsilons, strict=True)])
+
+    @property
+    def forward(self) -> Floats:
+        """The forward leakage of every release by now, shape (T,), the largest over candidates."""
+        pairs = zip(self._carried_back(), self.epsilons, strict=True)
+        return np.array([total(amount, 0.0, spent) for amount, spent in pairs])
+
+    def extended(self, epsilon: float) -> History:
+        """Return the history with one more release, of `epsilon`."""
+        exact = printed(epsilon)
+        if self.epsilons:
+            steps = zip(self.back, self.last, strict=True)
+            last = tuple(advance(loss, step, self.epsilons[-1], epsilon) for loss, step in steps)
+        else:
+            last = (first(epsilon),) * len(self.back)
+        carried = max((step.carried for step in last), default=0.0)
+        before, epsilons = (*self.before, carried), (*self.epsilons, epsilon)
+        spent = self.spent + exact
+        if self._sums_ahead:
+            # B_t + ε_t and all that is spent later is the sum of all ε and this share.
+            share = (Fraction(carried) if math.isfinite(carried) else self.spent) - self.spent
+            key = self.key if self.epsilons and self.key[0] >= share else (share, len(self))
+            return History(self.back, self.ahead, epsilons, spent, before, last, self.after, (), key)
+        after, changed = self._followed(epsilon)
+        peaks = list(self.peaks[:changed])
+        for index in range(changed, len(epsilons)):
+            following = max((steps[index].carried for steps in after), default=0.0)
+            now = Worst(index, total(before[index], following, epsilons[index]))
+            peaks.append(now if not peaks or now.leakage > peaks[-1].leakage else peaks[-1])
+        return History(self.back, self.ahead, epsilons, spent, before, last, after, tuple(peaks))
+
+    def largest(self, alpha: float) -> float:
+        """Return the largest budget of a next release under which none leaks more than `alpha`; 0.0 if there is none.
+
+        To the last digit where nothing is lost to later releases, or all is kept; else to a relative 2⁻⁵⁰ of α.
+        """
+        if self._exceeds(0.0, alpha):
+            return 0.0
+        if not self._exceeds(alpha, alpha):
+            return alpha
+        low, high = 0.0, alpha
+        if not self.ahead or self._sums_ahead:
+            spent = self.extended(0.0)
+            most = spent.key[0] + spent.spent if self._sums_ahead else Fraction(spent.before[-1])
+            high = rounded_down(printed(alpha) - most)
+            if not self._exceeds(high, alpha):
+                return high
+        while True:
+            middle = low + (high - low) / 2
+            if not low < middle < high or high - low <= 2.0**-50 * alpha:
+                return low
+            low, high = (low, middle) if self._exceeds(middle, alpha) else (middle, high)
+
+    @property
+    def _sums_ahead(self) -> bool:
+        return bool(self.ahead) and self.ahead[0].identity
+
+    def _exceeds(self, epsilon: float, alpha: float) -> bool:
+        worst = self.extended(epsilon).worst
+        return worst is not None and worst.leakage > alpha
+
+    def _followed(self, epsilon: float) -> tuple[tuple[tuple[Step, ...], ...], int]:
+        """Return the forward steps after a release of `epsilon`, and the first release whose step changes."""
+        changed = len(self.epsilons)
+        found = []
+        for loss, steps in zip(self.ahead, self.after, strict=True):
+            tail = [first(epsilon)]
+            index = len(steps)
+            while index > 0:
+                spent = self.epsilons[index] if index < len(steps) else epsilon
+                step = advance(loss, tail[-1], spent, self.epsilons[index - 1])
+                if step == steps[index - 1]:
+                    # Nothing changes here, so nothing changes before.
+                    break
+                index -= 1
+                tail.append(step)
+            changed = min(changed, index)
+            found.append((*steps[:index], *reversed(tail)))
+        return tuple(found), changed
+
+    def _carried_back(self) -> list[Amount]:
+        """Return what later releases add to each one."""
+        if self._sums_ahead:
+            rest, amounts = Fraction(0), list[Amount]()
+            for index, epsilon in enumerate(reversed(self.epsilons)):
+                amounts.append(rest if index else 0.0)
+                rest += printed(epsilon)
+            return amounts[::-1]
+        return [max((steps[t].carried for steps in self.after), default=0.0) for t in range(len(self))]
+
