@@ -38,6 +38,7 @@ __all__ = [
     "SpacingWarning",
     "SpecificationError",
     "StateError",
+    "StateWarning",
     "StepWarning",
     "TimeLimitError",
     "TooLargeError",
@@ -233,6 +234,10 @@ class LockWarning(UserWarning):
 
 class MissingTimeWarning(UserWarning):
     """Rows of a table have no time and are left out; the result is correct for the others."""
+
+
+class StateWarning(UserWarning):
+    """A saved accountant is of an earlier version and does not say which ledger it had; it still opens."""
 
 
 class Shown(str):

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import secrets
+import threading
 import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.errors import BudgetWarning, InputError, LeakageExceededError, StateError
-from mechdesign.leakage.accountant_file import read_state, write_state
+from mechdesign.errors import (
+    BudgetWarning,
+    ExportError,
+    InputError,
+    LeakageExceededError,
+    LedgerError,
+    StateError,
+    StateWarning,
+)
+from mechdesign.leakage.accountant_file import Charged, State, parse_state, read_content, write_state
+from mechdesign.leakage.accountant_ledger import ledger_of, require_ledger, said_of
+from mechdesign.leakage.accountant_lock import file_of, locked, locked_to_begin, require_one_name
+from mechdesign.leakage.accountant_pieces import checked_losses
 from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.history import History
 from mechdesign.leakage.lines import Floats
-from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
 
@@ -21,6 +40,18 @@ __all__ = ["Accountant"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# By how much a state may pass its promise and still open: earlier versions rounded leakages to nearest.
+_ROUNDING = 1e-9
+
+
+class _Kept(NamedTuple):
+    """What an accountant knows: its state, the history that follows from it, and the bytes of the file that hold it."""
+
+    state: State
+    history: History
+    content: bytes | None = None
 
 
 class Accountant:
@@ -32,6 +63,19 @@ class Accountant:
     release that breaks the promise raises `LeakageExceededError` and is not recorded; with "warn" it is recorded, with
     a `BudgetWarning`. A `ledger` also records every budget ε, which add up to what the whole sequence leaks (user-level
     privacy, Theorem 3), and refuses beyond its own budget; it is a file of its own, which `save` leaves alone.
+
+    Leakages are rounded up. Where nothing is lost between releases, because L is 0 or the identity, they are the exact
+    sums of the decimals that budgets print: three of 0.1 keep a promise of 0.3.
+
+    With a `path` the accountant is a file that outlives the process. Each release locks it, reads it again and replaces
+    it as a whole before it returns, so that any number of threads and processes share one promise, and a crash forgets
+    nothing. Where the file exists it must hold the same promise, and its releases count. Without a path, the accountant
+    serves the threads of the process that made it, and no other process.
+
+    Raises:
+        InputError: an argument is wrong.
+        StateError: the file holds another promise or ledger, is damaged, or was there before and is gone.
+        ExportError: the file cannot be written.
 
     >>> accountant = Accountant(1.0, backward=[[0.8, 0.2], [0.2, 0.8]])
     >>> round(accountant.release(0.5), 6)
@@ -49,171 +93,293 @@ class Accountant:
         forward: Correlation = None,
         on_excess: str = "refuse",
         ledger: Ledger | None = None,
+        *,
+        path: str | PathLike[str] | None = None,
     ) -> None:
+        source = None if path is None else file_of(path)
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
-        self._ledger = ledger
-        self._alpha = as_target(alpha)
         if on_excess not in ("refuse", "warn"):
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
-        self._on_excess = on_excess
-        self._losses = (candidate_functions(backward, "backward"), candidate_functions(forward, "forward"))
-        known, following = ([[each] for each in functions] for functions in self._losses)
+        alpha = as_target(alpha)
+        losses = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+        known, following = ([[each] for each in functions] for functions in losses)
         check_directions(known, following, stacklevel=3)
-        self._epsilons: list[float] = []
-        # For each candidate, the leakage of every release so far.
-        self._before: list[list[float]] = [[] for _ in self._losses[0]]
-        self._after: list[list[float]] = [[] for _ in self._losses[1]]
+        state = State(alpha, on_excess, (tuple(losses[0]), tuple(losses[1])), ledger=said_of(ledger))
+        self._start(_Kept(state, History.of(*state.losses)), ledger, source)
+        if source is not None:
+            self._begin(source)
+
+    def _start(self, kept: _Kept, ledger: Ledger | None, path: Path | None, what_if: Path | None = None) -> None:
+        self._kept = kept
+        self._ledger = ledger
+        self._path = path
+        self._what_if = what_if
+        self._process = os.getpid()
+        self._lock = threading.RLock()
 
     @property
     def alpha(self) -> float:
         """What each release may leak."""
-        return self._alpha
+        return self._kept.state.alpha
 
     @property
     def epsilons(self) -> Floats:
         """The budgets spent so far, shape (T,)."""
-        return np.array(self._epsilons)
+        return np.array(self._now().history.epsilons)
 
     @property
     def backward_leakage(self) -> Floats:
         """The backward leakage of every release, shape (T,), the largest over candidates."""
-        return _largest(self._before)
+        return self._now().history.backward
 
     @property
     def forward_leakage(self) -> Floats:
         """The forward leakage of every release by now, shape (T,), the largest over candidates."""
-        return _largest(self._after)
+        return self._now().history.forward
 
     @property
     def leakage(self) -> Floats:
         """The temporal leakage of every release by now, shape (T,)."""
-        return self.backward_leakage + (self.forward_leakage - self.epsilons)
+        return self._now().history.leakages
 
     def __len__(self) -> int:
-        return len(self._epsilons)
+        return len(self._now().history)
 
     def preview(self, epsilon: float) -> Floats:
         """Return what every release would leak, shape (T + 1,), if the next one spent `epsilon`; record nothing."""
-        epsilon = as_not_negative(epsilon, "epsilon")
-        before, after = self._extended(epsilon)
-        return _total(before, after, [*self._epsilons, epsilon])
+        return self._now().history.extended(as_not_negative(epsilon, "epsilon")).leakages
+
+    def largest(self) -> float:
+        """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
+        return self._now().history.largest(self.alpha)
 
     def release(self, epsilon: float) -> float:
         """Record a release with budget `epsilon` and return what it leaks by itself and through the past.
 
+        It is on the disk before this returns, where there is a path: draw the noise after that. The ledger is charged
+        first, so that a crash in between leaves more recorded there than was released, and never less.
+
         Raises `LeakageExceededError`, recording nothing, when some release would leak more than α, and
-        `BudgetExceededError` when the ledger's budget would be passed.
+        `BudgetExceededError` when the ledger's budget would be passed; `LedgerError` in another process than that which
+        made an accountant without a path; `StateError` where the file was damaged or lost; `ExportError` where it
+        cannot be written, which leaves the release in the ledger alone.
         """
         epsilon = as_not_negative(epsilon, "epsilon")
-        before, after = self._extended(epsilon)
-        total = _total(before, after, [*self._epsilons, epsilon])
-        worst = int(np.argmax(total))
-        if total[worst] > self._alpha:
-            if self._on_excess == "refuse":
-                raise LeakageExceededError(worst, float(total[worst]), self._alpha, self._remedy(epsilon))
-            message = f"release {worst} now leaks {total[worst]:.6g}, more than the promised {self._alpha:.6g}"
-            warnings.warn(message, BudgetWarning, stacklevel=2)
-        if self._ledger is not None and epsilon > 0:
-            self._ledger.spend(f"release {len(self)} of a sequence", "any two values at that time", epsilon=epsilon)
-        self._before, self._after = before, after
-        self._epsilons.append(epsilon)
-        return float(total[-1])
-
-    def largest(self) -> float:
-        """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
-        if self._exceeds(0.0):
-            return 0.0
-        low, high = 0.0, self._alpha
-        if not self._exceeds(high):
-            return high
-        while True:
-            middle = low + (high - low) / 2
-            if not low < middle < high or high - low <= 2.0**-50 * self._alpha:
-                return low
-            low, high = (low, middle) if self._exceeds(middle) else (middle, high)
+        self._require_process()
+        with self._lock, locked(self._path) if self._path is not None else nullcontext():
+            kept = self._now()
+            if self._path is not None:
+                require_one_name(self._path)
+            history = kept.history.extended(epsilon)
+            self._judge(kept.history, history)
+            charged = self._charged(epsilon, len(kept.history))
+            state = replace(kept.state, releases=(*kept.state.releases, charged), ledger=said_of(self._ledger))
+            content = None
+            if self._path is not None:
+                try:
+                    content = write_state(self._path, state)
+                except ExportError as error:
+                    if not charged.in_ledger:
+                        raise
+                    raise ExportError(
+                        f"{error}. Nothing may be released; the ledger has recorded ε = {epsilon!r} all the same"
+                    ) from error
+            self._kept = _Kept(state, history, content)
+        return history.latest
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to a JSON file, which is replaced as a whole or not at all.
 
         Loss functions are stored as their pieces, with the digests of the matrices, so that no matrix is needed later.
+        An accountant with a path is on the disk already: nothing more is written there. A file that exists is replaced
+        only where this accountant has all of its releases.
+
+        Raises `StateError` where the file holds releases that this accountant does not know, another promise or
+        anything else, and where this accountant was loaded from it with ``bound=False``.
         """
-        write_state(path, self._alpha, self._on_excess, self._epsilons, self._losses)
+        target = file_of(path)
+        if target == self._what_if:
+            raise StateError(
+                f"{target} was loaded to see what would be, with bound=False, and is left as it is. Load it without to "
+                "release, or save elsewhere"
+            )
+        if target == self._path:
+            self._now()
+            return
+        kept = self._now()
+        with locked(target):
+            if target.exists():
+                _require_grown(target, parse_state(target, read_content(target)), kept.state)
+                require_one_name(target)
+            write_state(target, kept.state)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Accountant:
-        """Read an accountant back; all leakages are computed anew.
+    def load(
+        cls,
+        path: str | PathLike[str],
+        *,
+        bound: bool = True,
+        ledger: Ledger | Literal["saved"] | None = "saved",
+        backward: Correlation = "saved",
+        forward: Correlation = "saved",
+    ) -> Accountant:
+        """Open an accountant by its file, where each release is written before it returns; leakages are computed anew.
 
-        Raises `StateError` for a file that is damaged, was changed by hand, or is of another version.
+        Args:
+            path: the file, made by ``Accountant(…, path=)`` or by `save`.
+            bound: False reads it once, to see what would be: no release is written to the file or to a ledger.
+            ledger: the ledger to charge. The one that the state names by its path is opened again unless another is
+                given; one that was in memory must be given. None goes on without.
+            backward: the matrices that the state must be about, in any form that `Accountant` takes. Its pieces are
+                checked against them: a state that comes from elsewhere is only as good as its pieces.
+            forward: likewise.
+
+        Raises `StateError` for a file that is damaged, was changed by hand, can be written by others, is of another
+        version, is about other matrices, or whose ledger is missing or lacks its releases. Warns with `StateWarning`
+        where a state of version 1, which does not say which ledger it had, is opened without `ledger`.
         """
-        alpha, on_excess, epsilons, losses = read_state(path)
+        source = file_of(path)
+        content = read_content(source)
+        state = parse_state(source, content)
+        if not isinstance(ledger, Ledger) and ledger is not None and ledger != "saved":
+            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+        if not bound and isinstance(ledger, Ledger):
+            raise InputError("ledger", "is not charged by an accountant that is not bound", bound="None, or left out")
+        found = ledger_of(source, state, ledger) if bound else None
+        if bound and state.ledger == "unsaid" and ledger == "saved":
+            warnings.warn(
+                f"{source} does not say which ledger it had, and goes on without one. Give ledger=, or ledger=None",
+                StateWarning,
+                stacklevel=2,
+            )
+        losses = checked_losses(source, state.losses, (backward, forward))
         try:
-            accountant = cls(alpha, on_excess=on_excess)
-            accountant._losses = losses
-            accountant._before, accountant._after = [[] for _ in losses[0]], [[] for _ in losses[1]]
-            for epsilon in epsilons:
-                accountant._record(as_not_negative(epsilon, "epsilon"))
-            accountant._recompute()
+            history = _history(replace(state, losses=losses))
         except InputError as error:
-            raise StateError(f"{path}: {error}") from error
-        if on_excess == "refuse" and len(epsilons) and accountant.leakage.max() > alpha:
-            raise StateError(f"{path}: the releases leak more than the promised {alpha:.6g}")
-        return accountant
+            raise StateError(f"{source}: {error}") from error
+        worst = history.worst
+        if state.on_excess == "refuse" and worst is not None and worst.leakage > state.alpha * (1 + _ROUNDING):
+            raise StateError(f"{source}: the releases leak more than the promised {state.alpha:.6g}")
+        made = cls.__new__(cls)
+        kept = _Kept(replace(state, losses=losses), history, content)
+        made._start(kept, found, source if bound else None, None if bound else source)
+        return made
 
-    def _remedy(self, epsilon: float) -> str:
-        if epsilon > self._alpha:
-            return f"One release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
-        most = self.largest()
-        return f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released from these data"
+    def __copy__(self) -> Accountant:
+        """Return the same accountant, opened again by its path, or itself where it has none."""
+        return self if self._path is None else _opened(type(self), self._path, self._ledger)
 
-    def _record(self, epsilon: float) -> None:
-        for loss, series in zip(self._losses[0], self._before, strict=True):
-            series.append(_next(loss, series[-1] if series else 0.0, epsilon))
-        self._epsilons.append(epsilon)
+    def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
+        """Return what `copy` returns, with a copy of the ledger, which is the same ledger."""
+        return self if self._path is None else _opened(type(self), self._path, copy.deepcopy(self._ledger, memo))
 
-    def _recompute(self) -> None:
-        self._after = []
-        for loss in self._losses[1]:
-            series: list[float] = []
-            for epsilon in reversed(self._epsilons):
-                series.append(_next(loss, series[-1] if series else 0.0, epsilon))
-            self._after.append(series[::-1])
-
-    def _extended(self, epsilon: float) -> tuple[list[list[float]], list[list[float]]]:
-        before = [
-            [*series, _next(loss, series[-1] if series else 0.0, epsilon)]
-            for loss, series in zip(self._losses[0], self._before, strict=True)
-        ]
-        after = []
-        for loss, series in zip(self._losses[1], self._after, strict=True):
-            longer = [*series, epsilon]
-            for step in range(len(series) - 1, -1, -1):
-                value = _next(loss, longer[step + 1], self._epsilons[step])
-                if value == longer[step]:
-                    # Nothing changed here, so nothing changes before.
-                    break
-                longer[step] = value
-            after.append(longer)
-        return before, after
-
-    def _exceeds(self, epsilon: float) -> bool:
-        before, after = self._extended(epsilon)
-        return bool(_total(before, after, [*self._epsilons, epsilon]).max() > self._alpha)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the path; raise `LedgerError` where there is none: two would keep one promise."""
+        if self._path is None:
+            raise LedgerError(
+                "an accountant without a path belongs to its process, and is not pickled: a copy of it would promise "
+                "the same once more. Give it a file by path="
+            )
+        return _opened, (type(self), self._path, self._ledger)
 
     def __repr__(self) -> str:
-        worst = f", the worst leaks {self.leakage.max():.6g}" if self._epsilons else ""
-        return f"Accountant(alpha={self._alpha!r}, {len(self)} releases{worst})"
+        worst = self._kept.history.worst
+        said = "" if worst is None else f", the worst leaks {worst.leakage:.6g}"
+        return f"Accountant(alpha={self.alpha!r}, {len(self._kept.history)} releases{said})"
+
+    def _begin(self, path: Path) -> None:
+        """Write the file that is to hold the releases, or go on with the one that exists."""
+        with locked_to_begin(path):
+            if path.exists():
+                require_one_name(path)
+                content = read_content(path)
+                there = parse_state(path, content)
+                if not there.same_promise(self._kept.state):
+                    raise StateError(
+                        f"{path} holds another promise or other matrices. Open it with Accountant.load, or choose "
+                        "another path"
+                    )
+                require_ledger(path, there, self._ledger)
+                state = replace(self._kept.state, releases=there.releases)
+                self._kept = _Kept(state, _history(state), content)
+            else:
+                self._kept = self._kept._replace(content=write_state(path, self._kept.state))
+
+    def _now(self) -> _Kept:
+        """Return what is known by now: a file is read again, and what others released is added."""
+        kept = self._kept
+        if self._path is None:
+            return kept
+        content = read_content(self._path)
+        if content == kept.content:
+            return kept
+        there = parse_state(self._path, content)
+        if not there.same_promise(kept.state):
+            raise StateError(f"{self._path} holds another promise than before. Restore a copy")
+        known = len(kept.state.releases)
+        if there.releases[:known] != kept.state.releases:
+            raise StateError(f"{self._path} no longer holds what was released before. Restore a copy")
+        history = kept.history
+        for charged in there.releases[known:]:
+            history = history.extended(charged.epsilon)
+        self._kept = kept = _Kept(replace(kept.state, releases=there.releases), history, content)
+        return kept
+
+    def _require_process(self) -> None:
+        """Raise `LedgerError` in another process than the one that made this, or go on there with a lock of its own."""
+        if os.getpid() == self._process:
+            return
+        if self._path is None:
+            raise LedgerError(
+                "an accountant without a path belongs to the process that made it: another one would spend the same "
+                "budget once more. Give it a file by path="
+            )
+        self._lock, self._process = threading.RLock(), os.getpid()
+
+    def _judge(self, before: History, after: History) -> None:
+        """Raise `LeakageExceededError`, or warn, where releases would leak too much."""
+        worst = after.worst
+        assert worst is not None
+        if worst.leakage <= self.alpha:
+            return
+        if self._kept.state.on_excess == "refuse":
+            raise LeakageExceededError(*worst, self.alpha, _remedy(before, after.epsilons[-1], self.alpha))
+        message = f"release {worst.step} now leaks {worst.leakage:.6g}, more than the promised {self.alpha:.6g}"
+        warnings.warn(message, BudgetWarning, stacklevel=3)
+
+    def _charged(self, epsilon: float, index: int) -> Charged:
+        """Charge the ledger and return the release that it holds."""
+        if self._ledger is None or epsilon == 0:
+            return Charged(epsilon, secrets.token_hex(16))
+        entry = self._ledger.spend(f"release {index} of a sequence", "any two values at that time", epsilon=epsilon)
+        return Charged(epsilon, getattr(entry, "number", None), in_ledger=True)
 
 
-def _next(loss: LossFunction | None, leakage: float, epsilon: float) -> float:
-    return epsilon if loss is None else loss.at(leakage) + epsilon
+def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None) -> Accountant:
+    return kind.load(path, ledger=ledger)
 
 
-def _largest(series: list[list[float]]) -> Floats:
-    largest: Floats = np.array(series).max(axis=0)
-    return largest
+def _history(state: State) -> History:
+    history = History.of(*state.losses)
+    for charged in state.releases:
+        history = history.extended(as_not_negative(charged.epsilon, "epsilon"))
+    return history
 
 
-def _total(before: list[list[float]], after: list[list[float]], epsilons: list[float]) -> Floats:
-    total: Floats = _largest(before) + (_largest(after) - np.array(epsilons))
-    return total
+def _require_grown(path: Path, there: State, ours: State) -> None:
+    """Raise `StateError` where a state would be replaced by one that lacks some of its releases."""
+    if not there.same_promise(ours):
+        raise StateError(f"{path} holds another promise or other matrices, and is left as it is. Save to another file")
+    if there.releases != ours.releases[: len(there.releases)]:
+        raise StateError(
+            f"{path} holds releases that this accountant does not know, and is left as it is: saving would forget "
+            "them. Go on with Accountant.load, which shares the file"
+        )
+
+
+def _remedy(history: History, epsilon: float, alpha: float) -> str:
+    if epsilon > alpha:
+        return f"One release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
+    most = history.largest(alpha)
+    return f"Spend at most {most:.6g}" if most > 0 else "Nothing more can be released from these data"

@@ -5,65 +5,148 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from os import PathLike
+import os
+import stat
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from mechdesign.atomic import write_file
 from mechdesign.errors import StateError
 from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
 
-__all__ = ["read_state", "write_state"]
-
-_SCHEMA = "mechdesign.leakage.accountant/1"
-
-_Losses = tuple[list[LossFunction | None], list[LossFunction | None]]
+__all__ = ["Charged", "LedgerSaid", "Losses", "State", "parse_state", "read_content", "write_state"]
 
 
-def write_state(
-    path: str | PathLike[str], alpha: float, on_excess: str, epsilons: list[float], losses: _Losses
-) -> None:
-    """Write the state; raise `ExportError` when that fails, and then the old file is untouched."""
-    state: dict[str, Any] = {
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_SCHEMA = "mechdesign.leakage.accountant/2"
+_FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
+
+Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
+
+LedgerSaid = Path | Literal["none", "memory", "unsaid"]
+"""Which ledger an accountant had: the path of one, none, one in memory; states of version 1 do not say."""
+
+
+class Charged(NamedTuple):
+    """A release: its ε, a number of 128 bits that no other has, and whether a ledger holds it under this number.
+
+    Releases of version 1 have no number.
+    """
+
+    epsilon: float
+    number: str | None
+    in_ledger: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """All that an accountant needs to go on."""
+
+    alpha: float
+    on_excess: str
+    losses: Losses
+    releases: tuple[Charged, ...] = ()
+    ledger: LedgerSaid = "none"
+
+    def same_promise(self, other: State) -> bool:
+        """Whether another state promises the same: α, what happens beyond it, and the matrices, by their digests."""
+        return _promise(self) == _promise(other)
+
+
+def write_state(path: Path, state: State) -> bytes:
+    """Write the state and return what was written; raise `ExportError` when that fails: the old file is untouched."""
+    document: dict[str, Any] = {
         "schema": _SCHEMA,
-        "alpha": alpha,
-        "on_excess": on_excess,
-        "epsilons": epsilons,
-        "backward": [_described(loss) for loss in losses[0]],
-        "forward": [_described(loss) for loss in losses[1]],
+        "alpha": state.alpha,
+        "on_excess": state.on_excess,
+        "ledger": {"path": str(state.ledger)} if isinstance(state.ledger, Path) else state.ledger,
+        "releases": [[*release] for release in state.releases],
+        "backward": [_described(loss) for loss in state.losses[0]],
+        "forward": [_described(loss) for loss in state.losses[1]],
     }
-    state["sha256"] = _digest(state)
-    write_file(path, [json.dumps(state, indent=1, allow_nan=False).encode(), b"\n"])
+    document["sha256"] = _digest(document)
+    content = json.dumps(document, allow_nan=False).encode() + b"\n"
+    write_file(path, [content])
+    return content
 
 
-def read_state(path: str | PathLike[str]) -> tuple[float, str, list[float], _Losses]:
-    """Return (alpha, on_excess, epsilons, losses) of a saved state; raise `StateError` for anything else."""
-    source = Path(path)
+def read_content(path: Path) -> bytes:
+    """Return the bytes of a state that nobody else can write; raise `StateError` where it cannot be read."""
     try:
-        state = json.loads(source.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        _require_closed(path)
     except OSError as error:
-        raise StateError(f"{source} cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise StateError(f"{source} is not JSON ({error})") from error
-    if not isinstance(state, dict) or state.get("schema") != _SCHEMA:
-        raise StateError(f"{source} is not the state of an accountant of this version, {_SCHEMA}")
-    claimed = state.pop("sha256", None)
+        raise StateError(f"{path} cannot be read ({error.strerror})") from error
+    return content
+
+
+def _require_closed(path: Path) -> None:
+    """Raise `StateError` where others than its owner can write a state: they could lower what it says is spent."""
+    if os.name == "nt":
+        return
+    kept = path.stat()
+    if kept.st_uid not in (os.geteuid(), 0) or kept.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StateError(
+            f"{path} can be written by others, who could make it say that less was released. Check it, and make it "
+            f"yours alone: chmod 600 {path}"
+        )
+
+
+def parse_state(path: Path, content: bytes) -> State:
+    """Return the state that a file holds; raise `StateError` for anything else."""
     try:
-        if claimed != _digest(state):
-            raise StateError(f"{source} was damaged or changed: its digest does not match. Restore a copy")
-        if not state["backward"] or not state["forward"]:
-            raise StateError(f"{source} is incomplete: it names no correlations, not even none")
-        return (
-            _number(state["alpha"]),
-            str(state["on_excess"]),
-            [_number(epsilon) for epsilon in state["epsilons"]],
-            ([_loss(entry) for entry in state["backward"]], [_loss(entry) for entry in state["forward"]]),
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{path} is not JSON ({error})") from error
+    if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _FIRST_SCHEMA):
+        raise StateError(f"{path} is not the state of an accountant of this version, {_SCHEMA}")
+    claimed = document.pop("sha256", None)
+    try:
+        if claimed != _digest(document):
+            raise StateError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
+        if not document["backward"] or not document["forward"]:
+            raise StateError(f"{path} is incomplete: it names no correlations, not even none")
+        return State(
+            _number(document["alpha"]),
+            str(document["on_excess"]),
+            (tuple(map(_loss, document["backward"])), tuple(map(_loss, document["forward"]))),
+            _releases(document),
+            _ledger(document["ledger"]) if document["schema"] == _SCHEMA else "unsaid",
         )
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, StateError):
             raise
-        raise StateError(f"{source} is incomplete ({error!r})") from error
+        raise StateError(f"{path} is incomplete ({error!r})") from error
+
+
+def _releases(document: dict[str, Any]) -> tuple[Charged, ...]:
+    if document["schema"] == _FIRST_SCHEMA:
+        return tuple(Charged(_number(epsilon), None) for epsilon in document["epsilons"])
+    return tuple(_release(*entry) for entry in document["releases"])
+
+
+def _release(epsilon: Any, number: Any, in_ledger: Any) -> Charged:
+    if not (number is None or isinstance(number, str)) or not isinstance(in_ledger, bool):
+        raise ValueError(f"{[epsilon, number, in_ledger]!r} is not a release")
+    return Charged(_number(epsilon), number, in_ledger)
+
+
+def _ledger(said: Any) -> LedgerSaid:
+    if isinstance(said, dict) and isinstance(said["path"], str):
+        return Path(said["path"])
+    if said == "none" or said == "memory":
+        return said  # type: ignore[no-any-return]
+    raise ValueError(f"{said!r} does not say which ledger there was")
+
+
+def _promise(state: State) -> tuple[Any, ...]:
+    sides = [[loss and (loss.n, loss.digest) for loss in losses] for losses in state.losses]
+    return state.alpha, state.on_excess, sides
 
 
 def _described(loss: LossFunction | None) -> dict[str, Any] | None:
@@ -85,6 +168,6 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _digest(state: dict[str, Any]) -> str:
+def _digest(document: dict[str, Any]) -> str:
     # Shortest decimal texts of floats read back as the same floats.
-    return hashlib.sha256(json.dumps(state, sort_keys=True, allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(document, sort_keys=True, allow_nan=False).encode()).hexdigest()

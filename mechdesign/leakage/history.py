@@ -26,7 +26,7 @@ def __dir__() -> list[str]:
 class Worst(NamedTuple):
     """The release that leaks most, counted from 0, and how much, in nats."""
 
-    index: int
+    step: int
     leakage: float
 
 
@@ -67,6 +67,11 @@ class History:
         if self._sums_ahead:
             return Worst(self.key[1], total(self.key[0] + self.spent, Fraction(0), 0.0))
         return self.peaks[-1]
+
+    @property
+    def latest(self) -> float:
+        """What the last release leaks by itself and through the past."""
+        return total(self.before[-1], 0.0, self.epsilons[-1])
 
     @property
     def leakages(self) -> Floats:
@@ -167,4 +172,3 @@ class History:
                 rest += printed(epsilon)
             return amounts[::-1]
         return [max((steps[t].carried for steps in self.after), default=0.0) for t in range(len(self))]
-

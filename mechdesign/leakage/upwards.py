@@ -2,9 +2,9 @@
 
 A budget is the decimal that its float prints. Where nothing is lost between releases (L is 0 or the identity) leakages
 are sums of these decimals. Elsewhere L(x) is taken a share 2⁻⁴⁸ too large: its value has relative errors of at most 24
-units of 2⁻⁵³. Where L(x) is more than half of x, it is x less the deficit x − L(x), which is known as closely by itself,
-and the sums round up once. So whatever stays at its fixed point in exact numbers stays there here, however often it is
-repeated: if ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as computed, no release whose budget is at most ε takes a leakage of at most X
+units of 2⁻⁵³. Where L(x) is more than half of x, it is x less the deficit x − L(x), which has as many digits of its
+own, and the sums round up once. So whatever stays at its fixed point in exact numbers stays there here, however often
+it is repeated: if ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as computed, no release whose budget is at most ε takes a leakage of at most X
 beyond X; see `ceiling`.
 """
 

@@ -101,7 +101,7 @@ def test_saves_and_loads(tmp_path: Path) -> None:
     assert again.leakage.tolist() == accountant.leakage.tolist()
     assert again.largest() == accountant.largest()
     assert again.release(0.1) == accountant.release(0.1)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["accountant.json"]
+    assert {entry.name for entry in tmp_path.iterdir()} == {"accountant.json", ".accountant.json.lock"}
     with pytest.raises(ExportError, match="could not be written"):
         accountant.save(tmp_path / "no" / "a.json")
 
