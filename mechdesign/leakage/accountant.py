@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import os
 import secrets
-import threading
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
@@ -34,6 +32,7 @@ from mechdesign.leakage.history import History
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
+from mechdesign.sharing import ProcessLock
 
 __all__ = ["Accountant"]
 
@@ -105,6 +104,7 @@ class Accountant:
         losses = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
         known, following = ([[each] for each in functions] for functions in losses)
         check_directions(known, following, stacklevel=3)
+        _require_apart(source, ledger)
         state = State(alpha, on_excess, (tuple(losses[0]), tuple(losses[1])), ledger=said_of(ledger))
         self._start(_Kept(state, History.of(*state.losses)), ledger, source)
         if source is not None:
@@ -115,8 +115,12 @@ class Accountant:
         self._ledger = ledger
         self._path = path
         self._what_if = what_if
-        self._process = os.getpid()
-        self._lock = threading.RLock()
+        self._lock = ProcessLock()
+
+    @property
+    def path(self) -> Path | None:
+        """The file that holds every release before `release` returns, by its full path, or None."""
+        return self._path
 
     @property
     def alpha(self) -> float:
@@ -253,11 +257,9 @@ class Accountant:
                 StateWarning,
                 stacklevel=2,
             )
+        _require_apart(source, found)
         losses = checked_losses(source, state.losses, (backward, forward))
-        try:
-            history = _history(replace(state, losses=losses))
-        except InputError as error:
-            raise StateError(f"{source}: {error}") from error
+        history = _history(replace(state, losses=losses))
         worst = history.worst
         if state.on_excess == "refuse" and worst is not None and worst.leakage > state.alpha * (1 + _ROUNDING):
             raise StateError(f"{source}: the releases leak more than the promised {state.alpha:.6g}")
@@ -327,15 +329,12 @@ class Accountant:
         return kept
 
     def _require_process(self) -> None:
-        """Raise `LedgerError` in another process than the one that made this, or go on there with a lock of its own."""
-        if os.getpid() == self._process:
-            return
-        if self._path is None:
+        """Raise `LedgerError` in another process than the one that made this, where no file is shared with it."""
+        if self._path is None and not self._lock.is_at_home():
             raise LedgerError(
                 "an accountant without a path belongs to the process that made it: another one would spend the same "
                 "budget once more. Give it a file by path="
             )
-        self._lock, self._process = threading.RLock(), os.getpid()
 
     def _judge(self, before: History, after: History) -> None:
         """Raise `LeakageExceededError`, or warn, where releases would leak too much."""
@@ -353,7 +352,12 @@ class Accountant:
         if self._ledger is None or epsilon == 0:
             return Charged(epsilon, secrets.token_hex(16))
         entry = self._ledger.spend(f"release {index} of a sequence", "any two values at that time", epsilon=epsilon)
-        return Charged(epsilon, getattr(entry, "number", None), in_ledger=True)
+        return Charged(epsilon, entry.number, in_ledger=True)
+
+
+def _require_apart(path: Path | None, ledger: Ledger | None) -> None:
+    if path is not None and ledger is not None and ledger.path == path:
+        raise InputError("path", "is that of the ledger", value=str(path), bound="a file of its own")
 
 
 def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None) -> Accountant:
@@ -363,7 +367,7 @@ def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None) -> Accoun
 def _history(state: State) -> History:
     history = History.of(*state.losses)
     for charged in state.releases:
-        history = history.extended(as_not_negative(charged.epsilon, "epsilon"))
+        history = history.extended(charged.epsilon)
     return history
 
 

@@ -15,6 +15,7 @@ from mechdesign.atomic import write_file
 from mechdesign.errors import StateError
 from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.numbers import as_not_negative, as_target
 
 __all__ = ["Charged", "LedgerSaid", "Losses", "State", "parse_state", "read_content", "write_state"]
 
@@ -71,7 +72,7 @@ def write_state(path: Path, state: State) -> bytes:
     }
     document["sha256"] = _digest(document)
     content = json.dumps(document, allow_nan=False).encode() + b"\n"
-    write_file(path, [content])
+    write_file(path, [content], private=True)
     return content
 
 
@@ -111,9 +112,11 @@ def parse_state(path: Path, content: bytes) -> State:
             raise StateError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
         if not document["backward"] or not document["forward"]:
             raise StateError(f"{path} is incomplete: it names no correlations, not even none")
+        if document["on_excess"] not in ("refuse", "warn"):
+            raise ValueError(f"{document['on_excess']!r} does not say what happens beyond the promise")
         return State(
-            _number(document["alpha"]),
-            str(document["on_excess"]),
+            as_target(_number(document["alpha"])),
+            document["on_excess"],
             (tuple(map(_loss, document["backward"])), tuple(map(_loss, document["forward"]))),
             _releases(document),
             _ledger(document["ledger"]) if document["schema"] == _SCHEMA else "unsaid",
@@ -126,14 +129,18 @@ def parse_state(path: Path, content: bytes) -> State:
 
 def _releases(document: dict[str, Any]) -> tuple[Charged, ...]:
     if document["schema"] == _FIRST_SCHEMA:
-        return tuple(Charged(_number(epsilon), None) for epsilon in document["epsilons"])
+        return tuple(Charged(_budget(epsilon), None) for epsilon in document["epsilons"])
     return tuple(_release(*entry) for entry in document["releases"])
 
 
 def _release(epsilon: Any, number: Any, in_ledger: Any) -> Charged:
     if not (number is None or isinstance(number, str)) or not isinstance(in_ledger, bool):
         raise ValueError(f"{[epsilon, number, in_ledger]!r} is not a release")
-    return Charged(_number(epsilon), number, in_ledger)
+    return Charged(_budget(epsilon), number, in_ledger)
+
+
+def _budget(value: Any) -> float:
+    return as_not_negative(_number(value), "epsilon")
 
 
 def _ledger(said: Any) -> LedgerSaid:

@@ -23,7 +23,7 @@ def said_of(ledger: Ledger | None) -> LedgerSaid:
     """Return what a state says of its ledger."""
     if ledger is None:
         return "none"
-    return "memory" if ledger._path is None else ledger._path
+    return "memory" if ledger.path is None else ledger.path
 
 
 def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None) -> Ledger | None:
@@ -64,10 +64,10 @@ def require_ledger(path: Path, state: State, given: Ledger | None) -> None:
 
 
 def _require_releases(path: Path, state: State, ledger: Ledger) -> None:
-    known = {getattr(entry, "number", None) for entry in ledger.entries}
+    known = {entry.number for entry in ledger.entries}
     lost = [index for index, release in enumerate(state.releases) if release.in_ledger and release.number not in known]
     if lost:
-        where = "in memory" if ledger._path is None else ledger._path
+        where = "in memory" if ledger.path is None else ledger.path
         raise StateError(
             f"the ledger {where} lacks release {lost[0]} of {path}: it was put back, or is another. Restore it, "
             f"{_WITHOUT}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from mechdesign.errors import ExportError, InputError, LedgerError, StateError
+from mechdesign import sharing
+from mechdesign.errors import ExportError, InputError, StateError
 
 __all__ = ["file_of", "locked", "locked_to_begin", "require_one_name"]
 
@@ -19,24 +18,16 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-WAIT_S = 10.0
+# How long another process may take from making the lock to making the file, and how often it is looked for.
+_BEGINNING_S = 1.0
+_PAUSE_S = 0.02
 
-# How long another process may take from making the lock to holding it.
-_BEGINNING_S = 0.5
 
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which stands beside it; raise `LedgerError` where others hold it for too long."""
-    lock = _lock_of(path)
-    try:
-        with FileLock(lock, timeout=WAIT_S):
-            yield
-    except Timeout as error:
-        raise LedgerError(
-            f"{lock} was held by another process for {WAIT_S:g} s, and nothing was recorded in {path}. Try again when "
-            "that has ended"
-        ) from error
+def locked(path: Path) -> AbstractContextManager[None]:
+    """Hold the lock of a file; raise `ExportError` where its folder is missing, see `mechdesign.sharing` for more."""
+    if not path.parent.is_dir():
+        raise ExportError(f"{path} could not be written: {path.parent} is not a folder. Create it first")
+    return sharing.locked(path)
 
 
 @contextmanager
@@ -44,17 +35,17 @@ def locked_to_begin(path: Path) -> Iterator[None]:
     """Hold the lock of a file that is made where there is none; raise `StateError` where one was there and is gone."""
     until = time.monotonic() + _BEGINNING_S
     while True:
-        stood = _lock_of(path).exists()
+        stood = sharing.lock_file_of(path).exists()
         with locked(path):
             if path.exists() or not stood:
                 yield
                 return
         if time.monotonic() > until:
             raise StateError(
-                f"{path} was there before, as its lock {_lock_of(path)} says, and is gone: a new one would promise the "
-                "same once more. Restore it, or remove the lock, too, to forget what was released"
+                f"{path} was there before, as its lock {sharing.lock_file_of(path)} says, and is gone: a new one would "
+                "promise the same once more. Restore it, or remove the lock, too, to forget what was released"
             )
-        time.sleep(0.02)
+        time.sleep(_PAUSE_S)
 
 
 def file_of(path: str | PathLike[str]) -> Path:
@@ -72,9 +63,3 @@ def require_one_name(path: Path) -> None:
             f"{path} has another name as well, a hard link, which would keep what is left now: nothing was recorded. "
             "Remove the other name, or copy the state to a file of its own and go on with that alone"
         )
-
-
-def _lock_of(path: Path) -> Path:
-    if not path.parent.is_dir():
-        raise ExportError(f"{path} could not be written: {path.parent} is not a folder. Create it first")
-    return path.parent / f".{path.name}.lock"

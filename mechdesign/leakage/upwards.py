@@ -4,8 +4,8 @@ A budget is the decimal that its float prints. Where nothing is lost between rel
 are sums of these decimals. Elsewhere L(x) is taken a share 2⁻⁴⁸ too large: its value has relative errors of at most 24
 units of 2⁻⁵³. Where L(x) is more than half of x, it is x less the deficit x − L(x), which has as many digits of its
 own, and the sums round up once. So whatever stays at its fixed point in exact numbers stays there here, however often
-it is repeated: if ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as computed, no release whose budget is at most ε takes a leakage of at most X
-beyond X; see `ceiling`.
+it is repeated: if ε ≤ (1 − 4·2⁻⁴⁸)(X − L(X)) as computed, no release whose budget is at most ε takes a leakage of at
+most X beyond X; see `ceiling`.
 """
 
 from __future__ import annotations
