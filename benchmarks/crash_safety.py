@@ -212,28 +212,27 @@ class Ledger(Victim):
 
 
 class Accountant(Ledger):
-    """A leakage accountant that charges a ledger and saves its state after each release."""
-
-    processes = 1
+    """Three processes with one leakage accountant that charges a ledger and writes its state with each release."""
 
     def prepare(self) -> None:
-        """Save a new accountant."""
-        md.leakage.Accountant(1e9, backward=[[0.8, 0.2], [0.2, 0.8]]).save(self.folder / "state.json")
+        """Begin an accountant."""
+        self.opened()
+
+    def opened(self) -> md.leakage.Accountant:
+        """Open it, or begin it."""
+        ledger = md.Ledger(1000, path=self.folder / "ledger.json")
+        return md.leakage.Accountant(1e9, [[0.8, 0.2], [0.2, 0.8]], ledger=ledger, path=self.folder / "state.json")
 
     def work(self, say: Say) -> None:
-        """Release and save."""
-        state = self.folder / "state.json"
-        ledger = md.Ledger(1000, path=self.folder / "ledger.json")
-        accountant = md.leakage.Accountant.load(state)
+        """Release."""
+        accountant = self.opened()
         while True:
-            ledger.spend("a release", "one user", epsilon=SPENT)
             accountant.release(0.001)
-            accountant.save(state)
             say()
 
     def faults(self, killed: int) -> list[str]:
         """Require the ledger to know what the accountant knows, and both what was done."""
-        accountant = len(md.leakage.Accountant.load(self.folder / "state.json"))
+        accountant = len(self.opened())
         ledger = len(md.Ledger(1000, path=self.folder / "ledger.json").entries)
         found = self.counted("ledger", ledger, killed) + self.counted("accountant", accountant, killed)
         return [*found, *(["the accountant knows a release that the ledger does not"] if ledger < accountant else [])]

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from mechdesign.data.budgets import read_budgets, write_budgets
-from mechdesign.errors import BudgetWarning, CorrelationWarning, LeakageExceededError, StateError
+from mechdesign.errors import BudgetWarning, CorrelationWarning, LeakageExceededError, StateError, StateWarning
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import Guarantees, guarantees, window, windows
@@ -54,6 +54,7 @@ __all__ = [
     "OpenChain",
     "Pieces",
     "StateError",
+    "StateWarning",
     "User",
     "UsersLeakage",
     "Varying",

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.certify.exact import printed
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import rounded_down
-from mechdesign.leakage.upwards import Amount, Step, advance, first, that_count, total
+from mechdesign.leakage.upwards import Amount, Step, advance, decimal, first, that_count, total
 
 __all__ = ["History", "Worst"]
 
@@ -92,7 +91,7 @@ class History:
 
     def extended(self, epsilon: float) -> History:
         """Return the history with one more release, of `epsilon`."""
-        exact = printed(epsilon)
+        exact = decimal(epsilon)
         if self.epsilons:
             steps = zip(self.back, self.last, strict=True)
             last = tuple(advance(loss, step, self.epsilons[-1], epsilon) for loss, step in steps)
@@ -127,7 +126,7 @@ class History:
         if not self.ahead or self._sums_ahead:
             spent = self.extended(0.0)
             most = spent.key[0] + spent.spent if self._sums_ahead else Fraction(spent.before[-1])
-            high = rounded_down(printed(alpha) - most)
+            high = rounded_down(decimal(alpha) - most)
             if not self._exceeds(high, alpha):
                 return high
         while True:
@@ -169,6 +168,6 @@ class History:
             rest, amounts = Fraction(0), list[Amount]()
             for index, epsilon in enumerate(reversed(self.epsilons)):
                 amounts.append(rest if index else 0.0)
-                rest += printed(epsilon)
+                rest += decimal(epsilon)
             return amounts[::-1]
         return [max((steps[t].carried for steps in self.after), default=0.0) for t in range(len(self))]

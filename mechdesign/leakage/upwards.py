@@ -20,7 +20,7 @@ from mechdesign.certify.exact import printed
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import rounded_up
 
-__all__ = ["Amount", "Step", "advance", "ceiling", "first", "that_count", "total"]
+__all__ = ["Amount", "Step", "advance", "ceiling", "decimal", "first", "that_count", "total"]
 
 
 def __dir__() -> list[str]:
@@ -36,7 +36,11 @@ _DEEP = 4 * _SLACK
 # The same for a sum of three numbers.
 _SUMMED = 1 + 2.0**-50
 
-_decimal = functools.lru_cache(maxsize=1 << 12)(printed)
+
+@functools.lru_cache(maxsize=1 << 12)
+def decimal(number: float) -> Fraction:
+    """Return the decimal that a finite float prints."""
+    return printed(number)
 
 
 class Step(NamedTuple):
@@ -58,7 +62,7 @@ def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float)
     x, most = step.reached, _above(epsilon)
     if loss.identity:
         exact = isinstance(step.carried, Fraction) or step.carried == 0
-        return Step(Fraction(step.carried) + _decimal(spent) if exact else x, _sum(x, most))
+        return Step(Fraction(step.carried) + decimal(spent) if exact else x, _sum(x, most))
     value, deficit = _bounds(loss, x, _SLACK)
     if value is not None:
         return Step(value, _sum(value, most))
@@ -94,7 +98,7 @@ def total(before: Amount, after: Amount, epsilon: float) -> float:
         return epsilon
     exact = isinstance(after, Fraction) or (isinstance(before, Fraction) and after == 0)
     if exact and before != math.inf:
-        return rounded_up(Fraction(before) + Fraction(after) + _decimal(epsilon))
+        return rounded_up(Fraction(before) + Fraction(after) + decimal(epsilon))
     # Four roundings, and two for the difference of numbers from their decimals.
     return math.nextafter((float(before) + float(after) + epsilon) * _SUMMED, math.inf)
 

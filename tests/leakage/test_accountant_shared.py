@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_threads_share_one_promise(tmp_path, often, where):
         ledger = md.Ledger(path=tmp_path / f"l{trial}.json") if where in ("ledger", "both") else None
         path = tmp_path / f"a{trial}.json" if where in ("file", "both") else None
         accountant = Accountant(1.0, IDENTITY, ledger=ledger, path=path)
-        assert sum(at_once(*[lambda: released(accountant.release)] * 4)) == 1
+        assert sum(at_once(*[partial(released, accountant.release)] * 4)) == 1
         assert accountant.epsilons.tolist() == [1.0]
         assert ledger is None or ledger.spent.epsilon == 1
 
@@ -502,7 +503,7 @@ def test_a_crash_between_ledger_and_state_leaves_more_recorded(tmp_path, monkeyp
     monkeypatch.setattr(room, "write_state", fails)
     with pytest.raises(ExportError, match="Nothing may be released; the ledger has recorded"):
         accountant.release(0.25)
-    with pytest.raises(ExportError, match="^the disk is full$"):
+    with pytest.raises(ExportError, match=r"^the disk is full$"):
         accountant.release(0.0)
     monkeypatch.undo()
     assert ledger.spent.epsilon == 0.5

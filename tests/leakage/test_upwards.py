@@ -26,7 +26,9 @@ IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 ALIKE = [[0.3, 0.7], [0.3, 0.7]]
 
 
-@pytest.mark.parametrize(("back", "ahead"), [(IDENTITY, None), (None, IDENTITY), (IDENTITY, IDENTITY), (IDENTITY, ALIKE)])
+@pytest.mark.parametrize(
+    ("back", "ahead"), [(IDENTITY, None), (None, IDENTITY), (IDENTITY, IDENTITY), (IDENTITY, ALIKE)]
+)
 def test_sums_are_those_of_the_decimals(back, ahead):
     accountant = Accountant(0.3, back, ahead)
     for _ in range(3):
