@@ -32,7 +32,7 @@ from mechdesign.leakage.history import History
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.sharing import ProcessLock
+from mechdesign.sharing import WAIT_S, ProcessLock, as_wait
 
 __all__ = ["Accountant"]
 
@@ -68,8 +68,9 @@ class Accountant:
 
     With a `path` the accountant is a file that outlives the process. Each release locks it, reads it again and replaces
     it as a whole before it returns, so that any number of threads and processes share one promise, and a crash forgets
-    nothing. Where the file exists it must hold the same promise, and its releases count. Without a path, the accountant
-    serves the threads of the process that made it, and no other process.
+    nothing. Where the file exists it must hold the same promise, and its releases count. Another process that uses it
+    is waited for, `wait` seconds at most; then `LedgerError` names the lock. Without a path, the accountant serves the
+    threads of the process that made it, and no other process.
 
     Raises:
         InputError: an argument is wrong.
@@ -94,6 +95,7 @@ class Accountant:
         ledger: Ledger | None = None,
         *,
         path: str | PathLike[str] | None = None,
+        wait: float = WAIT_S,
     ) -> None:
         source = None if path is None else file_of(path)
         if ledger is not None and not isinstance(ledger, Ledger):
@@ -106,14 +108,17 @@ class Accountant:
         check_directions(known, following, stacklevel=3)
         _require_apart(source, ledger)
         state = State(alpha, on_excess, (tuple(losses[0]), tuple(losses[1])), ledger=said_of(ledger))
-        self._start(_Kept(state, History.of(*state.losses)), ledger, source)
+        self._start(_Kept(state, History.of(*state.losses)), ledger, source, as_wait(wait))
         if source is not None:
             self._begin(source)
 
-    def _start(self, kept: _Kept, ledger: Ledger | None, path: Path | None, what_if: Path | None = None) -> None:
+    def _start(
+        self, kept: _Kept, ledger: Ledger | None, path: Path | None, wait: float, what_if: Path | None = None
+    ) -> None:
         self._kept = kept
         self._ledger = ledger
         self._path = path
+        self._wait = wait
         self._what_if = what_if
         self._lock = ProcessLock()
 
@@ -171,7 +176,7 @@ class Accountant:
         """
         epsilon = as_not_negative(epsilon, "epsilon")
         self._require_process()
-        with self._lock, locked(self._path) if self._path is not None else nullcontext():
+        with self._lock, locked(self._path, self._wait) if self._path is not None else nullcontext():
             kept = self._now()
             if self._path is not None:
                 require_one_name(self._path)
@@ -212,7 +217,7 @@ class Accountant:
             self._now()
             return
         kept = self._now()
-        with locked(target):
+        with locked(target, self._wait):
             if target.exists():
                 _require_grown(target, parse_state(target, read_content(target)), kept.state)
                 require_one_name(target)
@@ -227,6 +232,7 @@ class Accountant:
         ledger: Ledger | Literal["saved"] | None = "saved",
         backward: Correlation = "saved",
         forward: Correlation = "saved",
+        wait: float = WAIT_S,
     ) -> Accountant:
         """Open an accountant by its file, where each release is written before it returns; leakages are computed anew.
 
@@ -238,6 +244,7 @@ class Accountant:
             backward: the matrices that the state must be about, in any form that `Accountant` takes. Its pieces are
                 checked against them: a state that comes from elsewhere is only as good as its pieces.
             forward: likewise.
+            wait: how long another process that uses the file is waited for, in seconds.
 
         Raises `StateError` for a file that is damaged, was changed by hand, can be written by others, is of another
         version, is about other matrices, or whose ledger is missing or lacks its releases. Warns with `StateWarning`
@@ -265,16 +272,20 @@ class Accountant:
             raise StateError(f"{source}: the releases leak more than the promised {state.alpha:.6g}")
         made = cls.__new__(cls)
         kept = _Kept(replace(state, losses=losses), history, content)
-        made._start(kept, found, source if bound else None, None if bound else source)
+        made._start(kept, found, source if bound else None, as_wait(wait), None if bound else source)
         return made
 
     def __copy__(self) -> Accountant:
         """Return the same accountant, opened again by its path, or itself where it has none."""
-        return self if self._path is None else _opened(type(self), self._path, self._ledger)
+        return self if self._path is None else _opened(type(self), self._path, self._ledger, self._wait)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
         """Return what `copy` returns, with a copy of the ledger, which is the same ledger."""
-        return self if self._path is None else _opened(type(self), self._path, copy.deepcopy(self._ledger, memo))
+        return (
+            self
+            if self._path is None
+            else _opened(type(self), self._path, copy.deepcopy(self._ledger, memo), self._wait)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path; raise `LedgerError` where there is none: two would keep one promise."""
@@ -283,7 +294,7 @@ class Accountant:
                 "an accountant without a path belongs to its process, and is not pickled: a copy of it would promise "
                 "the same once more. Give it a file by path="
             )
-        return _opened, (type(self), self._path, self._ledger)
+        return _opened, (type(self), self._path, self._ledger, self._wait)
 
     def __repr__(self) -> str:
         worst = self._kept.history.worst
@@ -292,7 +303,7 @@ class Accountant:
 
     def _begin(self, path: Path) -> None:
         """Write the file that is to hold the releases, or go on with the one that exists."""
-        with locked_to_begin(path):
+        with locked_to_begin(path, self._wait):
             if path.exists():
                 require_one_name(path)
                 content = read_content(path)
@@ -360,8 +371,8 @@ def _require_apart(path: Path | None, ledger: Ledger | None) -> None:
         raise InputError("path", "is that of the ledger", value=str(path), bound="a file of its own")
 
 
-def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None) -> Accountant:
-    return kind.load(path, ledger=ledger)
+def _opened(kind: type[Accountant], path: Path, ledger: Ledger | None, wait: float) -> Accountant:
+    return kind.load(path, ledger=ledger, wait=wait)
 
 
 def _history(state: State) -> History:

@@ -23,20 +23,20 @@ _BEGINNING_S = 1.0
 _PAUSE_S = 0.02
 
 
-def locked(path: Path) -> AbstractContextManager[None]:
+def locked(path: Path, wait: float) -> AbstractContextManager[None]:
     """Hold the lock of a file; raise `ExportError` where its folder is missing, see `mechdesign.sharing` for more."""
     if not path.parent.is_dir():
         raise ExportError(f"{path} could not be written: {path.parent} is not a folder. Create it first")
-    return sharing.locked(path)
+    return sharing.locked(path, wait)
 
 
 @contextmanager
-def locked_to_begin(path: Path) -> Iterator[None]:
+def locked_to_begin(path: Path, wait: float) -> Iterator[None]:
     """Hold the lock of a file that is made where there is none; raise `StateError` where one was there and is gone."""
-    until = time.monotonic() + _BEGINNING_S
+    until = time.monotonic() + min(wait, _BEGINNING_S)
     while True:
         stood = sharing.lock_file_of(path).exists()
-        with locked(path):
+        with locked(path, wait):
             if path.exists() or not stood:
                 yield
                 return

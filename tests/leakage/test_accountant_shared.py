@@ -29,6 +29,7 @@ from mechdesign.errors import (
 )
 from mechdesign.leakage import Accountant, Candidates, LeakageExceededError, StateError
 from mechdesign.leakage import accountant as room
+from mechdesign.sharing import locked
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]
@@ -522,6 +523,24 @@ def test_a_refusal_of_the_ledger_leaves_the_state_as_it_is(tmp_path):
     assert path.read_bytes() == before
     for _ in range(3):
         accountant.release(0.1)
+
+
+def test_a_lock_that_others_hold_is_named(tmp_path):
+    path = tmp_path / "a.json"
+    accountant = Accountant(1.0, IDENTITY, path=path, wait=0)
+    with locked(path):
+        for use in (
+            lambda: accountant.release(0.5),
+            lambda: Accountant.load(path, wait=0).release(0.5),
+            lambda: Accountant(1.0, IDENTITY, path=path, wait=0),
+            lambda: Accountant(1.0, IDENTITY, wait=0).save(path),
+        ):
+            with pytest.raises(LedgerError, match=r"\.a\.json\.lock is held"):
+                use()
+        assert accountant.largest() == 1.0
+    accountant.release(0.5)
+    with pytest.raises(InputError, match="wait"):
+        Accountant(1.0, wait=-1)
 
 
 def test_wrong_paths(tmp_path):
