@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from mechdesign.atomic import write_file
 from mechdesign.bench.pictures import growing, growth_picture, profile_picture, runs_picture
 from mechdesign.bench.statistics import SHIFT, contestant, scores, seconds
 from mechdesign.bench.verdicts import OPTIMAL_GAP, SLACK, Verdict
+from mechdesign.certify.texts import csv_text
 from mechdesign.records import environment
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import power, short
@@ -48,14 +47,12 @@ def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
 
 def _csv(rows: Results, limit: float) -> str:
     """Return how each contestant did, as a table for other pages."""
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines, lineterminator="\n")
     names = ("solved", "runs", "claimed", "not_private", "wrong", "mean", "censored_mean")
-    writer.writerow(("solver", *names))
+    lines: list[list[object]] = [["solver", *names]]
     for name, score in scores(rows, limit).items():
         found = (getattr(score, each) for each in names)
-        writer.writerow([name, *(round(value, 3) if isinstance(value, float) else value for value in found)])
-    return lines.getvalue()
+        lines.append([name, *(round(value, 3) if isinstance(value, float) else value for value in found)])
+    return csv_text(lines)
 
 
 def _header(about: Mapping[str, Any], rows: Results, total: int) -> str:

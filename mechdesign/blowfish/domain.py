@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import exact
+from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.errors import InputError, Shown
 from mechdesign.validation import Integers, as_floats, as_indices, read_only
 
@@ -370,6 +371,7 @@ def _attribute(name: object, values: object) -> Attribute:
     if not isinstance(name, str) or not name:
         raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
     path = f"domain[{name!r}]"
+    require_plain(name, path)
     # The values of a set have no order to number them by.
     if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
@@ -382,6 +384,9 @@ def _attribute(name: object, values: object) -> Attribute:
         _check_distinct(found, path)
     if not found:
         raise InputError(path, "has no values", bound="at least one")
+    if not isinstance(found, range):
+        # They are written into what is published, after the budget is charged.
+        require_plain_texts(found, path)
     return Attribute(name, found)
 
 

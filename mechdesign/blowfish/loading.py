@@ -19,6 +19,7 @@ from mechdesign.blowfish.definitions import definition_of_version_1
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
 from mechdesign.certify.exact import exact
+from mechdesign.certify.texts import from_cell
 from mechdesign.errors import InputError, UnsoundWarning
 from mechdesign.validation import Floats
 
@@ -100,9 +101,9 @@ def _built(kind: type[R], header: Header, rows: bytes) -> R:
 def _table(text: str) -> tuple[list[str], list[Sequence[str]]]:
     """Return the names of the columns of a CSV file, and the columns."""
     if '"' in text:
-        names, *rows = csv.reader(io.StringIO(text))
-        return names, [*zip(*rows, strict=True)]
-    names = text[: text.index("\n")].split(",")
+        names, *rows = csv.reader(io.StringIO(text, newline=""))
+        return list(map(from_cell, names)), [*zip(*rows, strict=True)]
+    names = list(map(from_cell, text[: text.index("\n")].split(",")))
     # All cells at once: a list per row takes ten times as long.
     cells = text.removesuffix("\n").replace("\n", ",").split(",")
     return names, [cells[len(names) + place :: len(names)] for place in range(len(names))]
@@ -115,7 +116,7 @@ def _numbers(column: Sequence[str]) -> Floats:
 
 def _labels(column: Sequence[str], form: str) -> Column:
     if form == "text":
-        return np.array(column, dtype=np.str_)
+        return np.array(list(map(from_cell, column)), dtype=np.str_)
     numbers = _numbers(column)
     whole = numbers.astype(np.int64)
     return whole if (whole == numbers).all() else numbers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
 from mechdesign.blowfish.ranges import quantile, range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
+from mechdesign.certify.texts import csv_text
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.export.files import check_folder
 
@@ -64,10 +63,10 @@ class Publication(Published):
         texts = {}
         if self.ranges:
             heads = ("first", "last", "answer", "standard_error", "low", "high")
-            texts[_RANGES] = _csv(heads, [_range_row(each) for each in self.ranges])
+            texts[_RANGES] = csv_text([heads, *map(_range_row, self.ranges)])
         if self.quantiles:
             rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
-            texts[_QUANTILES] = _csv(("probability", "value", "low", "high"), rows)
+            texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # What an older release has left must not stand beside this one: release.json vouches for all others.
@@ -126,9 +125,3 @@ def named_quantiles(
 def _range_row(named: NamedRange) -> tuple[object, ...]:
     estimate = named.estimate
     return (named.first, named.last, *map(repr, (estimate.value, estimate.standard_error, estimate.low, estimate.high)))
-
-
-def _csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
-    return text.getvalue()

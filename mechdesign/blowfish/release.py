@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mechdesign.atomic import write_file
 from mechdesign.blowfish.definitions import EARLIER
 from mechdesign.certify.exact import exact_text
+from mechdesign.certify.texts import to_cell
 from mechdesign.errors import ExportError
 from mechdesign.validation import read_only
 
@@ -248,4 +249,5 @@ def _cells(array: Column) -> list[bytes]:
 
 
 def _quoted(text: str) -> str:
+    text = to_cell(text)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes
+from mechdesign.certify.texts import escape
 from mechdesign.certify.verify import examine
 from mechdesign.errors import CertificateError
 
@@ -24,17 +26,22 @@ def main(arguments: Sequence[str]) -> int:
         verified = examine(folder, memory)
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
-        print(f"{folder} does not verify: {error.reason}{pair}", file=sys.stderr)
+        _say(f"{folder} does not verify: {error.reason}{pair}", sys.stderr)
         return 1
     found = verified.certificate
-    print(f"{folder} verifies.")
+    _say(f"{folder} verifies.")
     for checked in found.requirements:
         radius = f", radius {checked.radius}" if checked.radius else ""
-        print(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
-    print(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+        _say(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
+    _say(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
     for part in verified.unproved:
-        print(f"stated, not proved: {part}")
+        _say(f"stated, not proved: {part}")
     return 0
+
+
+def _say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line, in which names are others'; what is not printable is shown escaped."""
+    print(escape(line), file=stream)
 
 
 def _asked(arguments: list[str]) -> tuple[str | None, float]:

@@ -48,6 +48,7 @@ from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers,
 from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify.stated import ARRAYS, FORMS, Stated
+from mechdesign.certify.texts import require_plain_texts
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.validation import Integers
 
@@ -127,14 +128,18 @@ def encode(
 
     `metadata` is any JSON object, `arrays` are further arrays of ``channel.npz`` (numbers, truth values or texts), and
     `files` further files of the set. Raises `CertificateError` when the certificate does not hold, and `InputError` for
-    names that are taken or malformed and for values that the files cannot hold.
+    names that are taken or malformed, for values that the files cannot hold, and for texts that hide what they are:
+    see `mechdesign.certify.texts.require_plain`. Texts of `metadata`, but no names, may have several lines.
     """
     certificate.require()
+    require_plain_texts(metadata or {}, "metadata", lines=True)
     contents = {CHANNEL: _channel_arrays(evidence)}
     for name, values in (arrays or {}).items():
         if not _ARRAY_NAME.fullmatch(name) or _OWN_ARRAY.fullmatch(name):
             raise InputError(f"arrays[{name!r}]", "is not a free name", bound="lower-case letters, digits and _")
         contents[CHANNEL][name] = plain(np.asarray(values), f"arrays[{name!r}]")
+        if contents[CHANNEL][name].dtype.kind == "U":
+            require_plain_texts(contents[CHANNEL][name].tolist(), f"arrays[{name!r}]")
     if evidence.multipliers is not None:
         contents[DUAL] = _dual_arrays(evidence.multipliers)
     found = {name: pack(held) for name, held in contents.items()}

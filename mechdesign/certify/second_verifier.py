@@ -40,6 +40,8 @@ HEADER = re.compile(
     r"'shape': \(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\), \} *\n",
     re.ASCII,
 )
+ONE = r"([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan))"
+SERIES = re.compile(f"{ONE}(, ?{ONE})*", re.ASCII)
 READ = ("channel.npz", "dual.npz", "channel.csv")
 OWN = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 # The keys of certificate.json, of the certificate in it, and of what that says of each requirement, with their types.
@@ -83,8 +85,10 @@ def prove(folder: Path, memory: float = 2.0) -> list[str]:
     need(not any(forbidden) and len(forbidden) == stated["forbidden"], "forbidden answers are counted, and not given")
     labels = [labels_of(channel, name, count) for name, count in (("secrets", n), ("observables", m))]
     if (folder / "channel.csv").exists():
-        table = table_of(rows, exponent, *labels).encode()
-        need(table == (folder / "channel.csv").read_bytes(), "channel.csv holds the channel and the labels, as written")
+        # Earlier versions wrote labels that begin like formulas as they are.
+        cells = [list(map(cell, each)) for each in labels]
+        forms = [table_of(rows, exponent, *each).encode() for each in (cells, labels)]
+        need((folder / "channel.csv").read_bytes() in forms, "channel.csv holds the channel and the labels, as written")
     need((stated["holds"], stated["reason"], stated["pair"]) == (True, "", None), "the certificate holds")
     need(stated["objective"] == objective in ("expected", "worst"), "the objective is the one certified")
 
@@ -201,6 +205,12 @@ def table_of(rows: list[list[int]], exponent: int, secrets: list[str], observabl
     writer.writerow(["secret", *observables])
     writer.writerows([label, *row] for label, row in zip(secrets, cells, strict=True))
     return text.getvalue()
+
+
+def cell(label: str) -> str:
+    """Return a label as it stands in channel.csv, with an apostrophe before what a spreadsheet would compute."""
+    computed = label[:1] in tuple("=+-@\t\r") and not SERIES.fullmatch(label)
+    return f"'{label}" if computed or label[:1] == "'" else label
 
 
 def shortest(numerator: int, exponent: int) -> str:
@@ -623,15 +633,20 @@ def main(arguments: list[str]) -> int:
         print("usage: python second_verifier.py DIR [--memory GIB]", file=sys.stderr)
         return 2
     if not Path(folder).is_dir():
-        print(f"{folder} is no folder", file=sys.stderr)
+        print(f"{shown(folder)} is no folder", file=sys.stderr)
         return 2
     try:
-        print("\n".join([*prove(Path(folder), float(memory[1])), f"{folder} is proved."]))
+        print("\n".join(map(shown, [*prove(Path(folder), float(memory[1])), f"{folder} is proved."])))
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
-        print(f"not proved: {type(error).__name__}: {error}", file=sys.stderr)
+        print(shown(f"not proved: {type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     return 0
+
+
+def shown(line: str) -> str:
+    """Return a line in which what is not printable is escaped: names in it may be anybody's."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 if __name__ == "__main__":

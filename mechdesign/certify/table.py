@@ -14,7 +14,7 @@ __all__ = ["exact_lines", "lines"]
 def exact_lines(
     numerators: Integers, exponent: int, secrets: Sequence[str], observables: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the table of a channel line by line, the probabilities N / 2**exponent as exact decimals."""
+    """Yield the table of a channel line by line, labels as given, the probabilities N / 2**exponent as decimals."""
     # N / 2**k = N · 5**k / 10**k.
     one, fives = 1 << exponent, 5**exponent
 
@@ -27,7 +27,7 @@ def exact_lines(
 
 
 def lines(rows: Iterable[Iterable[str]], secrets: Sequence[str], observables: Sequence[str]) -> Iterator[str]:
-    """Yield a table line by line; `rows` are its entries, one row for each of the `secrets`."""
+    """Yield a table line by line; `rows` are its entries, one row for each of the `secrets`, labels as given."""
     yield _line(["secret", *observables])
     for label, row in zip(secrets, rows, strict=True):
         yield _line([label, *row])

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes, proving, require_room
 from mechdesign.certify.table import exact_lines
+from mechdesign.certify.texts import to_cell
 from mechdesign.errors import CertificateError
 
 __all__ = ["Verified", "examine", "prove", "verify"]
@@ -90,18 +92,27 @@ def _require_table(bundle: Bundle) -> None:
     """Compare ``channel.csv``, from which people sample, with the channel that was proved, line by line."""
     if bundle.table is None:
         return
-    evidence, start = bundle.evidence, 0
+    evidence = bundle.evidence
     labels = [
         list(map(str, bundle.arrays[name].tolist() if name in bundle.arrays else range(count)))
         for name, count in (("secrets", evidence.secrets), ("observables", evidence.observables))
     ]
+    cells = [list(map(to_cell, each)) for each in labels]
+    problem = _difference(bundle.table, evidence, cells)
+    # Earlier versions wrote all labels as they are.
+    if problem and (cells == labels or _difference(bundle.table, evidence, labels)):
+        raise CertificateError(problem)
+
+
+def _difference(table: bytes, evidence: Evidence, labels: list[list[str]]) -> str:
+    """Say where a table is not that of a channel under these labels; return nothing where it is."""
+    start = 0
     for row, line in enumerate(exact_lines(evidence.numerators, evidence.exponent, *labels)):
         content = line.encode()
-        if not bundle.table.startswith(content, start):
-            raise CertificateError(f"line {row + 1} of {TABLE} is not that of the channel in {CHANNEL}")
+        if not table.startswith(content, start):
+            return f"line {row + 1} of {TABLE} is not that of the channel in {CHANNEL}"
         start += len(content)
-    if start != len(bundle.table):
-        raise CertificateError(f"{TABLE} goes on after the last line of the channel in {CHANNEL}")
+    return "" if start == len(table) else f"{TABLE} goes on after the last line of the channel in {CHANNEL}"
 
 
 def _unproved(bundle: Bundle) -> Iterator[str]:

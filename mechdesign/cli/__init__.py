@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
+from mechdesign.certify.texts import escape
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
@@ -140,7 +141,9 @@ class _Commands(click.Group):
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
             sys.exit(error.exit_code)
         except (click.Abort, KeyboardInterrupt):
             # Ctrl-C came between two steps of click's own; it would exit with 1.
@@ -194,7 +197,7 @@ class _Commands(click.Group):
                 raise
             except Exception:
                 # Python would exit with 1, and that says that a verification failed.
-                traceback.print_exc()
+                click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
                 say_error("this should not happen: please report it, with the lines above and what you ran")
                 ctx.exit(FAULT)
 

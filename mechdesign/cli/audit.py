@@ -13,12 +13,11 @@ import click
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from rich.text import Text
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
-from mechdesign.cli.console import number, output, table
+from mechdesign.cli.console import Text, number, output, table
 from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.text import read_numbers

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from mechdesign import interrupts
-from mechdesign.cli.console import output, say_note, show_next, table
+from mechdesign.cli.console import Text, errors, output, say_note, show_next, table
 
 if TYPE_CHECKING:
     from mechdesign.bench.running import Results
@@ -66,7 +64,7 @@ def bench(
         return
     limit = find_suite(suite).time_limit if time_limit is None else time_limit
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     with console.status(Text("starting")) as status, interrupts.promised("keeping the runs that are finished"):
 
         def tell(done: int, total: int, what: str) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
 from mechdesign import interrupts
-from mechdesign.cli.console import number, output, say_note, say_warning, show_next, table
+from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError

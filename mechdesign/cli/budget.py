@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from rich.console import Console
 
-from mechdesign.cli.console import output, say_note, table
+from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
@@ -207,7 +206,7 @@ def _of_specification(
     from mechdesign.spec.specification import read_spec
 
     given = read_spec(path)
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     with Status("starting", console=console) as status:
         priced = price_budgets(
             given, alpha, weights, *losses, window=window, tolerance=tolerance, told=lambda text: status.update(text)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import output, say_note, show_next, table
+from mechdesign.cli.console import output, say_json, say_note, show_next, table
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.report.compare import compared, differences, html, rows
@@ -37,7 +36,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if as_json:
         names = [each.name for each in designs]
         listed = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
-        click.echo(json.dumps({"designs": names, "differences": notes, "table": listed}, indent=2, ensure_ascii=False))
+        say_json({"designs": names, "differences": notes, "table": listed})
         return
     shown = table("", *(each.name for each in designs), numbers=[each.name for each in designs])
     for line in found:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
+import click
+import rich.console
+import rich.table
+import rich.text
 from rich.control import Control
 from rich.segment import ControlType
-from rich.table import Table
-from rich.text import Text
+
+from mechdesign.certify.texts import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
+
+    from rich.console import RenderableType
+    from rich.style import Style
 
     from mechdesign.certify.certificate import Certificate
     from mechdesign.report.words import Measure
@@ -26,13 +34,19 @@ if TYPE_CHECKING:
 __all__ = [
     "STALLED",
     "STOPPED",
+    "Console",
+    "Table",
+    "Text",
     "certificate_tables",
+    "errors",
     "missed_gap",
     "number",
     "output",
     "progress",
+    "say",
     "say_error",
     "say_gap",
+    "say_json",
     "say_note",
     "say_stopping",
     "say_warning",
@@ -53,10 +67,66 @@ _PAUSE = 3.0
 _PART = re.compile(r"(?:(\d+ of \d+): )?(.*)", re.DOTALL)
 
 
+class Text(rich.text.Text):
+    """A text with a style in which whatever is not printable is shown escaped, ends of lines as well."""
+
+    def __init__(self, text: str = "", *arguments: Any, **keywords: Any) -> None:
+        super().__init__(escape(text), *arguments, **keywords)
+
+    def append(self, text: rich.text.Text | str, style: str | Style | None = None) -> Self:
+        """Append a text, with what is not printable escaped."""
+        super().append(escape(text) if isinstance(text, str) else text, style)
+        return self
+
+
+class Table(rich.table.Table):
+    """A table whose texts are shown as `Text` shows them."""
+
+    def add_row(self, *cells: RenderableType | None, **keywords: Any) -> None:
+        """Add a row."""
+        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **keywords)
+
+    def add_column(self, header: RenderableType = "", *arguments: Any, **keywords: Any) -> None:
+        """Add a column."""
+        super().add_column(Text(header) if isinstance(header, str) else header, *arguments, **keywords)
+
+
+class Console(rich.console.Console):
+    """A console on which nothing that a text from others holds moves the cursor, or turns other texts around.
+
+    What is not printable is shown escaped; of a text that is printed, only ends of lines before and after it are kept.
+    """
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **keywords)
+
+    def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
+        """Return a text as rich shows it."""
+        inner = text.strip("\n")
+        start = text.index(inner) if inner else len(text)
+        return super().render_str(text[:start] + escape(inner) + text[start + len(inner) :], **keywords)
+
+
 def output() -> Console:
     """Return the console of standard output."""
-    console = Console(highlight=False, markup=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=_WIDTH)
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH)
+
+
+def errors() -> Console:
+    """Return the console of standard error."""
+    return Console(stderr=True)
+
+
+def say(text: str, *, nl: bool = True) -> None:
+    """Write lines to standard output, with what is not printable escaped."""
+    click.echo(escape(text, lines=True), nl=nl)
+
+
+def say_json(value: object) -> None:
+    """Write a value to standard output as JSON, in which whatever is not printable is written as JSON escapes it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    click.echo("".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text))
 
 
 def say_error(message: str) -> None:
@@ -71,7 +141,7 @@ def say_note(message: str) -> None:
 
 def say_stopping(promise: str) -> None:
     """Say what is done after Ctrl-C, on a line of its own where another one shows progress."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
     console.print(Text.assemble(("stopping: ", "yellow"), f"{promise}; Ctrl-C again ends at once"), soft_wrap=True)
 
@@ -177,7 +247,7 @@ def missed_gap(gap: float, tolerance: float) -> str:
 @contextmanager
 def progress() -> Iterator[ProgressCallback]:
     """Show on standard error how far something is: a live line on a terminal, elsewhere a line every few seconds."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     line = _Line()
     if not console.is_terminal:
         yield _every_few_seconds(line)
@@ -199,7 +269,7 @@ def _every_few_seconds(line: _Line) -> ProgressCallback:
         text = line.after(moment)
         if time.perf_counter() - shown >= _PAUSE:
             shown = time.perf_counter()
-            print(text, file=sys.stderr, flush=True)
+            print(escape(text), file=sys.stderr, flush=True)
 
     return report
 
@@ -229,5 +299,5 @@ class _Line:
 
 
 def _say(kind: str, style: str, message: str) -> None:
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     console.print(Text.assemble((f"{kind}: ", style), message), soft_wrap=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
-from rich.text import Text
 
 from mechdesign.certify.bundle import CERTIFICATE
 from mechdesign.cli.console import (
     STALLED,
     STOPPED,
+    Text,
     certificate_tables,
     output,
     progress,

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from mechdesign import solvers
-from mechdesign.cli.console import output, table
+from mechdesign.cli.console import output, say_json, table
 from mechdesign.version import __version__
 
 __all__ = ["info"]
@@ -25,7 +25,7 @@ def info(as_json: bool, schema: bool) -> None:
     if schema:
         from mechdesign.spec.grammar import schema as grammar
 
-        click.echo(json.dumps(grammar(), indent=2, ensure_ascii=False))
+        say_json(grammar())
         return
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}

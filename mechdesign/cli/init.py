@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say, say_note
 from mechdesign.cli.specified import time_options
 from mechdesign.errors import ExportError, InputError
 from mechdesign.export.files import check_writable
@@ -81,9 +81,9 @@ def init(
         say_note(f"{data}: {found.order}")
     text = text_of(found, proposal, None if target is None else target.parent)
     if target is None:
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     write_file(target, [text.encode()])
     said = ", ".join(f"{name} {column}" for name, column in found.columns.items()) or "trajectories (.plt)"
     say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
-    click.echo(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")
+    say(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from rich.text import Text
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.revealed import revealed
-from mechdesign.cli.console import certificate_tables, output, show_next, table
+from mechdesign.cli.console import Text, certificate_tables, output, say_json, show_next, table
 from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
@@ -64,7 +62,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
         write_file(page, [html(problem, channel, certificate, sets.load_stated(directory)[1], lines).encode()])
     if as_json:
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        say_json(found)
         return
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import output, progress, say_note, show_next, table
+from mechdesign.cli.console import Text, output, progress, say_note, show_next, table
 from mechdesign.cli.correlations import check_figure
 from mechdesign.cli.specified import example_option, specified
 from mechdesign.errors import InputError

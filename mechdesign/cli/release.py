@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
-from mechdesign.cli.console import STOPPED, missed_gap, output, progress, say_note, say_warning, show_next, table
+from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, say_note, say_warning, show_next, table
 from mechdesign.cli.specified import example_for, example_option, specified, time_options, with_release
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import InputError, ReportError

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import sys
 from pathlib import Path
 
 import click
 import numpy as np
 
 from mechdesign.atomic import write_file
-from mechdesign.cli.console import say_note, say_warning
+from mechdesign.certify.texts import csv_text
+from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
@@ -96,26 +94,24 @@ def sample(
         _write(_table(found, domain, rows if source is not None else None), target)
         return
     for label, place in zip(found.label.tolist(), found.place if found.place is not None else found.label, strict=True):
-        click.echo(label if found.place is None else ",".join(map(repr, place.tolist())))
+        say(label if found.place is None else ",".join(map(repr, place.tolist())))
 
 
 def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     axes = () if domain is None or found.place is None else domain.axes
-    writer.writerow([*(() if rows is None else ("row",)), "observable_index", "observable", *axes])
+    head = [*(() if rows is None else ("row",)), "observable_index", "observable", *axes]
     columns = [found.index.tolist(), found.label.tolist()]
     if rows is not None:
         columns.insert(0, rows.tolist())
     if axes and found.place is not None:
         columns += found.place.T.tolist()
-    writer.writerows(zip(*columns, strict=True))
-    return text.getvalue()
+    return csv_text([head, *zip(*columns, strict=True)])
 
 
 def _write(text: str, target: Path | None) -> None:
     if target is None:
-        sys.stdout.write(text)
+        # On a screen labels are shown; a file holds them as they are.
+        say(text, nl=False)
         return
     write_file(target, [text.encode()])
     say_note(f"{target} holds {text.count(chr(10)) - 1} answers")

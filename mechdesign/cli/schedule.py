@@ -10,11 +10,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import number, output, progress, say_gap, say_note, table
+from mechdesign.cli.console import Text, number, output, progress, say_gap, say_note, table
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
 from mechdesign.model.origin import Origin
 

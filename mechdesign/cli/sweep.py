@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from mechdesign import interrupts
-from mechdesign.cli.console import STOPPED, number, output, say_note, show_next, table
+from mechdesign.cli.console import STOPPED, Text, errors, number, output, say_note, show_next, table
 
 if TYPE_CHECKING:
     from mechdesign.sweep import Moment, Result, Sweep
@@ -69,7 +67,7 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
 @contextmanager
 def _progress() -> Iterator[Callable[[Moment], None]]:
     """Show on standard error how many rows are done, at which rate, and how long the rest will take."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = errors()
     if not console.is_terminal:
         yield _every_few_seconds()
         return
@@ -134,7 +132,8 @@ def _show(asked: Sweep, result: Result, seconds: float) -> None:
     if len(result.rows) > _MOST_SHOWN:
         console.print(f"… and {len(result.rows) - _MOST_SHOWN} more rows in results.csv", soft_wrap=True)
     files = "results.csv, report.html, channels/, rows/"
-    console.print(f"\ntime      {seconds:.1f} s\nfiles     {result.directory}: {files}", soft_wrap=True)
+    console.print(f"\ntime      {seconds:.1f} s")
+    console.print(f"files     {result.directory}: {files}", soft_wrap=True)
     channel = next((row.values["channel"] for row in result.rows if row.values.get("channel")), None)
     following = {f"{result.directory}/report.html": "cost against privacy: open it in a browser"}
     if channel is not None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-from rich.text import Text
-
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import output, say_note, table
+from mechdesign.cli.console import Text, output, say_json, say_note, table
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.release import Release
@@ -31,7 +27,7 @@ def show_release(directory: Path, as_json: bool) -> None:
     if as_json:
         described = release.description
         said = {**facts, "unsound": described.unsound, "remarks": list(described.remarks)}
-        click.echo(json.dumps(said, indent=2, ensure_ascii=False))
+        say_json(said)
         return
     console = output()
     console.print(Text(f"Release from a table: {release.description.what}", "bold"))

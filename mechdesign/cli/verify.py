@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-from rich.text import Text
 
 from mechdesign.certify.bundle import Bundle, inspect
 from mechdesign.certify.certificate import Certificate
@@ -18,7 +17,7 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.certify.memory import MEMORY_GIB
 from mechdesign.certify.stated import FORMS
 from mechdesign.certify.verify import Verified, prove
-from mechdesign.cli.console import certificate_tables, number, output, table
+from mechdesign.cli.console import Text, certificate_tables, number, output, table
 from mechdesign.errors import CertificateError
 from mechdesign.export.folders import is_schedule, read_scheduled, require_design
 from mechdesign.export.schedule import SCHEDULE

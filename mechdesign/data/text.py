@@ -15,6 +15,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.certify.texts import from_cell
 from mechdesign.errors import InputError, MissingDependencyError
 
 Floats = NDArray[np.float64]
@@ -157,10 +158,15 @@ def read_rows(path: Path, delimiter: str, blanks: bool = False) -> Iterator[tupl
         try:
             for row in reader:
                 if row or blanks:
-                    yield reader.line_num, row
+                    yield reader.line_num, fields_of(row)
         except csv.Error as error:
             bound = "a line of CSV, its quotes closed"
             raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})", bound=bound) from error
+
+
+def fields_of(row: list[str]) -> list[str]:
+    """Return the texts that stand in a row of CSV, without the apostrophes that shield some from spreadsheets."""
+    return list(map(from_cell, row)) if any(field.startswith("'") for field in row) else row
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

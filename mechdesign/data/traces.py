@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import cell, check_column, opened, read_columns
+from mechdesign.data.text import cell, check_column, fields_of, opened, read_columns
 from mechdesign.data.times import Clock, rows_without_time
 from mechdesign.errors import InputError, MissingTimeWarning, Shown
 from mechdesign.model.domain import BoundingBox, Domain
@@ -407,7 +407,7 @@ class _Rows:
         try:
             for _ in range(self._header_lines):
                 next(self._reader, None)
-            yield from filter(None, self._reader)
+            yield from map(fields_of, filter(None, self._reader))
         except csv.Error as error:
             raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 

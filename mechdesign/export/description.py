@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.bundle import Bundle
+from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import BoundingBox, Domain, Grid
@@ -17,7 +18,7 @@ from mechdesign.model.lattice import Lattice
 from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
 
-__all__ = ["described", "domain_of", "labels_of"]
+__all__ = ["described", "domain_of", "labels_of", "require_plain_names"]
 
 
 def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -39,6 +40,17 @@ def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any
             if domain.coordinates is not None:
                 arrays[f"{name}_coordinates"] = domain.coordinates
     return arrays, metadata
+
+
+def require_plain_names(problem: Problem, channel: Channel | None = None) -> None:
+    """Raise `InputError` where title, units or labels hold what `mechdesign.certify.texts.require_plain` refuses."""
+    require_plain(problem.title, "title")
+    for name in ("secrets", "observables"):
+        domain: Domain | None = getattr(problem, name)
+        if domain is not None:
+            require_plain(domain.unit, f"{name}.unit")
+        own = () if channel is None else getattr(channel, name)
+        require_plain_texts(own if domain is None else domain.labels, f"{name}.labels")
 
 
 def _texts(labels: Sequence[str], path: str) -> NDArray[np.str_]:

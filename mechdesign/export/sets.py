@@ -25,7 +25,7 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.export.description import described, domain_of
+from mechdesign.export.description import described, domain_of, require_plain_names
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.origin import Origin
@@ -61,7 +61,11 @@ def encode(
     report: bool = True,
     origin: Origin | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a set by name, the certificate last: what `save` writes."""
+    """Return the files of a set by name, the certificate last: what `save` writes.
+
+    Raises `InputError` for a title, a unit or a label that hides what it is; see `require_plain_names`.
+    """
+    require_plain_names(problem, channel)
     arrays, metadata = described(problem, channel)
     metadata["distances"] = [_measured(stated, problem) for stated in problem.stated]
     if origin is not None:

@@ -12,6 +12,7 @@ from typing import Self
 from mechdesign.atomic import write_file
 from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.export.description import require_plain_names
 from mechdesign.export.sets import load
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
@@ -63,7 +64,7 @@ class Format:
         """Return the content of a file in pieces.
 
         Raises:
-            InputError: For an option that the format does not take.
+            InputError: For an option that the format does not take, and for a title or a label that hides what it is.
             MissingDependencyError: Where the package that it needs is not installed.
         """
         for name in options:
@@ -73,6 +74,7 @@ class Format:
         if self.package and importlib.util.find_spec(self.package) is None:
             remedy = f"pip install 'mechdesign[{self.extra}]'" if self.extra else f"pip install {self.package}"
             raise MissingDependencyError(f"{self.name} needs the package {self.package}: {remedy}")
+        require_plain_names(exported.problem, exported.channel)
         return iter(self.contents(exported, **options))
 
     def write(self, exported: Exported, path: str | Path, options: Mapping[str, object] = _NOTHING) -> None:

@@ -41,9 +41,19 @@ def _contents(exported: Exported) -> Iterator[bytes]:
     template = resources.files("mechdesign.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
     # The data come last: they may hold anything.
-    for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", json.dumps(text))):
+    for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
+
+
+def script_text(text: str) -> str:
+    r"""Return a string of JavaScript that may stand within an element ``script`` of a page, whatever it says.
+
+    >>> print(script_text("</script>"))
+    "\u003c/script>"
+    """
+    # All but ASCII is escaped: U+2028 and U+2029, which end lines of older JavaScript, as well.
+    return json.dumps(text).replace("<", "\\u003c")
 
 
 def _payload(exported: Exported) -> dict[str, Any]:

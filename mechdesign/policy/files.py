@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.atomic import write_file
+from mechdesign.certify.texts import csv_text
 from mechdesign.graphs.check import edge_array
 
 if TYPE_CHECKING:
@@ -52,12 +51,10 @@ def write_overview(
     graph = found.graph
     if found.geometry is not None and found.geometry.repair is not None:
         graph = found.geometry.repair.graph
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["source", "target", "added"])
+    rows = [["source", "target", "added"]]
     for i, j in sorted(sorted(edge) for edge in graph.edges):
-        rows.writerow([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
-    write_file(directory / EDGES, [text.getvalue().encode()])
+        rows.append([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
+    write_file(directory / EDGES, [csv_text(rows).encode()])
     if drawn is not None:
         from mechdesign.report.figures import save_figure
 

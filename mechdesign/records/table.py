@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.atomic import write_file
+from mechdesign.certify.texts import csv_text, from_cell
 from mechdesign.records.row import Row, Value
 
 __all__ = ["read_table", "tabulate", "write_table"]
@@ -28,11 +29,8 @@ def write_table(directory: Path, rows: Iterable[Row], columns: Sequence[str]) ->
     In CSV a missing value is empty, and floats have all their digits.
     """
     table = tabulate(rows, columns)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(row[column]) for column in columns] for row in table)
-    write_file(directory / _CSV, [text.getvalue().encode()])
+    text = csv_text([columns, *([_cell(row[column]) for column in columns] for row in table)])
+    write_file(directory / _CSV, [text.encode()])
     if importlib.util.find_spec("pyarrow") is not None:
         write_file(directory / _PARQUET, [_parquet(table, columns)])
     return directory / _CSV
@@ -41,7 +39,8 @@ def write_table(directory: Path, rows: Iterable[Row], columns: Sequence[str]) ->
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV table as texts."""
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        names, *rows = ([from_cell(text) for text in row] for row in csv.reader(file))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _cell(value: Value) -> str:

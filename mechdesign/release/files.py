@@ -11,9 +11,7 @@ removed first and written last: where it stands, the files that it names are who
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -22,6 +20,7 @@ from typing import Any
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
+from mechdesign.certify.texts import csv_text
 from mechdesign.errors import ExportError
 from mechdesign.export.files import SET, check_folder
 from mechdesign.model import distances
@@ -65,10 +64,8 @@ def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
     places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
     snapped = releases[0].output is not None
     degrees = domain.coordinates if snapped else None
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
     head = ["step", *(["state", "label"] if snapped else []), *places]
-    rows.writerow(head + (["latitude", "longitude"] if degrees is not None else []))
+    rows: list[Sequence[object]] = [head + (["latitude", "longitude"] if degrees is not None else [])]
     for step, release in enumerate(releases):
         row: list[object] = [step]
         if release.output is not None:
@@ -76,8 +73,8 @@ def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
         row += map(repr, release.coordinates.tolist())
         if degrees is not None:
             row += map(repr, degrees[release.output].tolist())
-        rows.writerow(row)
-    return text.getvalue().encode()
+        rows.append(row)
+    return csv_text(rows).encode()
 
 
 def steps_json(releases: Sequence[Release], beliefs: Beliefs) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
+from mechdesign.certify.texts import csv_text
 from mechdesign.model.domain import Domain
 from mechdesign.release.accuracy import Measurable
 from mechdesign.release.adversary import degrees_of
@@ -81,15 +81,13 @@ def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
     ]  # fmt: skip
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     title = f"For the owner only: outputs are {apart.mean():.3g}{unit} off, the best guess at once {errors.mean():.3g}"
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["step", "state", "label", "distance", "degree_of_protection", "belief"])
+    rows: list[Sequence[object]] = [("step", "state", "label", "distance", "degree_of_protection", "belief")]
     beliefs = found.beliefs.mass(true)
     for step, state in enumerate(true.tolist()):
         row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))
-        rows.writerow(row)
+        rows.append(row)
     files = {
-        "true.csv": text.getvalue().encode(),
+        "true.csv": csv_text(rows).encode(),
         "true-over-time.svg": figure_bytes(over_time_picture(panels, title + unit)),
     }
     if (drawn := trace_map(found, true)) is not None:

@@ -162,9 +162,11 @@ def series_block(views: Mapping[str, View], series: Mapping[str, tuple[ArrayLike
 
 
 def _block(data: dict[str, Any]) -> str:
-    # No text in the data can end the element.
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return f'<script type="application/json" id="data">{written.replace("<", chr(92) + "u003c")}</script>'
+    # No text in the data can end the element, nor, in older JavaScript, a line.
+    for sign in "<\u2028\u2029":
+        written = written.replace(sign, f"\\u{ord(sign):04x}")
+    return f'<script type="application/json" id="data">{written}</script>'
 
 
 def _numbers(values: ArrayLike) -> Sequence[float | None]:

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mechdesign.certify.texts import require_plain
 from mechdesign.data.states import Names
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
@@ -263,6 +264,8 @@ def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
         )
         _check_size(len(first), f"{path}.path")
         labels = columns[names[2]] if table.label is not None else None
+        for row, label in enumerate(labels or (), 1):
+            require_plain(label, f"{source}, row {row}")
         if given[0] == "latitude":
             return Domain.from_coordinates(first, second, labels)
         return Domain.from_points(np.column_stack((first, second)), labels, unit)

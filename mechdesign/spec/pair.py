@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 
+from mechdesign.certify.texts import csv_text
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
 from mechdesign.leakage.estimate import Correlations
@@ -97,14 +96,12 @@ def _matrix(chain: MarkovChain | OpenChain) -> bytes:
 
 
 def _states(found: Correlations, domain: Domain) -> bytes:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
     degrees = domain.coordinates
-    rows.writerow(["row", "state", "label"] + (["latitude", "longitude"] if degrees is not None else []))
+    rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
     for row, state in enumerate(found.states.tolist()):
         if state == domain.size:
-            rows.writerow([row, state, "outside"] + ([] if degrees is None else ["", ""]))
+            rows.append([row, state, "outside", *(() if degrees is None else ("", ""))])
             continue
         place = [] if degrees is None else [repr(value) for value in degrees[state].tolist()]
-        rows.writerow([row, state, domain.labels[state], *place])
-    return text.getvalue().encode()
+        rows.append([row, state, domain.labels[state], *place])
+    return csv_text(rows).encode()

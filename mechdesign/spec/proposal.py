@@ -252,5 +252,11 @@ def _decimal(value: Fraction) -> str:
 
 
 def _quoted(text: str) -> str:
-    # A basic string of TOML escapes as JSON does.
-    return json.dumps(text, ensure_ascii=False)
+    # A basic string of TOML escapes as JSON does; halves of surrogate pairs, which it has not, are shown as they are.
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in quoted)
+
+
+def _escaped(sign: str) -> str:
+    code = ord(sign)
+    return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

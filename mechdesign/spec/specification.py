@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
@@ -79,6 +80,8 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+# What people read of domains.
+_SHOWN = ("labels", "unit", "grid", "anchors")
 _TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
 
 
@@ -483,7 +486,14 @@ def tables_of(text: str, source: str = "specification") -> Raw:
 
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:
     """Return the specification with these tables; names of files in it are relative to `base_folder`."""
+    with at(""):
+        require_plain_texts(data, "", lines=True)
     document = convert(data, Document, "")
+    with at(""):
+        # Of what is written into bundles, nothing has several lines.
+        require_plain(document.title, "title")
+        for name, table in (("domain", document.domain), ("observables", document.observables or {})):
+            require_plain_texts({key: table[key] for key in _SHOWN if key in table}, name)
     if document.version != VERSION:
         raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
     if document.sweep:

@@ -12,6 +12,7 @@ import numpy as np
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError, SolverError
+from mechdesign.export.description import require_plain_names
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import ProgressCallback, Status
 from mechdesign.synthesis.assemble import assemble
@@ -98,7 +99,9 @@ def design(
     """
     progress = renamed_progress(progress, report)
     settings = SolveSettings(solver, tolerance, time_limit, rows, threads, options or {}, progress)
-    check_isolated(_checked(problem), isolated)
+    # No bundle could be made of them.
+    require_plain_names(_checked(problem))
+    check_isolated(problem, isolated)
     made = synthesise(problem, settings)
     warn_revealed(made)
     return made.noted(isolated=isolated) if isolated == "release" else made

@@ -54,6 +54,7 @@ from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
 from mechdesign.blowfish.workload import as_workload
+from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.sharing import WAIT_S
@@ -409,7 +410,11 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
         raise SpecificationError("specification", f"is not valid TOML: {error}") from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError("specification", f"cannot be read: {error}") from error
+    with at(""):
+        require_plain_texts(data, "", lines=True)
     document = convert(data, ReleaseDocument, "")
+    with at(""):
+        require_plain(document.title, "title")
     if document.version != VERSION:
         raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
     folder = Path(base_folder)

@@ -1,0 +1,103 @@
+"""Texts from others: how they are shown, which of them no bundle is made with, and how a spreadsheet takes them.
+
+A title or a label may come from anybody. On a terminal a control character moves the cursor, and a mark of writing
+direction turns words around; in a spreadsheet a text that begins with ``=`` is computed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping
+
+from mechdesign.errors import InputError
+
+__all__ = ["csv_text", "escape", "from_cell", "require_plain", "require_plain_texts", "to_cell"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# C0, DEL and C1; marks that embed, override or isolate a writing direction; halves of surrogate pairs.
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BLANKS = str.maketrans("\t\n\r", "   ")
+_BOUND = "a text without control characters and marks of writing direction"
+
+_STARTS = frozenset("=+-@\t\r")
+_ONE = r"(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|nan))"
+_NUMBERS = re.compile(rf"{_ONE}(?:, ?{_ONE})*", re.ASCII)
+
+
+def escape(text: str, *, lines: bool = False) -> str:
+    r"""Return a text with what is not printable shown as Python writes it; with `lines` ends of lines are kept.
+
+    >>> print(escape("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or (lines and sign == "\n") else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
+
+
+def require_plain(text: str, path: str, *, lines: bool = False) -> None:
+    """Raise `InputError` for a text with a control character, or with a mark that turns the writing direction.
+
+    Refused are C0, DEL, C1, U+202A to U+202E, U+2066 to U+2069 and halves of surrogate pairs; with `lines` a text may
+    have tabs and ends of lines. Other marks, such as joiners and accents, stand in ordinary names.
+    """
+    found = _REFUSED.search(text.translate(_BLANKS) if lines else text)
+    if found is not None:
+        problem = f"holds U+{ord(found[0]):04X}, which is not shown"
+        raise InputError(path, problem, value=text, bound=_BOUND, remedy="leave that character out")
+
+
+def require_plain_texts(values: object, path: str, *, lines: bool = False) -> None:
+    """Raise `InputError` where a text in JSON values, or the name of one, is refused by `require_plain`.
+
+    With `lines` texts, but no names, may have tabs and ends of lines.
+    """
+    if isinstance(values, str):
+        require_plain(values, path, lines=lines)
+    elif isinstance(values, Mapping):
+        for name, value in values.items():
+            require_plain(str(name), f"{path}[{str(name)!r}]")
+            require_plain_texts(value, f"{path}.{name}" if path else str(name), lines=lines)
+    elif isinstance(values, list | tuple):
+        for index, value in enumerate(values):
+            require_plain_texts(value, f"{path}[{index}]", lines=lines)
+
+
+def to_cell(text: str) -> str:
+    r"""Return a text as it stands in CSV: with an apostrophe before it where a spreadsheet would compute it.
+
+    That is so where it begins with ``=``, ``+``, ``-``, ``@``, a tab or a return, and is neither a number nor several
+    with commas between them; and where it begins with an apostrophe, so that `from_cell` gives every text back.
+
+    >>> [to_cell(text) for text in ("=1+1", "-0.5", "-1, 2", "'tis", "home")]
+    ["'=1+1", '-0.5', '-1, 2', "''tis", 'home']
+    """
+    return f"'{text}" if _is_taken(text) else text
+
+
+def from_cell(text: str) -> str:
+    """Return the text that `to_cell` wrote; others, such as ``'s-Hertogenbosch``, stay as they are."""
+    return text[1:] if text[:1] == "'" and _is_taken(text[1:]) else text
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV, with texts as `to_cell` writes them and everything else as it is printed."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([to_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _is_taken(text: str) -> bool:
+    """Tell whether a text gets an apostrophe."""
+    first = text[:1]
+    return first == "'" or (first in _STARTS and first != "" and not _NUMBERS.fullmatch(text))
