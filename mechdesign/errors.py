@@ -6,6 +6,9 @@ Each message names where the trouble is, what was found, what would be accepted,
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
     "BracketWarning",
@@ -45,11 +48,38 @@ __all__ = [
     "UnboundedError",
     "UnknownNameError",
     "UnsoundWarning",
+    "showing_values",
+    "values_are_shown",
 ]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_SHOWS_VALUES = ContextVar("shows_values", default=False)
+
+
+@contextmanager
+def showing_values() -> Iterator[None]:
+    """Show in errors what stands in the cells of a file, of which else the form alone is shown.
+
+    It holds for the thread, or task, that it is entered in.
+
+    >>> with showing_values():
+    ...     values_are_shown()
+    True
+    """
+    before = _SHOWS_VALUES.set(True)
+    try:
+        yield
+    finally:
+        _SHOWS_VALUES.reset(before)
+
+
+def values_are_shown() -> bool:
+    """Tell whether errors show what stands in the cells of a file; see `showing_values`."""
+    return _SHOWS_VALUES.get()
 
 
 class MechdesignError(Exception):
@@ -60,7 +90,8 @@ class InputError(MechdesignError, ValueError):
     """An input is wrong; nothing has been computed or written.
 
     Attributes: `path` (where the input stands, such as ``requirements[1].epsilon``), `problem` (what is wrong),
-    `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last three possibly empty.
+    `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last three possibly empty. Of a
+    cell of a file `value` is the form, such as ``9999-9-99 9:99``; see `showing_values`.
     """
 
     def __init__(self, path: str, problem: str, *, value: object = None, bound: str = "", remedy: str = "") -> None:
@@ -69,14 +100,22 @@ class InputError(MechdesignError, ValueError):
         self.value = value
         self.bound = bound
         self.remedy = remedy
-        message = f"{path}: {problem}"
-        if value is not None:
-            message += f"; found {_short(value)}"
-        if bound:
-            message += f"; must be {bound}"
-        if remedy:
-            message += f". {remedy[0].upper()}{remedy[1:]}"
-        super().__init__(message)
+        super().__init__(self._message())
+
+    def restate(self, value: object) -> None:
+        """Name another value in place of the one that was found, such as its form."""
+        self.value = value
+        self.args = (self._message(),)
+
+    def _message(self) -> str:
+        message = f"{self.path}: {self.problem}"
+        if self.value is not None:
+            message += f"; found {_short(self.value)}"
+        if self.bound:
+            message += f"; must be {self.bound}"
+        if self.remedy:
+            message += f". {self.remedy[0].upper()}{self.remedy[1:]}"
+        return message
 
     def __reduce__(self) -> tuple[object, ...]:
         # An error comes back from another process as it was.

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
 from mechdesign.cli.console import output, progress, table
+from mechdesign.cli.specified import show_values_option
+from mechdesign.data.forms import withholding
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.export import sets
@@ -49,6 +51,7 @@ _PAIRS = (
 @click.option("--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="For each attack.")
 @click.option(f"--{_OPTION}", is_flag=True, help="Also run the pairwise min-max attack: minutes beyond 50 secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@show_values_option
 def attack(
     directory: Path, prior_file: Path | None, column: str, time_limit: float, pairwise: bool, as_json: bool
 ) -> None:
@@ -107,7 +110,8 @@ def _belief(path: Path | None, column: str, problem: Problem) -> NDArray[np.floa
     weights = read_numbers(path, column)
     if len(weights) != len(problem.prior):
         raise InputError(str(path), "has another number of lines", value=len(weights), bound=f"{len(problem.prior)}")
-    return Prior.from_counts(weights).probabilities
+    with withholding():
+        return Prior.from_counts(weights).probabilities
 
 
 def _attack(

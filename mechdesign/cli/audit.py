@@ -18,7 +18,9 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
+from mechdesign.cli.specified import show_values_option
 from mechdesign.data.channels import has_labels, read_labelled
+from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
@@ -63,6 +65,7 @@ _PLACED = {
 @click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@show_values_option
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -101,7 +104,8 @@ def audit(
     # Imported late: wrong usage is refused at once.
     from mechdesign.auditing.audit import audit as audited
 
-    found = audited(channel, **asked.arguments)
+    with withholding():
+        found = audited(channel, **asked.arguments)
     if target is not None:
         from mechdesign.auditing.page import page
 
@@ -155,7 +159,8 @@ def _asked(
     n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
     secrets = problem.secrets if problem is not None else None
     if points is not None:
-        secrets = Domain.from_points(read_matrix(points), labels or None)
+        with withholding():
+            secrets = Domain.from_points(read_matrix(points), labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
@@ -171,7 +176,8 @@ def _asked(
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
     if prior_file is not None:
-        arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
+        with withholding():
+            arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
     if cost is not None:
         observables = secrets if problem is None or problem.observables is None else problem.observables
         arguments["cost"] = _named(cost, "--cost", secrets, observables, m)
@@ -218,7 +224,8 @@ def _graph(path: Path, n: int) -> nx.Graph:
         raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
     from mechdesign.graphs.builders import from_edges
 
-    return from_edges(n, edges.astype(np.int64))
+    with withholding(counts=False):
+        return from_edges(n, edges.astype(np.int64))
 
 
 def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option
+from mechdesign.cli.specified import example_for, example_option, show_values_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
@@ -73,6 +73,7 @@ def blowfish() -> None:
 @click.option("--report/--no-report", default=True, help="Write report.html, too.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@show_values_option
 def release(
     specification: Path | None,
     records: Path | None,
@@ -145,6 +146,7 @@ def _save(found: Publication, directory: Path, report: bool, force: bool) -> Non
 @blowfish.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("blowfish")
+@show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
     """Show the expected error of every known way to answer, and the proven limit; no data are needed."""
     given = _specified(specification, example)

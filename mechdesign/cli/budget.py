@@ -11,8 +11,10 @@ import numpy as np
 
 from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.specified import show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
+from mechdesign.data.forms import withholding
 from mechdesign.export.files import check_writable
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure of budgets and leakage: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@show_values_option
 def budget(
     alpha: float,
     steps: int | None,
@@ -158,7 +161,8 @@ def _least_cost(
         else:
             pairs = zip(curves * (1 if len(curves) > 1 else count), weights.tolist(), strict=True)
             weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
-            best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
+            with withholding("costs"):
+                best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
         if plot is not None:
             from mechdesign.leakage import plots
             from mechdesign.report.figures import save_figure

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import output, say_note, show_next
-from mechdesign.cli.specified import specified, time_options
+from mechdesign.cli.specified import show_values_option, specified, time_options
 from mechdesign.export.files import check_folder
 from mechdesign.model.open_chain import ENDS
 
@@ -32,6 +32,7 @@ _FILE = click.Path(path_type=Path)
     help="Leave steps out of the box out (cut, the default), or lead them to a further state outside (state).",
 )  # fmt: skip
 @time_options
+@show_values_option
 def chain(
     specification: Path,
     directory: Path,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mechdesign.cli.console import say_warning
+from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.model.open_chain import as_ends
@@ -30,13 +31,14 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
 
     place = f"{name} ({path})"
     matrix, word = read_chain_matrix(path)
-    if not word:
-        return LossFunction(matrix, path=place)
-    try:
-        chain = OpenChain(dense(matrix, path), as_ends(word))
-    except InputError as error:
-        raise renamed(error, place, "matrix") from error
-    return LossFunction(chain, path=place)
+    with withholding():
+        if not word:
+            return LossFunction(matrix, path=place)
+        try:
+            chain = OpenChain(dense(matrix, path), as_ends(word))
+        except InputError as error:
+            raise renamed(error, place, "matrix") from error
+        return LossFunction(chain, path=place)
 
 
 class Mixed(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 import numpy as np
 
 from mechdesign.cli.console import say_note
+from mechdesign.data.forms import withholding
 from mechdesign.data.places import read_places
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
@@ -73,7 +75,8 @@ def located(
                     f"{missed // draws} of {len(places[0])} places lie outside the anchors: projected to the border"
                 )
             return anchors
-        cells, missed = locate(known, domain.borders(axes), axes, places, "nearest" if nearest else "refuse")
+        with nullcontext() if source is None else withholding():
+            cells, missed = locate(known, domain.borders(axes), axes, places, "nearest" if nearest else "refuse")
     except InputError as error:
         raise _in_words_of_the_command(error, name) from error
     if missed:

@@ -16,7 +16,14 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option, specified, time_options, with_release
+from mechdesign.cli.specified import (
+    example_for,
+    example_option,
+    show_values_option,
+    specified,
+    time_options,
+    with_release,
+)
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import InputError, ReportError
 from mechdesign.export.files import check_room, check_writable
@@ -66,6 +73,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
+@show_values_option
 def release(
     specification: Path | None,
     trace: Path | None,

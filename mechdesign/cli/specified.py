@@ -10,18 +10,36 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
+from mechdesign.errors import showing_values
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
 
-__all__ = ["example_for", "example_option", "specified", "time_options", "with_release"]
+__all__ = ["example_for", "example_option", "show_values_option", "specified", "time_options", "with_release"]
 
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--example`` of a command."""
     names = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
     return click.option("--example", metavar="NAME", help=f"Run an embedded example instead: {names}.")
+
+
+def show_values_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--show-values`` to a command that reads data."""
+
+    def show(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            ctx.with_resource(showing_values())
+
+    return click.option(
+        "--show-values",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show in errors what stands in a cell of a file, not its form only.",
+    )(command)
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import STOPPED, Text, errors, number, output, say_note, show_next, table
+from mechdesign.cli.specified import show_values_option
 
 if TYPE_CHECKING:
     from mechdesign.sweep import Moment, Result, Sweep
@@ -30,6 +31,7 @@ _MOST_SHOWN = 20
 @click.option("--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as it has cores.")
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there, instead.")
 @click.option("--resume", is_flag=True, help="Run what is missing in DIR; finished rows are not run again.")
+@show_values_option
 def sweep(specification: Path, directory: str, jobs: int | None, dask: str | None, resume: bool) -> None:
     """Make a certified design for each of many values of a specification.
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
-from mechdesign.data.text import cell, columns_text, read_rows
+from mechdesign.data.forms import cell, withholding
+from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.validation import as_budgets
 
@@ -50,7 +51,7 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     rows = read_rows(source, ",")
     _, header = next(rows, (0, None))
     if header is None or [name.strip() for name in header] != _HEADER:
-        shown = None if header is None else Shown(columns_text(header))
+        shown = None if header is None else Shown(columns_text(header, _HEADER))
         raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
     for line, row in rows:
         budgets.append(_budget(row, len(budgets), f"{source}, line {line}"))
@@ -62,12 +63,12 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
     if len(row) != len(_HEADER) or row[0].strip() != str(step):
         raise InputError(where, "is out of order", value=cell(row[0]), bound=f"step {step} and its epsilon")
-    text, bound = row[1].strip(), "a finite number >= 0, in decimal digits"
-    try:
+    text, bound, where = row[1].strip(), "a finite number >= 0, in decimal digits", f"{where}, column epsilon"
+    with withholding():
         # Ratios such as 1/3 are numbers elsewhere, but names of folders come of these.
-        budget = exact("" if "/" in text else text, where)
-    except InputError as error:
-        raise InputError(where, error.problem, value=cell(text), bound=bound) from error
+        if "/" in text:
+            raise InputError(where, "is not a number", value=text, bound=bound)
+        budget = exact(text, where)
     if budget < 0:
         raise InputError(where, "is negative", value=cell(text), bound=bound)
     if math.isinf(nearest(budget)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact
-from mechdesign.data.text import cell, read_rows
+from mechdesign.data.forms import withholding
+from mechdesign.data.text import read_rows
 from mechdesign.errors import InputError
 
 __all__ = ["has_labels", "read_labelled"]
@@ -39,16 +39,10 @@ def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
             bound = f"{len(header)} as in the header"
             raise InputError(where, "has the wrong number of fields", value=len(texts) + 1, bound=bound)
         labels.append(label)
-        values.append([_probability(text, where) for text in texts])
+        with withholding():
+            values.append([exact(text, f"{where}, column {place}") for place, text in enumerate(texts, 2)])
     if not values or len(header) < 2:
         raise InputError(str(path), "holds no channel", bound="a header line, and a line for each secret")
     matrix = np.empty((len(values), len(header) - 1), dtype=object)
     matrix[:] = values
     return tuple(labels), matrix
-
-
-def _probability(text: str, where: str) -> Fraction:
-    try:
-        return exact(text, where)
-    except InputError as error:
-        raise InputError(where, error.problem, value=cell(text), bound=error.bound) from error

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import cell, columns_text, number, read_columns, read_rows
+from mechdesign.data.forms import cell
+from mechdesign.data.text import columns_text, number, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 
 __all__ = ["read_cost_curves", "read_weights"]
@@ -28,11 +29,11 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
     source = Path(path)
     header = next((row for _, row in read_rows(source, ",")), None)
     if header is None or [name.strip() for name in header] not in (_ONE, _SEVERAL):
-        shown = None if header is None else Shown(columns_text(header))
+        shown = None if header is None else Shown(columns_text(header, _SEVERAL))
         raise InputError(str(source), "has the wrong header", value=shown, bound="epsilon,cost or step,epsilon,cost")
     columns = read_columns(source, header)
     texts = dict(zip([name.strip() for name in header], columns.values(), strict=True))
-    epsilons, costs = (_numbers(texts[name], source) for name in _ONE)
+    epsilons, costs = (_numbers(texts[name], source, name) for name in _ONE)
     if "step" not in texts:
         return [(epsilons, costs)]
     curves = []
@@ -49,12 +50,14 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
 def read_weights(path: str | PathLike[str]) -> Floats:
     """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,)."""
     source = Path(path)
-    weights = _numbers(read_columns(source, ["weight"])["weight"], source)
+    texts = read_columns(source, ["weight"])["weight"]
+    weights = _numbers(texts, source, "weight")
     for row, weight in enumerate(weights.tolist(), 1):
         if not 0 <= weight < float("inf"):
-            raise InputError(f"{source}, row {row}", "is no weight", value=weight, bound="a finite number >= 0")
+            where = f"{source}, row {row}, column weight"
+            raise InputError(where, "is no weight", value=cell(texts[row - 1]), bound="a finite number >= 0")
     return weights
 
 
-def _numbers(texts: list[str], source: Path) -> Floats:
-    return np.array([number(text, f"{source}, row {row}") for row, text in enumerate(texts, 1)])
+def _numbers(texts: list[str], source: Path, column: str) -> Floats:
+    return np.array([number(text, f"{source}, row {row}, column {column}") for row, text in enumerate(texts, 1)])

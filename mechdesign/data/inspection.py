@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.text import columns_text, is_number, opened, read_rows, shortened
+from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
 from mechdesign.data.traces import Points, Trace, read_plt, read_points
@@ -78,7 +78,9 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
     known = {name: column for name, column in (given or {}).items() if column is not None}
     for name, column in known.items():
         if column not in header:
-            raise InputError(f"--{name}", "is not a column", value=column, bound=f"one of {columns_text(header)}")
+            raise InputError(
+                f"--{name}", "is not a column", value=column, bound=f"one of {columns_text(header, [column])}"
+            )
     for name, column in known.items():
         for other, second in known.items():
             if other != name and second == column:
@@ -126,7 +128,7 @@ def unread_times(path: Path, delimiter: str, taken: Sequence[str]) -> tuple[str,
     header, body = _head(path, delimiter)
     found = _times(path, header, body, delimiter, (None, None, None, taken))
     if found.time is not None:
-        return (f"the column {shortened(found.time)} can be read, and is not named",)
+        return (f"the column {column_text(found.time)} can be read, and is not named",)
     return found.notes
 
 

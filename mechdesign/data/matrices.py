@@ -17,7 +17,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Shown
 from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
 from mechdesign.validation import LARGEST_MATRIX
 
@@ -98,7 +98,10 @@ def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats 
     if len(set(words.values())) > 1:
         bound = "the same word in all lines that have one"
         raise InputError(
-            str(path), "has several words in place of rows", value=sorted(set(words.values())), bound=bound
+            str(path),
+            "has several words in place of rows",
+            value=Shown(", ".join(sorted(set(words.values())))),
+            bound=bound,
         )
     zero = np.flatnonzero(~found.any(axis=1))
     if zero.size:
@@ -124,7 +127,7 @@ def _numbers(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Floats:
         if result and len(row) != len(result[0]):
             bound = f"{len(result[0])} as in the first line"
             raise InputError(where, "has the wrong number of fields", value=len(row), bound=bound)
-        result.append([number(text, where, _REMEDY) for text in row])
+        result.append([number(text, f"{where}, field {field}", _REMEDY) for field, text in enumerate(row, 1)])
     if not result:
         raise InputError(str(path), "is empty", bound="at least one line of numbers")
     return np.array(result)
@@ -149,7 +152,7 @@ def _read_npy(path: Path) -> Floats:
         content.seek(0)
         array = np.load(content, allow_pickle=False)
     except _DAMAGE as error:
-        raise InputError(str(path), f"is not a NumPy file ({error})") from error
+        raise InputError(str(path), f"is not a NumPy file ({_reason(error)})") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(str(path), "does not hold a matrix of numbers", bound="an array of two axes")
     return array.astype(np.float64)
@@ -166,17 +169,26 @@ def _read_npz(path: Path) -> sparse.csr_array:
             loaded.check_format(full_check=True)
         found = sparse.csr_array(loaded)
     except _DAMAGE as error:
-        raise InputError(str(path), f"is not a sparse matrix of SciPy ({error})") from error
+        raise InputError(str(path), f"is not a sparse matrix of SciPy ({_reason(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise InputError(str(path), "does not hold a matrix of numbers", bound="a sparse matrix of numbers")
     return found.astype(np.float64)
+
+
+class _ClaimError(ValueError):
+    """An archive says of itself what it does not keep."""
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a file, without what stands in it: what other libraries say may quote it."""
+    return str(error) if isinstance(error, _ClaimError) else "it is damaged, or of another format"
 
 
 def _require_sizes(content: io.BytesIO) -> None:
     """Raise `ValueError` where the arrays of an archive claim more than they hold, or hold too much altogether."""
     with zipfile.ZipFile(content) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > max(2**28, 100 * len(content.getbuffer())):
-            raise ValueError("it unpacks to much more than its own size")
+            raise _ClaimError("it unpacks to much more than its own size")
         for entry in archive.infolist():
             with archive.open(entry) as source:
                 _require_size(source, entry.file_size)
@@ -187,10 +199,10 @@ def _require_size(source: IO[bytes], size: int) -> None:
     version = np.lib.format.read_magic(source)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:
-        raise ValueError(f"the version {version} of the format is unknown")
+        raise _ClaimError(f"the version {version} of the format is unknown")
     shape, _, dtype = read(source)
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
-        raise ValueError(f"it claims the shape {shape}, which is more than it holds")
+        raise _ClaimError(f"it claims the shape {shape}, which is more than it holds")
 
 
 def _content(path: Path) -> io.BytesIO:

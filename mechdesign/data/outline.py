@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.data.forms import cell
 from mechdesign.data.text import unreadable
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats
@@ -40,7 +41,8 @@ def read_outline(path: str | Path) -> Outline:
     except OSError as error:
         raise unreadable(file, error) from error
     except ValueError as error:
-        raise InputError(str(file), f"is not JSON ({error})", bound="a GeoJSON file") from error
+        # The error itself holds the text.
+        raise InputError(str(file), f"is not JSON ({error})", bound="a GeoJSON file") from None
     lines = tuple(_lines(document, str(file)))
     if not lines:
         raise InputError(str(file), "holds no line", bound="lines or polygons")
@@ -61,7 +63,22 @@ def _lines(given: Any, path: str) -> Iterator[Floats]:
     elif kind in _DEPTHS:
         yield from _positions(given.get("coordinates"), _DEPTHS[kind], path)
     elif kind not in ("Point", "MultiPoint"):
-        raise InputError(path, "is no GeoJSON object", value=kind, bound=f"one of {', '.join((*_MEMBERS, *_DEPTHS))}")
+        raise InputError(
+            path, "is no GeoJSON object", value=_kind(kind), bound=f"one of {', '.join((*_MEMBERS, *_DEPTHS))}"
+        )
+
+
+def _kind(given: object) -> str:
+    """Return what an error shows of the type of an object: its form, where it is a text at all."""
+    return cell(given) if isinstance(given, str) else type(given).__name__
+
+
+def _line(given: Any) -> Floats | None:
+    try:
+        # A position may have a height.
+        return np.array([position[:2] for position in given], dtype=np.float64)
+    except (TypeError, ValueError, IndexError):
+        return None
 
 
 def _positions(given: Any, depth: int, path: str) -> Iterator[Floats]:
@@ -69,11 +86,9 @@ def _positions(given: Any, depth: int, path: str) -> Iterator[Floats]:
         for index, part in enumerate(given):
             yield from _positions(part, depth - 1, f"{path}[{index}]")
         return
-    try:
-        # A position may have a height.
-        line = np.array([position[:2] for position in given], dtype=np.float64)
-    except (TypeError, ValueError, IndexError) as error:
-        raise InputError(path, "holds no positions", bound="lists of two or three numbers") from error
+    line = _line(given)
+    if line is None:
+        raise InputError(path, "holds no positions", bound="lists of two or three numbers")
     if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
         raise InputError(path, "holds no positions", bound="lists of two or three finite numbers")
     if len(line) > 1:

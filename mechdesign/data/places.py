@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.text import cell, columns_text, number, read_columns, read_rows
+from mechdesign.data.forms import cell
+from mechdesign.data.text import columns_text, number, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.places import DEGREES, PLANE, Axes
 from mechdesign.validation import Floats
@@ -54,5 +55,5 @@ def _column(source: Path, header: list[str], axis: str) -> str:
     if len(found) != 1:
         problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
         bound = f"a header line with a column {' or '.join(COLUMNS[axis])}"
-        raise InputError(str(source), problem, value=Shown(columns_text(header)), bound=bound)
+        raise InputError(str(source), problem, value=Shown(columns_text(header, COLUMNS[axis])), bound=bound)
     return found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data.forms import cell, withholding
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import cell, check_column, columns_text, number, read_rows
+from mechdesign.data.text import check_column, columns_text, number, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import Clock, order_of
 from mechdesign.errors import InputError, Shown
@@ -32,6 +34,10 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 """The true states of a trace: a file, columns by name, or one state, or place, after the other."""
 
 _Locate = Callable[[str, list[float]], int]
+
+# Numbers with as many digits as coordinates have: two of them in a text may be a place.
+_COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
+_LONGEST = 40
 
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
@@ -60,7 +66,8 @@ class Steps:
             end = int(found[0][-1])
             raise InputError(
                 "trace",
-                f"is interrupted after {self.times[end]}: the next state is that of {self.times[int(found[1][0])]}",
+                f"is interrupted after step {end}",
+                value=cell(f"{self.times[end]}, then {self.times[int(found[1][0])]}"),
                 bound=f"no gap longer than {seconds_text(sampling.gap or 0)}",
                 remedy="release the parts as traces of their own, or give a longer gap",
             )
@@ -112,7 +119,7 @@ def as_steps(
         raise InputError("trace", "has no step with a time", remedy="leave the times out: the order is the file's")
     if times is not None and (early := np.flatnonzero(np.diff(times) < np.timedelta64(0, "s"))).size:
         where = int(early[0]) + 1
-        raise InputError(f"trace, step {where}", "is before the step that precedes it", value=str(times[where]))
+        raise InputError(f"trace, step {where}", "is before the step that precedes it", value=cell(str(times[where])))
     return steps
 
 
@@ -236,17 +243,18 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     body = rows[1:] if form else rows
     if not form:
         if len(head) > 1:
-            shown = Shown(columns_text(rows[0][1]))
+            shown = Shown(columns_text(rows[0][1], ["state", *_LATITUDES, *_LONGITUDES]))
             raise InputError(f"{source}, line {rows[0][0]}", "names no states", value=shown, bound=_FORMS)
         form, columns = "state", (0,)
     if not body:
         raise InputError(str(source), "holds no steps", bound="at least one line below its header")
     _check_lengths(rows, source)
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
-    if form == "state":
-        return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
-    locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
-    return np.array([locate(where, [_finite(text, where) for text in texts]) for where, texts in fields])
+    with withholding():
+        if form == "state":
+            return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
+        locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
+        return np.array([locate(where, [_finite(text, where) for text in texts]) for where, texts in fields])
 
 
 @dataclass(frozen=True)
@@ -287,7 +295,9 @@ class Names:
 
 
 def _shown(name: int | str) -> int | str:
-    return cell(name) if isinstance(name, str) else name
+    """Return what an error shows of an argument or a key: the form of a text that may hold true places."""
+    places = isinstance(name, str) and (len(name) > _LONGEST or len(_COORDINATE.findall(name)) > 1)
+    return cell(str(name)) if places else name
 
 
 def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
@@ -343,7 +353,7 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
         raise InputError(
             path,
             "gives places, and the domain has none of this kind",
-            value="latitude and longitude" if form == "degrees" else "x and y",
+            value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
             bound="states by index or label, or a domain with such places",
         )
 

@@ -9,26 +9,64 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.texts import from_cell
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.certify.texts import escape, from_cell
+from mechdesign.data.forms import cell, form_of
+from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
 
 Floats = NDArray[np.float64]
 
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-# What names of columns, and a cell, may take in an error.
-_LONGEST_LIST, _LONGEST_CELL = 200, 40
-# What names of columns do not hold, and places do: decimals, long numbers, degrees, and many digits in one line.
-_DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|°")
+# What names of columns may take in an error.
+_LONGEST_LIST = 200
+# What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
+_DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
 _MOST_DIGITS, _LONGEST_NAME = 20, 80
-# Numbers with as many digits as coordinates have: two of them in a cell may be a place.
-_COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
+# What columns are usually called, in small letters: a first line with one of these names is no line of data.
+_USUAL = frozenset(
+    (
+        *(
+            "latitude",
+            "lat",
+            "longitude",
+            "lon",
+            "lng",
+            "long",
+            "x",
+            "y",
+            "z",
+            "user",
+            "id",
+            "uid",
+            "userid",
+            "user id",
+        ),
+        *("user_id", "person", "time", "timestamp", "date", "datetime", "trace", "label", "state", "step", "epsilon"),
+        *("cost", "weight", "count", "counts", "visits", "name", "place", "key", "source", "target", "category"),
+        *(
+            "region",
+            "cell",
+            "city",
+            "country",
+            "row",
+            "value",
+            "age",
+            "sex",
+            "secret",
+            "observable",
+            "answer",
+            "altitude",
+        ),
+    )
+)
+_ALIKE = 0.75
 
 # How files of other formats begin, and what they are; the first that fits is taken.
 _BEGINNING = 1000
@@ -83,19 +121,33 @@ def check_column(name: str, header: Sequence[str], path: Path) -> None:
     """Raise `InputError` unless a header has one column of this name."""
     if header.count(name) != 1:
         problem = "has no column" if name not in header else "has more than one column"
-        raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header)}")
+        raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header, [name])}")
 
 
-def columns_text(header: Sequence[str]) -> str:
-    """Return the names of columns for an error; only as many as are short, and none where the line may hold data.
+def columns_text(header: Sequence[str], wanted: Sequence[str] = ()) -> str:
+    """Return the names of columns for an error, as many as are short; only their forms where the line may hold data.
+
+    It is taken for a line of names where one of them is usual, or like one that is `wanted`.
 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
+    >>> columns_text(["Ada", "46.9512"])
+    'the columns in its first line, of which the form alone is shown, as it may hold data: aaa, 99.9999'
     """
-    names = shortened(", ".join(header))
-    if sum(map(str.isdigit, names)) > _MOST_DIGITS or any(map(_may_be_data, header)):
-        return f"the columns in its first line, which is not shown, as it may hold data: {len(header)} of them"
-    return f"the columns {names}"
+    names = shortened(", ".join(map(escape, header)))
+    if values_are_shown() or (_names_columns(header, wanted) and sum(map(str.isdigit, names)) <= _MOST_DIGITS):
+        return f"the columns {names}"
+    forms = shortened(", ".join(map(form_of, header)))
+    return f"the columns in its first line, of which the form alone is shown, as it may hold data: {forms}"
+
+
+def _names_columns(header: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Tell whether a first line names columns, as far as it tells itself."""
+    if any(map(_may_be_data, header)):
+        return False
+    names = [name.strip().lower() for name in header]
+    known = [name.lower() for name in wanted]
+    return not _USUAL.isdisjoint(names) or any(get_close_matches(name, known, 1, _ALIKE) for name in names)
 
 
 def _may_be_data(name: str) -> bool:
@@ -103,21 +155,14 @@ def _may_be_data(name: str) -> bool:
     return is_number(name) or len(name) > _LONGEST_NAME or _DECIMALS.search(name) is not None
 
 
+def column_text(name: str) -> str:
+    """Return the name of a column for a note, or its form where the line that it stands in may hold data."""
+    return str(form_of(name)) if _may_be_data(name) and not values_are_shown() else shortened(escape(name))
+
+
 def shortened(text: str) -> str:
     """Return a list of names for an error, cut where it is long."""
     return text if len(text) <= _LONGEST_LIST else f"{text[: _LONGEST_LIST - 1]}…"
-
-
-def cell(text: str) -> str:
-    """Return what an error shows of a cell: no digit of a long one, or of several numbers, which may be true places.
-
-    >>> cell("46.9512"), cell("46.9512 7.4391, 46.9561 7.4472")
-    ('46.9512', '99.9999 9.9999, 99.9999 9.9999')
-    """
-    if len(text) <= _LONGEST_CELL and len(_COORDINATE.findall(text)) < 2:
-        return text
-    shown = text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL // 2]}…"
-    return re.sub("[0-9]", "9", shown)
 
 
 def is_number(text: str) -> bool:
@@ -132,16 +177,24 @@ def is_number(text: str) -> bool:
 def read_numbers(path: Path, name: str, delimiter: str = ",") -> Floats:
     """Return the numbers in column `name`, float64 of shape (lines,)."""
     texts = read_columns(path, [name], delimiter)[name]
-    return np.array([number(text, f"{path}, row {row}") for row, text in enumerate(texts, 1)])
+    return np.array([number(text, f"{path}, row {row}, column {name}") for row, text in enumerate(texts, 1)])
 
 
 def number(text: str, path: str, remedy: str = "") -> float:
-    """Return the number in `text`; infinities and NaN pass."""
+    """Return the number in `text`, which stands in a file; infinities and NaN pass."""
+    value = as_float(text)
+    if value is None:
+        raise InputError(path, "is not a number", value=cell(text), bound="a number", remedy=remedy)
+    return value
+
+
+def as_float(text: str) -> float | None:
+    """Return the number in a text, None where there is none."""
     try:
         # Python reads 1_0 as 10.
         return float("x" if "_" in text else text)
     except ValueError:
-        raise InputError(path, "is not a number", value=cell(text), bound="a number", remedy=remedy) from None
+        return None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -198,7 +251,7 @@ def opened(path: Path) -> Iterator[TextIO]:
             yield lines
     except UnicodeDecodeError as error:
         remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'
-        raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from error
+        raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(str(path), f"is compressed by gzip and damaged ({error})") from error
     except OSError as error:
@@ -216,7 +269,8 @@ def _parquet(path: Path) -> TextIO:
     try:
         csv_files.write_csv(parquet.read_table(path), text)
     except arrow.ArrowException as error:
-        raise InputError(str(path), f"is no table of Parquet that can be read ({error})") from error
+        # What it says may hold what stands in the file.
+        raise InputError(str(path), f"is no table of Parquet that can be read ({type(error).__name__})") from None
     text.seek(0)
     return io.TextIOWrapper(text, encoding="utf-8", newline="")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.data.text import shortened
+from mechdesign.data.text import column_text, shortened
 from mechdesign.data.times import Clock
 from mechdesign.errors import InputError
 
@@ -52,7 +52,7 @@ class TimeColumns:
         """What was not read, in sentences."""
         if not self.others:
             return self.unread
-        names = shortened(", ".join(self.others))
+        names = shortened(", ".join(map(column_text, self.others)))
         return (*self.unread, f"say --time COLUMN if the time is in one of these: {names}")
 
 
@@ -80,7 +80,7 @@ def find_times(
             if not said:
                 return TimeColumns(column, day, tuple(unread))
             problem = problem or said
-        unread.append(f"the column {shortened(column)} is not read: {problem}")
+        unread.append(f"the column {column_text(column)} is not read: {problem}")
     if time is not None:
         return TimeColumns(time, date)
     candidates = {*_named(free, _TIME_NAMES), *dates}

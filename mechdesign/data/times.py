@@ -16,9 +16,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, Shown
+from mechdesign.data.forms import cell
+from mechdesign.errors import InputError
 
-__all__ = ["Clock", "form_of", "order_of", "rows_without_time"]
+__all__ = ["Clock", "order_of", "rows_without_time"]
 
 Times = NDArray[np.datetime64]
 
@@ -72,18 +73,8 @@ _NO_DAY = re.compile(rf"{_OF_DAY}(?: *{_ZONE})?", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _KNOWN = frozenset("YymdjHIMSfpbBaAz%")
 
-# Longer texts are no time; of them, so many signs are shown.
-_LONGEST, _SHOWN = 100, 40
-
-
-def form_of(text: str) -> Shown:
-    """Return the form of a text, which shows digits and letters by one of each.
-
-    >>> form_of("2022-5-2 7:05")
-    '9999-9-9 9:99'
-    """
-    shown = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text[: _SHOWN + 1]))
-    return Shown(shown if len(text) <= _SHOWN else f"{shown[:-1]}…")
+# Longer texts are no time.
+_LONGEST = 100
 
 
 class Clock:
@@ -116,18 +107,13 @@ class Clock:
             if text.lower() in _MISSING or day.lower() in _MISSING:
                 return None
             text = f"{day} {text}"
-        try:
-            if self._form is not None:
-                return _as_told(text, self._form)
-            if _NUMBER.fullmatch(text):
-                return self._number(text, where)
-            return _written(text)
-        except (ValueError, OverflowError) as error:
-            if text.lower() in _MISSING:
-                return None
-            if isinstance(error, InputError):
-                raise
-            raise self._error(text, where()) from None
+        if self._form is None and _NUMBER.fullmatch(text):
+            return self._number(text, where)
+        with suppress(ValueError, OverflowError):
+            return _written(text) if self._form is None else _as_told(text, self._form)
+        if text.lower() in _MISSING:
+            return None
+        raise self._error(text, where())
 
     def check(self) -> None:
         """Raise `InputError` where every number that was read may be a date as well as seconds since 1970."""
@@ -147,7 +133,7 @@ class Clock:
         raise InputError(
             where(),
             f"{self._name} is a number, and as seconds since 1970 it is before {_FIRST_YEAR} or after next year",
-            value=form_of(text),
+            value=cell(text),
             bound="a date and time, or seconds since 1970",
             remedy=f"say if it is one: {_say('unix')}, or for milliseconds {_say('unix-ms')}",
         )
@@ -156,7 +142,7 @@ class Clock:
         return InputError(
             where,
             f"{self._name} is a number that may be a date, or seconds since 1970",
-            value=form_of(text),
+            value=cell(text),
             bound="a time that can be read in one way only",
             remedy=f"say which: {_say(_dates(text)[0])}, or {_say('unix')}",
         )
@@ -176,7 +162,7 @@ class Clock:
             remedy = "name the column with the day, too: date (--date on the command line)"
         else:
             problem, remedy = f"{self._name} is not a time", f"say how it is written, such as {_say('%d.%m.%Y %H:%M')}"
-        return InputError(where, problem, value=form_of(text), bound=bound, remedy=remedy)
+        return InputError(where, problem, value=cell(text), bound=bound, remedy=remedy)
 
 
 def order_of(times: Sequence[Times | None], left_out: int = 0, what: str = "points") -> str:

@@ -9,7 +9,6 @@ import csv
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -18,9 +17,10 @@ from typing import Literal, NamedTuple, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.text import cell, check_column, fields_of, opened, read_columns
+from mechdesign.data.forms import cell, form_of
+from mechdesign.data.text import as_float, check_column, fields_of, opened, read_columns
 from mechdesign.data.times import Clock, rows_without_time
-from mechdesign.errors import InputError, MissingTimeWarning, Shown
+from mechdesign.errors import InputError, MissingTimeWarning, Shown, values_are_shown
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
@@ -263,7 +263,7 @@ def read_points(
                 raise rows.error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
             who = _EVERYBODY if at_user is None else row[at_user]
             if not who:
-                raise rows.error(f"has no {user}", who, "a text that is not empty")
+                raise rows.error(f"has no {user}", cell(who), "a text that is not empty")
             seconds = None
             if at_time is not None:
                 seconds = clock.seconds(row[at_time], rows.where, None if at_date is None else row[at_date])
@@ -275,12 +275,9 @@ def read_points(
             if found is None:
                 found = points[key] = (array("d"), array("d"), array("q"))
             if places is not None:
-                try:
-                    point = places[row[at_where[0]]]
-                except KeyError:
-                    raise rows.error(
-                        f"{where[0]} is not in the table of places", cell(row[at_where[0]]), "a key"
-                    ) from None
+                point = places.get(row[at_where[0]])
+                if point is None:
+                    raise rows.error(f"{where[0]} is not in the table of places", cell(row[at_where[0]]), "a key")
                 found[0].append(point[0])
                 found[1].append(point[1])
             else:
@@ -355,7 +352,9 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
             f"none of the {points} points is inside the box",
             "check the box: mechdesign init proposes one",
         )
-    return InputError("traces", problem, value=Shown(extent), bound=f"within {box}", remedy=remedy)
+    # Of one trace it may be the very place.
+    shown = Shown(extent) if values_are_shown() else form_of(extent)
+    return InputError("traces", problem, value=shown, bound=f"within {box}", remedy=remedy)
 
 
 def _trace(user: str, latitude: array[float], longitude: array[float], seconds: array[int]) -> Trace:
@@ -450,25 +449,18 @@ def read_places(
 
 
 def _latitude(text: str, longitude: str, name: str, error: _Error) -> float:
-    try:
-        return _degrees(text, 90, name, error)
-    except InputError:
-        swapped = False
-        with suppress(ValueError):
-            swapped = "_" not in text and 90 < abs(float(text)) <= 180 and abs(float(longitude)) <= 90
-        if not swapped:
-            raise
+    value, other = as_float(text), as_float(longitude)
+    if value is not None and other is not None and 90 < abs(value) <= 180 and abs(other) <= 90:
         problem = f"{name} is out of range, as if latitude and longitude were swapped"
         bound = "between -90 and 90 degrees: exchange the names of the two columns"
-        raise error(problem, text, bound) from None
+        raise error(problem, cell(text), bound)
+    return _degrees(text, 90, name, error)
 
 
 def _degrees(text: str, limit: int, name: str, error: _Error) -> float:
-    try:
-        # Python reads 1_0 as 10.
-        value = float("x" if "_" in text else text)
-    except ValueError:
-        raise error(f"{name} is not a number", cell(text), "decimal degrees") from None
+    value = as_float(text)
+    if value is None:
+        raise error(f"{name} is not a number", cell(text), "decimal degrees")
     # NaN compares false, so it is refused as well.
     if not -limit <= value <= limit:
         raise error(f"{name} is out of range", cell(text), f"between -{limit} and {limit} degrees")

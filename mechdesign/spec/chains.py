@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.states import Steps
@@ -259,7 +260,7 @@ def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, f
             value=matrix.shape,
             bound=f"{domain.size} rows and {domain.size} columns, as the domain has members",
         )
-    with at(path, {"matrix": key}):
+    with at(path, {"matrix": key}), withholding():
         return MarkovChain(matrix)
 
 

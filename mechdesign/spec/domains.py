@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mechdesign.certify.texts import require_plain
+from mechdesign.data.forms import cell
 from mechdesign.data.states import Names
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
@@ -260,12 +261,13 @@ def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
     with in_file(path):
         columns = read_columns(source, names, table.delimiter)
         first, second = (
-            [_finite(text, f"{source}, row {row}") for row, text in enumerate(columns[name], 1)] for name in names[:2]
+            [_finite(text, f"{source}, row {row}, column {name}") for row, text in enumerate(columns[name], 1)]
+            for name in names[:2]
         )
         _check_size(len(first), f"{path}.path")
         labels = columns[names[2]] if table.label is not None else None
         for row, label in enumerate(labels or (), 1):
-            require_plain(label, f"{source}, row {row}")
+            require_plain(label, f"{source}, row {row}, column {names[2]}")
         if given[0] == "latitude":
             return Domain.from_coordinates(first, second, labels)
         return Domain.from_points(np.column_stack((first, second)), labels, unit)
@@ -274,7 +276,7 @@ def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
 def _finite(text: str, path: str) -> float:
     value = number(text, path)
     if not math.isfinite(value):
-        raise SpecificationError(path, "is not finite", value=text, bound="a finite number")
+        raise SpecificationError(path, "is not finite", value=cell(text), bound="a finite number")
     return value
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import networkx as nx
 
+from mechdesign.data.forms import withholding
 from mechdesign.data.states import Names
 from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
 from mechdesign.data.text import read_columns
@@ -43,6 +44,10 @@ class Graphs:
         with at(path):
             return self._names.index(name, "")
 
+    def _secret_in(self, text: str, where: str, path: str) -> int:
+        with in_file(path):
+            return self._names.index(text, where)
+
     def _edges(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.edges"
         pairs = [
@@ -57,8 +62,14 @@ class Graphs:
         file = convert(table.edges_csv, EdgesFile, place)
         with in_file(place):
             columns = read_columns(self.folder / file.path, [file.source, file.target], file.delimiter)
-        ends = ([self.secret(text, place) for text in columns[name]] for name in (file.source, file.target))
-        with at(place, {"edges": ""}):
+        ends = [
+            [
+                self._secret_in(text, f"{self.folder / file.path}, row {row}, column {name}", place)
+                for row, text in enumerate(columns[name], 1)
+            ]
+            for name in (file.source, file.target)
+        ]
+        with at(place, {"edges": ""}), withholding(counts=False):
             return graphs.from_edges(self.secrets.size, list(zip(*ends, strict=True)))
 
     def _neighbours(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:

@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import SpecificationError
@@ -115,7 +116,8 @@ class Measures:
             raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
         kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
         table = convert(raw, kind.table, path)
-        with at(path):
+        with at(path), withholding("distance"), withholding("error"):
+            # Distances and errors are not written into the table itself.
             return kind.from_table(table, _Reading(self, path))
 
     @functools.cached_property
@@ -184,7 +186,7 @@ class Measures:
                 value=matrix.shape,
                 bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, as the domain has members",
             )
-        with at(path, {"distances": ""}):
+        with at(path, {"distances": ""}), withholding():
             return distances.matrix(matrix)
 
     def margin(self, table: MeasuredTable | GraphPrivacyTable) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import traces
+from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
@@ -140,7 +142,7 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
-    with at(path, {"counts": form}):
+    with at(path, {"counts": form}), nullcontext() if form == "counts" else withholding("counts"):
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
 
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.texts import require_plain, require_plain_texts
+from mechdesign.data.forms import withholding
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
@@ -430,7 +431,7 @@ class Specification:
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
         try:
-            with at(""):
+            with at(""), withholding():
                 return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
         except InfeasibleError as error:
             raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error

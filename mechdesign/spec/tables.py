@@ -20,6 +20,7 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.forms import withheld
 from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, SpecificationError
 
@@ -101,7 +102,10 @@ def named(keys: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def in_file(path: str) -> Iterator[None]:
-    """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`."""
+    """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`.
+
+    Of what stands in the file it shows the form only; see `mechdesign.data.forms`.
+    """
     try:
         yield
     except SpecificationError:
@@ -113,7 +117,10 @@ def in_file(path: str) -> Iterator[None]:
             place, problem = join(path, "path"), error.problem
         else:
             place, problem = path, f"{error.path} {error.problem}"
-        value = error.path if isinstance(error.__cause__, OSError) else _shown(error.value)
+        value: object = error.path
+        if not isinstance(error.__cause__, OSError):
+            value = _shown(error.value) if place != path else withheld(_shown(error.value))
+            error.restate(value)
         raise SpecificationError(place, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 

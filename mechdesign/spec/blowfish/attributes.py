@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.data.forms import cell
 from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import cell, read_columns
+from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.tables import convert, one_of
 
@@ -127,12 +128,17 @@ class Records:
                 raise InputError(
                     f"{source}, row {row + 1}, column {attribute.name!r}",
                     "is outside the domain",
-                    value=cell(texts[row]),
+                    value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
         return result
+
+
+def _signs(attribute: Attribute) -> str:
+    """Return the signs that the values of an attribute have, where these are listed."""
+    return "" if isinstance(attribute.values, range) else "".join(map(str, attribute.values))
 
 
 def build_records(raw: Raw, path: str) -> Records:
@@ -302,5 +308,5 @@ def _place(attribute: Attribute, value: object, path: str) -> int:
     text = value if isinstance(value, str) else str(value)
     code = _codes([text], attribute, rounded=False)[text]
     if code is None:
-        raise SpecificationError(path, f"is no value of {attribute.name}", value=cell(text), bound=_accepted(attribute))
+        raise SpecificationError(path, f"is no value of {attribute.name}", value=text, bound=_accepted(attribute))
     return code
