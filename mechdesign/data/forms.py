@@ -6,6 +6,7 @@ its owner enough; `mechdesign.errors.showing_values`, or ``--show-values``, show
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -74,7 +75,7 @@ def withheld(value: object, *, counts: bool = True) -> object:
     if isinstance(value, Mapping):
         value = list(value.values())
     whole = all(isinstance(each, int) for each in value) if isinstance(value, list | tuple) else isinstance(value, int)
-    if whole and counts:
+    if (whole and counts) or (isinstance(value, float) and not math.isfinite(value)):
         return value
     if isinstance(value, list | tuple):
         return Shown(f"({', '.join(str(withheld(each, counts=counts)) for each in value)})")

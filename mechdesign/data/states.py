@@ -254,7 +254,12 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
         if form == "state":
             return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
         locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
-        return np.array([locate(where, [_finite(text, where) for text in texts]) for where, texts in fields])
+        named = [rows[0][1][column].strip() for column in columns]
+        places = [
+            [_finite(text, f"{where}, column {name}") for name, text in zip(named, texts, strict=True)]
+            for where, texts in fields
+        ]
+        return np.array([locate(where, place) for (where, _), place in zip(fields, places, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,10 @@ def test_a_trace_to_be_released(tmp_path: object) -> None:
     assert steps.interval == 300
     assert "one every 5 min" in sentence
     for wrong, words in (
-        ({"state": ["home", "work"], "time": times(0, 5000)}, "is interrupted after 2020-01-01T08:00:00"),
+        (
+            {"state": ["home", "work"], "time": times(0, 5000)},
+            "is interrupted after step 0; found 9999-99-99a99:99:99, aaaa 9999-99-99a",
+        ),
         ({"state": ["home", "work"]}, "no times"),
     ):
         with pytest.raises(InputError, match=words):

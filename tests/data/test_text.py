@@ -1,4 +1,4 @@
-"""What errors show of a file that holds private places: at most one number of a cell, and no first line of data."""
+"""What errors show of a file that holds private places: the form of a cell, and no first line of data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.channels import read_labelled
-from mechdesign.data.text import cell, columns_text, read_rows
-from mechdesign.errors import InputError
+from mechdesign.data.forms import cell, form_of
+from mechdesign.data.text import columns_text, read_rows
+from mechdesign.errors import InputError, showing_values
 
 PLACES = ["46.950001 7.440007", "46950001,7440007", "46.95;7.44", "LINESTRING (7.440007 46.950001, 7.440028 46.950014)"]
 
@@ -22,14 +23,27 @@ def test_a_cell_with_several_coordinates_is_shown_without_digits(text: str) -> N
 
 
 @pytest.mark.parametrize("text", ["46.9512", "north", "12", "2023-04-01", "a 7", "x" * 40])
-def test_a_single_value_is_shown_as_it_is(text: str) -> None:
-    assert cell(text) == text
+def test_of_a_single_value_the_form_is_shown(text: str) -> None:
+    assert cell(text) == form_of(text)
+    assert set(cell(text)) <= set("9a.- ")
+    with showing_values():
+        assert cell(text) == text
 
 
 def test_names_of_columns_are_shown() -> None:
     assert columns_text(["user", "lat_2", "lon_2", "2nd"]) == "the columns user, lat_2, lon_2, 2nd"
-    assert "not shown" in columns_text(["user", "46°57'0.004\"N"])
-    assert "not shown" in columns_text(["7 4", *(f"{k:04d} and {k:04d}" for k in range(9))])
+    assert columns_text(["Alter", "Farbe"], ["alter"]) == "the columns Alter, Farbe"
+    for line in (
+        ["user", "46°57'0.004\"N"],
+        ["7 4", *(f"{k:04d} and {k:04d}" for k in range(9))],
+        ["Ada", "HIV positive"],
+        ["name", "2012-04-03 18:00"],
+    ):
+        shown = columns_text(line, ["age"])
+        assert shown.endswith(", ".join(map(form_of, line))[:150])
+        assert "form alone is shown" in shown
+        with showing_values():
+            assert ", ".join(line)[:150] in columns_text(line)
 
 
 @pytest.mark.parametrize("blanks", ["\n", "  \n\n", "\n" * 3000])
@@ -55,6 +69,6 @@ def test_files_of_budgets_are_read_alike(tmp_path: Path, content: str) -> None:
 
 def test_a_cell_of_a_channel_is_shown_alike(tmp_path: Path) -> None:
     (tmp_path / "channel.csv").write_text("secret,a,b\nhome,0.5,46.950001 7.440007 46.950014 7.440028\n")
-    with pytest.raises(InputError, match=r"line 2: is not a number; found '99\.999999 9") as caught:
+    with pytest.raises(InputError, match=r"line 2, column 3: is not a number; found 99\.999999 9") as caught:
         read_labelled(tmp_path / "channel.csv")
     assert "46.95" not in str(caught.value)

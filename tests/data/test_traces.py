@@ -218,8 +218,12 @@ HEADER = "user,latitude,longitude,t\n"
         ("user,latitude,longitude,t,t\nu,1,2,3,4\n", "", "more than one column 't'"),
         (HEADER + "u,1,2,2012-04-03\nu,1,2\n", ", line 3", "number of fields; found 3; must be 4"),
         (HEADER + "u,1,2,2012-04-03\n,1,2,3\n", ", line 3", "has no user"),
-        (HEADER + "u,1,2,2012-04-03\nu,one,2,2012-04-03\n", ", line 3", "latitude is not a number; found 'one'"),
-        (HEADER + '"u\nv",1,2,2012-04-03\nu,,2,2012-04-03\n', ", line 4", "latitude is not a number; found ''"),
+        (HEADER + "u,1,2,2012-04-03\nu,one,2,2012-04-03\n", ", line 3", "latitude is not a number; found aaa"),
+        (
+            HEADER + '"u\nv",1,2,2012-04-03\nu,,2,2012-04-03\n',
+            ", line 4",
+            "latitude is not a number; found an empty cell",
+        ),
         (HEADER + "u,1_0,2,2012-04-03\n", ", line 2", "latitude is not a number"),
         (HEADER + "u,90.01,2,2012-04-03\n", ", line 2", "latitude is out of range"),
         (HEADER + "u,1,-180.01,2012-04-03\n", ", line 2", "longitude is out of range"),
@@ -394,7 +398,7 @@ def test_to_grid_against_a_plain_loop(raw):
         (
             lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT),
             "traces",
-            "none of the 1 points is inside the box; found latitude 40 to 40, longitude -74 to -74; must be within "
+            "none of the 1 points is inside the box; found aaaaaaaa 99 aa 99, aaaaaaaaa -99 aa -99; must be within "
             "latitude 0 to 2, longitude 0 to 4. Check the box",
         ),
         (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),

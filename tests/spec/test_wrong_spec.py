@@ -193,7 +193,7 @@ def second(table):
         (document(cost="cost.matrix = { path = 'ragged.csv' }"), "cost.matrix", "line 2"),
         (document(cost="cost.matrix = { path = 'places.csv' }"), "cost.matrix", "line 1"),
         (document(cost="cost.matrix = { path = 'blank.csv' }"), "cost.matrix", "is empty"),
-        (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "-1"),
+        (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "-9"),
         (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "nan"),
         (document("domain.line = 2", cost="cost.matrix = { path = 'inf.csv' }"), "cost.matrix", "finite"),
         (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
