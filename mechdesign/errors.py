@@ -45,6 +45,7 @@ __all__ = [
     "StepWarning",
     "TimeLimitError",
     "TooLargeError",
+    "Total",
     "UnboundedError",
     "UnknownNameError",
     "UnsoundWarning",
@@ -281,6 +282,10 @@ class StateWarning(UserWarning):
 
 class Shown(str):
     """A text that an error shows as it is, without quotes."""
+
+
+class Total(float):
+    """A sum over numbers of a file, which an error shows although it does not show the numbers."""
 
 
 def _short(value: object, limit: int = 120) -> str:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mechdesign.errors import InputError, Shown, values_are_shown
+from mechdesign.errors import InputError, Shown, Total, values_are_shown
 
 __all__ = ["cell", "form_of", "withheld", "withholding"]
 
@@ -70,7 +70,7 @@ def cell(text: str, known: str = "") -> str:
 
 def withheld(value: object, *, counts: bool = True) -> object:
     """Return what an error shows of a value that came from a file; with `counts` integers, and shapes, stay."""
-    if values_are_shown() or value is None or isinstance(value, Shown):
+    if values_are_shown() or value is None or isinstance(value, Shown | Total):
         return value
     if isinstance(value, Mapping):
         value = list(value.values())

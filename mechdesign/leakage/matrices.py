@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Total
 from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.model.open_chain import ROW_OF_ZEROS
 from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
@@ -99,7 +99,7 @@ def row_scales(rows: list[list[float]], path: str) -> list[float]:
             raise InputError(
                 f"{path}[{index}]",
                 "does not sum to 1",
-                value=total,
+                value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
                 remedy=_REMEDY,
             )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
 from mechdesign.display import card, data_frame, heat_map
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.errors import CertificateError, InputError, Total
 from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
@@ -162,7 +162,7 @@ class Channel:
             exact = [Fraction(entry) for entry in row]
             total = sum(exact, Fraction(0))
             if abs(total - 1) > _ROW_SUM_TOLERANCE:
-                raise InputError(f"matrix[{index}]", "does not sum to 1", value=float(total), bound="within 1e-6 of 1")
+                raise InputError(f"matrix[{index}]", "does not sum to 1", value=Total(total), bound="within 1e-6 of 1")
             floors = [int(entry * (1 << EXPONENT) / total) for entry in exact]
             floors[row.index(max(row))] += (1 << EXPONENT) - sum(floors)
             numerators[index] = floors

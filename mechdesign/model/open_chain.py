@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Total
 from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, read_only, require
 
 __all__ = ["CLOSED", "ENDS", "ROW_OF_ZEROS", "Ends", "OpenChain", "as_ends", "as_rows"]
@@ -118,7 +118,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
         raise InputError(
             f"matrix[{row}]",
             "does not sum to 1",
-            value=float(totals[row]),
+            value=Total(totals[row]),
             bound=f"within {SUM_TOLERANCE} of 1",
             remedy="rows are the present state, columns the next one; normalise each row",
         )

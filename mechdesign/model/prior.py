@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from mechdesign.display import card, data_frame, line_plot
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Total
 from mechdesign.validation import (
     LARGEST_COUNT,
     SUM_TOLERANCE,
@@ -53,7 +53,7 @@ class Prior:
             raise InputError(
                 "prior",
                 "does not sum to 1",
-                value=total,
+                value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
                 remedy="normalise it or use Prior.from_counts",
             )

@@ -114,7 +114,7 @@ MANY = ["--epsilon", "1", "--steps", "2"]
         (["leakage", "B.csv", "--epsilon", "nan", "--steps", "2"], "epsilons[0]: is not accepted; found nan"),
         (["leakage", "bad.csv", *MANY], "backward (bad.csv)[0]: does not sum to 1; found 0.9"),
         (["leakage", "B.csv", "--forward", "bad.csv", *MANY], "forward (bad.csv)[0]: does not sum to 1; found 0.9"),
-        (["leakage", "text.csv", *MANY], "text.csv, line 1: is not a number; found 'a'"),
+        (["leakage", "text.csv", *MANY], "text.csv, line 1, field 1: is not a number; found a"),
         (["leakage", "ragged.csv", *MANY], "ragged.csv, line 2: has the wrong number of fields"),
         (["leakage", "empty.csv", *MANY], "empty.csv: is empty; must be at least one line of numbers"),
         (["leakage", "none.csv", *MANY], "none.csv: cannot be opened (No such file or directory)"),

@@ -425,9 +425,9 @@ def test_other_files_are_left_alone():
 @pytest.mark.parametrize(
     ("old", "new", "walk", "words"),
     [
-        ("", "", "0\n16\n", "t.csv, line 2: is not a secret; found '16'"),
-        ("", "", "0\nhome\n", "t.csv, line 2: is not a secret; found 'home'"),
-        ("", "", "x,y\n1,1\n9,1\n", "t.csv, line 3: lies outside the grid; found (9.0, 1.0)"),
+        ("", "", "0\n16\n", "t.csv, line 2: is not a secret; found 99"),
+        ("", "", "0\nhome\n", "t.csv, line 2: is not a secret; found aaaa"),
+        ("", "", "x,y\n1,1\n9,1\n", "t.csv, line 3: lies outside the grid; found (9.9, 9.9)"),
         ("", "", "", "t.csv: is empty"),
         # Who is at 0 cannot be at 15 in one step; smoothing or a δ would help.
         ("uniform = true", "counts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "0\n15\n",

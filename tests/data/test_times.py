@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.data.forms import form_of
 from mechdesign.data.inspection import look_at
 from mechdesign.data.states import as_steps
 from mechdesign.data.time_columns import find_times
-from mechdesign.data.forms import form_of
 from mechdesign.data.times import Clock, order_of
 from mechdesign.data.traces import Trace, read_checkins, read_points
 from mechdesign.errors import InputError, MissingTimeWarning
