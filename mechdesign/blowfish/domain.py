@@ -386,7 +386,7 @@ def _attribute(name: object, values: object) -> Attribute:
         raise InputError(path, "has no values", bound="at least one")
     if not isinstance(found, range):
         # They are written into what is published, after the budget is charged.
-        require_plain_texts(found, path)
+        require_plain_texts(found, path, lines=True)
     return Attribute(name, found)
 
 

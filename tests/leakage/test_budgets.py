@@ -138,13 +138,13 @@ def test_budget_files(tmp_path: Path) -> None:
     [
         ("", "wrong header"),
         ("step,epsilon\n", "holds no budgets"),
-        ("step,epsilon\n0,x\n", "line 2: is not a number; found 'x'"),
-        ("step,epsilon\n0,-1\n", "line 2: is negative; found '-1'"),
-        ("step,epsilon\n0,nan\n", "line 2: is not a number; found 'nan'"),
+        ("step,epsilon\n0,x\n", "line 2, column epsilon: is not a number; found a"),
+        ("step,epsilon\n0,-1\n", "line 2, column epsilon: is negative; found -9"),
+        ("step,epsilon\n0,nan\n", "line 2, column epsilon: is not a number; found aaa"),
         ("step,epsilon\n0,1\n2,1\n", "line 3: is out of order"),
-        ("step,epsilon\n0,1/2\n", "line 2: is not a number; found '1/2'"),
-        ("step,epsilon\n0,1e400\n", "line 2: is out of range"),
-        ("step,epsilon\n0,1_0\n", "line 2: is not a number"),
+        ("step,epsilon\n0,1/2\n", "line 2, column epsilon: is not a number; found 9/9"),
+        ("step,epsilon\n0,1e400\n", "line 2, column epsilon: is out of range"),
+        ("step,epsilon\n0,1_0\n", "line 2, column epsilon: is not a number"),
     ],
 )
 def test_damaged_budget_files(tmp_path: Path, text: str, message: str) -> None:
