@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import numpy as np
 
 from mechdesign.atomic import write_file
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.cli.specified import show_values_option
@@ -93,10 +94,12 @@ def sample(
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
-        _write(_table(found, domain, rows if source is not None else None), target)
+        # On a screen labels are shown; a file holds them as they are.
+        shown = found if target is not None else replace(found, label=np.array(list(map(escape, found.label.tolist()))))
+        _write(_table(shown, domain, rows if source is not None else None), target)
         return
     for label, place in zip(found.label.tolist(), found.place if found.place is not None else found.label, strict=True):
-        say(label if found.place is None else ",".join(map(repr, place.tolist())))
+        say(escape(label) if found.place is None else ",".join(map(repr, place.tolist())))
 
 
 def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:
@@ -112,7 +115,6 @@ def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ..
 
 def _write(text: str, target: Path | None) -> None:
     if target is None:
-        # On a screen labels are shown; a file holds them as they are.
         say(text, nl=False)
         return
     write_file(target, [text.encode()])

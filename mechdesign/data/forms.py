@@ -86,7 +86,8 @@ def withheld(value: object, *, counts: bool = True) -> object:
 def withholding(below: str = "", *, counts: bool = True) -> Iterator[None]:
     """Show of a value that an `InputError` names, as it came from a file, its form only.
 
-    `below` is the beginning of the paths that are about the file; with `counts` integers are no cells.
+    `below` is the beginning of the paths that are about the file; with `counts` integers are no cells. What the error
+    was raised from is left out, unless the file could not be opened.
     """
     try:
         yield

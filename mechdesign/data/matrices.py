@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from mechdesign.data.forms import withholding
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
@@ -145,6 +146,7 @@ def _free_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line, [field.strip() for field in content.split(separator)]
 
 
+@withholding()
 def _read_npy(path: Path) -> Floats:
     content = _content(path)
     try:
@@ -158,6 +160,7 @@ def _read_npy(path: Path) -> Floats:
     return array.astype(np.float64)
 
 
+@withholding()
 def _read_npz(path: Path) -> sparse.csr_array:
     content = _content(path)
     try:

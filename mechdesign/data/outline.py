@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.data.forms import cell
+from mechdesign.data.forms import cell, withholding
 from mechdesign.data.text import unreadable
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats
@@ -29,6 +29,7 @@ class Outline:
     lines: tuple[Floats, ...]
 
 
+@withholding()
 def read_outline(path: str | Path) -> Outline:
     """Return the lines, and the borders of the polygons, in a GeoJSON file; points in it are left out.
 
@@ -41,7 +42,6 @@ def read_outline(path: str | Path) -> Outline:
     except OSError as error:
         raise unreadable(file, error) from error
     except ValueError as error:
-        # The error itself holds the text.
         raise InputError(str(file), f"is not JSON ({error})", bound="a GeoJSON file") from None
     lines = tuple(_lines(document, str(file)))
     if not lines:

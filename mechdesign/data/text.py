@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.texts import escape, from_cell
-from mechdesign.data.forms import cell, form_of
+from mechdesign.data.forms import cell, form_of, withholding
 from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
 
 Floats = NDArray[np.float64]
@@ -234,28 +234,30 @@ def opened(path: Path) -> Iterator[TextIO]:
 
     Raises `InputError` for what is neither.
     """
-    try:
-        start = _start(path)
-        if start.startswith(_ZIP):
-            remedy = "unpack it, or save the table as CSV"
-            bound = "a text in UTF-8, also compressed by gzip, or Parquet"
-            raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
-        # A byte order mark is not part of the first field.
-        with _text(path, start) as lines:
-            beginning = _first_signs(lines)
-            for pattern, name in _OTHERS.items():
-                if pattern.match(beginning):
-                    remedy = "export the data as CSV, with a header line and a row for each line"
-                    raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
-            lines.seek(0)
-            yield lines
-    except UnicodeDecodeError as error:
-        remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'
-        raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(str(path), f"is compressed by gzip and damaged ({error})") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+    # What other libraries raise may hold what stands in the file.
+    with withholding():
+        try:
+            start = _start(path)
+            if start.startswith(_ZIP):
+                remedy = "unpack it, or save the table as CSV"
+                bound = "a text in UTF-8, also compressed by gzip, or Parquet"
+                raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
+            # A byte order mark is not part of the first field.
+            with _text(path, start) as lines:
+                beginning = _first_signs(lines)
+                for pattern, name in _OTHERS.items():
+                    if pattern.match(beginning):
+                        remedy = "export the data as CSV, with a header line and a row for each line"
+                        raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
+                lines.seek(0)
+                yield lines
+        except UnicodeDecodeError as error:
+            remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'
+            raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(str(path), f"is compressed by gzip and damaged ({error})") from error
+        except OSError as error:
+            raise unreadable(path, error) from error
 
 
 def _parquet(path: Path) -> TextIO:

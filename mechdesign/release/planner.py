@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact
+from mechdesign.certify.texts import require_plain_texts
 from mechdesign.errors import InputError
 from mechdesign.geometry.diagrams import nearest
 from mechdesign.geometry.hull import as_points
@@ -89,6 +90,8 @@ class Planner:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
         as_points(domain, "domain.points")
+        # What is released is written after it was charged: nothing that files refuse may come up then.
+        require_plain_texts(domain.labels, "domain.labels")
         check_graph(g, domain.size)
         missing = next((state for state in range(domain.size) if state not in g), None)
         if missing is not None:

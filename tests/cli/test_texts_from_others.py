@@ -1,0 +1,223 @@
+"""Titles, labels and names from others: no command lets them draw on a terminal, end a page or be computed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+from mechdesign.certify import bundle
+from mechdesign.cli import console
+from mechdesign.data.channels import read_labelled
+from mechdesign.data.states import read_states
+from mechdesign.data.text import read_columns
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.export import sets
+from mechdesign.formats import FORMATS
+from mechdesign.model.origin import Origin
+from mechdesign.records.table import read_table, write_table
+from mechdesign.report.explorer import _block
+from mechdesign.spec.blowfish.specification import parse
+from mechdesign.synthesis import design as designing
+
+BAD = "\x1b[2J\r\x08\x07\x9b31m\u202e\u2066\nhome verifies.\n\u2028"
+SCRIPT = "</script><script>alert(1)</script>\u2028"
+
+
+def made(labels: list[str], title: str = "") -> md.Design:
+    points = np.arange(len(labels))[:, None].astype(float)
+    domain = md.Domain.from_points(np.hstack((points, points)), labels, "km")
+    cost = md.distances.euclidean(domain)
+    return md.design(
+        md.Problem(md.Prior.uniform(len(labels)), cost, [md.MetricPrivacy(1, cost)], "expected", domain, domain, title)
+    )
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave the checks out, as somebody else may."""
+    for module, name in (
+        (bundle, "require_plain_texts"),
+        (sets, "require_plain_names"),
+        (designing, "require_plain_names"),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, **__: None)
+    yield
+    monkeypatch.undo()
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, unchecked: None) -> Path:
+    """Return a bundle of somebody else, true in all that is proved."""
+    origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), BAD)
+    replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin).save(tmp_path / "city")
+    return tmp_path / "city"
+
+
+COMMANDS = [
+    ("verify", "{}"), ("inspect", "{}"), ("compare", "{}", "{}"), ("audit", "{}"), ("attack", "{}"),
+    ("sample", "{}", "--secret", "0", "-n", "20"), ("sample", "{}", "--at", "0,0", "--csv"),
+    ("sample", "{}", "--secret", BAD), ("verify", BAD), (BAD,), ("design", f"--{BAD}"), ("examples", BAD),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0].strip("\x1b[2J\r\x08\x07")[:8])
+def test_no_command_writes_what_a_terminal_obeys(hostile: Path, command: tuple[str, ...]) -> None:
+    said = run(*(part.format(hostile) if part == "{}" else part for part in command))
+    for text in (said.stdout, said.stderr):
+        assert text.replace("\n", "").isprintable()
+        assert not any(line.startswith("home verifies") for line in text.splitlines())
+
+
+def test_the_check_can_fail(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "escape", lambda text, **_: text)
+    assert "\x1b[2J" in run("inspect", hostile).stdout
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "audit"])
+def test_json_stays_json(hostile: Path, command: str) -> None:
+    said = run(command, hostile, "--json").stdout
+    assert said.replace("\n", "").isprintable()
+    found = json.loads(said)
+    if command == "inspect":
+        assert f"title{BAD}" in found.values()
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "js", "geojson"])
+def test_nothing_is_exported_of_them(hostile: Path, name: str) -> None:
+    said = run("export", hostile, "--format", name)
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert "holds U+001B" in said.stderr
+    assert FORMATS[name]
+
+
+def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path) -> None:
+    for labels, title, path in ((["a", "b"], "t\x1b", "title"), (["a", "b\u202e"], "", r"secrets.labels\[1\]")):
+        with pytest.raises(InputError, match=f"^{path}: holds U"):
+            made(labels, title)
+    found = made(["a", "b"])
+    renamed = md.Problem(found.problem.prior, found.problem.cost, found.problem.requirements, title="t\x9b")
+    with pytest.raises(InputError, match=r"^title: holds U\+009B"):
+        sets.encode(renamed, found.channel, found.certificate, found.evidence())
+    # Joiners, accents and letters from right to left stand in ordinary names.
+    made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]).save(tmp_path / "city")
+    assert "\\u200d" in run("sample", tmp_path / "city", "--secret", "0", "-n", "50").stdout
+
+
+SPEC = """title = "{title}"
+[domain]
+{domain}
+[prior]
+uniform = true
+[cost]
+distance = "euclidean"
+[[privacy]]
+kind = "metric"
+epsilon = 1
+distance = "euclidean"
+"""
+PLACES = 'csv = { path = "p.csv", x = "x", y = "y", label = "l" }'
+LINE = 'points = [[0, 0], [1, 0]]\nlabels = ["home", "{}"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SPEC.format(title="a\\u001b", domain="line = 3"), "title: holds U+001B"),
+        (SPEC.format(title="a\\n", domain="line = 3"), "title: holds U+000A"),
+        (SPEC.format(title="", domain=LINE.format("b\\u202e")), "labels[1]: holds U+202E"),
+        (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: holds U+0009"),
+        (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: holds U+0007"),
+        (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "holds U+009B"),
+        (SPEC.format(title="", domain=PLACES), "row 2, column l holds U+001B"),
+    ],
+)  # fmt: skip
+def test_specifications_are_refused_before_anything_is_solved(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "p.csv").write_text("x,y,l\n0,0,home\n1,0,b\x1b[2J\n")
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    for command in ("design", "policy"):
+        said = run(command, tmp_path / "s.toml", *(("-o", tmp_path / "d") if command == "design" else ()))
+        assert said.exit_code == 2
+        assert words in said.stderr
+    sweep = text + '[sweep]\n"privacy.0.epsilon" = [1, 2]\n'
+    (tmp_path / "w.toml").write_text(sweep, encoding="utf-8")
+    assert words in run("sweep", tmp_path / "w.toml", "-o", tmp_path / "w").output.replace("\n", " ")
+
+
+def test_policies_of_tables_are_refused_too() -> None:
+    domain = 'domain.attributes."{}" = {{ values = ["f", "{}"] }}\npolicy.kind = "full"\n'
+    domain += 'release = {{ kind = "histogram", epsilon = 1 }}\n'
+    assert parse(domain.format("sex", "m\u200d"))
+    for name, value in (("s\\u001b", "m"), ("sex", "m\\u202e")):
+        with pytest.raises(SpecificationError, match="holds U"):
+            parse(domain.format(name, value))
+    with pytest.raises(InputError, match="holds U"):
+        md.blowfish.Domain({"sex": ["m\x9b", "f"]})
+
+
+class Page(HTMLParser):
+    """Counts the elements that run something."""
+
+    scripts = 0
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+
+
+def test_modules_stand_in_pages(tmp_path: Path) -> None:
+    made([SCRIPT, "b", "<!--"], SCRIPT).save(tmp_path / "city")
+    assert run("export", tmp_path / "city", "-o", tmp_path / "c.mjs").exit_code == 0
+    module = (tmp_path / "c.mjs").read_text(encoding="utf-8")
+    for text in (module, _block({"a": SCRIPT})):
+        page = Page()
+        page.feed(f'<script type="module">{text}</script>' if text is module else text)
+        assert page.scripts == 1
+        assert not {"\u2028", "\u2029"} & set(text)
+    data = next(line for line in module.splitlines() if line.startswith("const TEXT = "))
+    assert "<" not in data
+    inner = json.loads(json.loads(data.removeprefix("const TEXT = ").rstrip(";")))
+    assert inner["labels"]["secrets"] == [SCRIPT, "b", "<!--"]
+    assert inner["title"] == SCRIPT
+
+
+NAMES = ["=1+1", "+5", "@x", "-a", "'s-Gravenhage", "'=1", "home", "-1,2", "\u05d0"]
+
+
+def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: Path) -> None:
+    found = made(NAMES)
+    found.save(tmp_path / "city")
+    table = tmp_path / "city" / "channel.csv"
+    with table.open(encoding="utf-8", newline="") as lines:
+        first = [row[0] for row in csv.reader(lines)]
+    assert first == ["secret", "'=1+1", "+5", "'@x", "'-a", "''s-Gravenhage", "''=1", "home", "-1,2", "\u05d0"]
+    assert list(read_labelled(table)[0]) == NAMES
+    assert read_columns(table, ["secret"])["secret"] == NAMES
+    run("export", tmp_path / "city", "-o", tmp_path / "c.csv")
+    assert list(read_labelled(tmp_path / "c.csv")[0]) == NAMES
+    assert md.verify(tmp_path / "city").holds
+    (tmp_path / "trace.csv").write_text("state\n" + "\n".join(first[1:-2]) + "\n", encoding="utf-8")
+    assert read_states(tmp_path / "trace.csv", found.problem.secrets).tolist() == list(range(len(NAMES) - 2))
+    (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
+    assert md.data.traces.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
+    row = md.records.Row("k", md.records.State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
+    write_table(tmp_path, [row], ["message", "cost", "=x"])
+    assert read_table(tmp_path / "results.csv") == [{"message": "=1+1", "cost": "-0.5", "=x": "'a"}]
+    sampled = run("sample", tmp_path / "city", "--secret", "0", "-n", "60", "--csv").stdout
+    assert {row["observable"] for row in csv.DictReader(sampled.splitlines())} <= set(first[1:])
+
+
+def test_releases_from_tables_keep_their_labels(tmp_path: Path) -> None:
+    domain = md.blowfish.Domain({"=name": ["=1", "+2", "'a", "b"]})
+    released = md.blowfish.release_histogram([0, 1, 2], md.blowfish.Policy.full(domain), 1)
+    released.save(tmp_path)
+    assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
+    again = md.blowfish.load(tmp_path)
+    assert {name: labels.tolist() for name, labels in again.labels.items()} == {"=name": ["=1", "+2", "'a", "b"]}
