@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL
 from mechdesign.certify.exact import exact
+from mechdesign.data.forms import cell, withheld, withholding
 from mechdesign.errors import InputError
 from mechdesign.export.schedule import SCHEDULE
 
@@ -72,11 +73,14 @@ def read_scheduled(directory: Path) -> Scheduled:
 def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
     if not name or "/" in name or "\\" in name or name.startswith(".") or step != str(place) or not epsilon:
-        raise InputError(line, "is no release", value=dict(row), bound=f"step {place}, its epsilon and its folder")
-    level = exact(epsilon, line)
+        raise InputError(
+            line, "is no release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"
+        )
+    with withholding():
+        level = exact(epsilon, line)
     known, steps = found.setdefault(name, (level, []))
     if known != level:
-        raise InputError(line, f"gives {name} two ε", value=epsilon, bound=str(float(known)))
+        raise InputError(line, f"gives {name} two ε", value=cell(epsilon), bound=str(float(known)))
     steps.append(place)
 
 

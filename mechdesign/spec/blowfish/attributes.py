@@ -229,10 +229,11 @@ def _rounded(column: Any, attribute: Attribute, path: str) -> list[Any]:
     """Return a column of numbers with each replaced by the nearest value of the attribute."""
     try:
         numbers = np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
+        # What NumPy says quotes a cell.
         raise InputError(
             path, "holds values that are no numbers", bound="numbers, as round = true needs them"
-        ) from error
+        ) from None
     codes = _nearest(numbers, attribute)
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
