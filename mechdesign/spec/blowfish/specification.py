@@ -62,7 +62,7 @@ from mechdesign.spec.blowfish import releases
 from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.ledgers import open_ledger
-from mechdesign.spec.tables import convert, named
+from mechdesign.spec.tables import at, convert, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
