@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mechdesign.accounting.ledger_file import Entry
+from mechdesign.accounting.partition import Partition
 from mechdesign.errors import ExactReleaseError
 
 __all__ = ["require_together"]
@@ -30,12 +31,12 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
         for exact, other in ((entry, old), (old, entry)):
             if exact.classes is None:
                 continue
-            if _are_comparable(exact, other):
+            if (reason := _doubt(exact, other)) is None:
                 assert other.components is not None
                 if exact.classes.splits(other.components):
-                    raise ExactReleaseError(_refusal(entry, old, exact, other))
-            elif _tells_values_apart(entry):
-                raise ExactReleaseError(_doubt(entry, old))
+                    raise ExactReleaseError(_refusal(entry, old, exact))
+            elif not _may_be_in_doubt(entry, exact, other):
+                raise ExactReleaseError(_doubtful(entry, old, reason))
 
 
 def _are_apart(one: Entry, other: Entry) -> bool:
@@ -43,19 +44,51 @@ def _are_apart(one: Entry, other: Entry) -> bool:
     return one.part is not None and other.part is not None and one.part[0] == other.part[0] and one.part != other.part
 
 
-def _tells_values_apart(entry: Entry) -> bool:
-    """Tell whether an entry is exact, and not in the number of records alone."""
-    return entry.classes is not None and (entry.epsilon == 0 or entry.classes.count > 2)
+def _doubt(exact: Entry, other: Entry) -> str | None:
+    """Return why it cannot be decided whether exact answers tell apart what the policy of the other protects, or None.
+
+    The components of a policy with known counts say too little of it: several records change at once there.
+    """
+    for each in (exact, other):
+        if each.domain is None:
+            return f"the entry of {_named(each)} does not say of which values it is"
+    if exact.domain != other.domain:
+        return "their domains differ"
+    for each in (exact, other):
+        if each.components is None:
+            return f"{_named(each)} is under known counts, or its values are too many to be compared"
+    assert exact.classes is not None
+    assert other.components is not None
+    if len(exact.classes) != len(other.components):
+        return f"it is not known which values {_named(exact)} tells apart"
+    return None
 
 
-def _are_comparable(exact: Entry, other: Entry) -> bool:
-    return (
-        exact.domain is not None
-        and exact.domain == other.domain
-        and exact.classes is not None
-        and other.components is not None
-        and len(exact.classes) == len(other.components)
-    )
+def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
+    """Tell whether a release that cannot be compared with another is not refused: a noisy one.
+
+    The number of records is the one exact answer that tells no two values apart. Noisy releases that give it stay noisy
+    ones; and no policy minds it under which nobody can be absent.
+    """
+    if entry.classes is None:
+        return True
+    counts_records = _joins_values(entry.classes) and (entry is exact or entry.epsilon != 0)
+    nobody_absent = other.components is not None and _keeps_absence_apart(other.components)
+    return counts_records and (entry.epsilon != 0 or nobody_absent)
+
+
+def _joins_values(classes: Partition) -> bool:
+    """Tell whether all values, absence left aside, are in one class."""
+    nodes = len(classes)
+    return nodes > 1 and classes in (Partition.of_lengths([nodes]), Partition.of_lengths([nodes - 1, 1]))
+
+
+def _keeps_absence_apart(components: Partition) -> bool:
+    """Tell whether absence, which is last, is in a component of its own."""
+    first, lengths, steps = components.runs.T
+    ends = first + steps * (lengths - 1)
+    alone = lengths[-1] == 1 or steps[-1] == 1
+    return bool(alone and ends[-1] == components.count - 1 and (ends[:-1] < ends[-1]).all())
 
 
 _REMEDY = (
@@ -64,17 +97,18 @@ _REMEDY = (
 )
 
 
-def _refusal(entry: Entry, old: Entry, exact: Entry, other: Entry) -> str:
+def _refusal(entry: Entry, old: Entry, exact: Entry) -> str:
+    which, other = ("new", "earlier") if exact is entry else ("earlier", "new")
     return (
-        f"{_named(entry)} was not released beside {_named(old)}: {exact.what}, which is exact, tells apart values that "
-        f"the policy of {other.what} protects ({other.policy or other.protects}). {_REMEDY}"
+        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: the {which} release is exact, and tells "
+        f"apart values that the policy of the {other} one protects. {_REMEDY}"
     )
 
 
-def _doubt(entry: Entry, old: Entry) -> str:
+def _doubtful(entry: Entry, old: Entry, reason: str) -> str:
     return (
-        f"{_named(entry)}, which is exact, was not released beside {_named(old)}: whether it tells apart what the "
-        f"policy of the other protects cannot be decided. {_REMEDY}"
+        f"{_named(entry)} was not released beside {_named(old)} of {old.when}: whether what is exact tells apart what "
+        f"the policy of the other one protects cannot be decided, because {reason}. {_REMEDY}"
     )
 
 

@@ -36,9 +36,9 @@ class Entry:
         policy: a name that all releases under the policy share, or None, as in files of earlier versions.
         number: 128 random bits in hexadecimal digits, which the release repeats; None in files of earlier versions.
         domain: the digest of the domain, or None where it has none that could be compared.
-        components: the components of the policy, as classes of the values; None where that does not say what it
-            protects, as under known counts.
-        classes: the classes of values that an exact answer tells apart; None where there is noise.
+        components: the components of the policy, as classes of the values and, last, absence; None where that does not
+            say what it protects, as under known counts.
+        classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
         together: whether somebody insisted on the release beside others, see `mechdesign.Ledger.spend`.
     """
 
@@ -57,7 +57,15 @@ class Entry:
 
 
 def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, entries: tuple[Entry, ...]) -> None:
-    """Write a ledger; raise `ExportError` when that fails, and then the old file is untouched."""
+    """Write a ledger; raise `ExportError` when that fails, and then the old file is untouched.
+
+    Each partition is written once, however many entries have it: entries name it by its place in the list of them.
+    """
+    places: dict[Partition, int] = {}
+
+    def place(partition: Partition | None) -> int | None:
+        return None if partition is None else places.setdefault(partition, len(places))
+
     document: dict[str, Any] = {
         "schema": _SCHEMA,
         "epsilon": _text(epsilon),
@@ -73,13 +81,14 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
                 "policy": entry.policy,
                 "number": entry.number,
                 "domain": entry.domain,
-                "components": None if entry.components is None else entry.components.text(),
-                "classes": None if entry.classes is None else entry.classes.text(),
+                "components": place(entry.components),
+                "classes": place(entry.classes),
                 "together": entry.together,
             }
             for entry in entries
         ],
     }
+    document["partitions"] = [partition.text() for partition in places]
     document["sha256"] = _digest(document)
     write_file(path, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"], private=True)
 
@@ -98,19 +107,23 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
     if claimed != _digest(document):
         raise LedgerError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
     try:
+        texts = enumerate(document.get("partitions", []))
+        partitions = [Partition.read(text, f"partitions[{index}]") for index, text in texts]
         return (
             _number(document["epsilon"], "epsilon"),
             _number(document["rho"], "rho"),
-            tuple(_read_entry(entry, index) for index, entry in enumerate(document["entries"])),
+            tuple(_read_entry(entry, index, partitions) for index, entry in enumerate(document["entries"])),
         )
     except (AttributeError, LookupError, TypeError, InputError) as error:
         raise LedgerError(f"{path} is incomplete ({error!r}). Restore a copy") from error
 
 
-def _read_entry(entry: dict[str, Any], index: int) -> Entry:
+def _read_entry(entry: dict[str, Any], index: int, partitions: list[Partition]) -> Entry:
     epsilon = _number(entry["epsilon"], f"entries[{index}].epsilon")
     rho = _number(entry["rho"], f"entries[{index}].rho")
-    classes = _partition(entry.get("classes"), f"entries[{index}].classes")
+    components, classes = (
+        _partition(entry.get(name), f"entries[{index}].{name}", partitions) for name in ("components", "classes")
+    )
     exact = classes is not None and epsilon == 0
     if (epsilon is None) == (rho is None) or ((epsilon or rho or 0) <= 0 and not exact):
         raise InputError(f"entries[{index}]", "must spend a positive ε or ρ, or be exact", value=entry)
@@ -135,14 +148,18 @@ def _read_entry(entry: dict[str, Any], index: int) -> Entry:
         policy,
         number,
         domain,
-        _partition(entry.get("components"), f"entries[{index}].components"),
+        components,
         classes,
         together,
     )
 
 
-def _partition(text: object, path: str) -> Partition | None:
-    return None if text is None else Partition.read(text, path)
+def _partition(place: object, path: str, partitions: list[Partition]) -> Partition | None:
+    if place is None:
+        return None
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(partitions):
+        raise InputError(path, "names no partition", value=place, bound=f"from 0 to {len(partitions) - 1}")
+    return partitions[place]
 
 
 def _text(number: Fraction | None) -> str | None:

@@ -1,11 +1,18 @@
-"""What an exact answer tells apart, and what a policy keeps together: partitions of the values of a domain."""
+"""What an exact answer tells apart, and what a policy keeps together: partitions of the values of a domain.
+
+Partitions are kept in runs, which makes those of most policies short however many values there are: labels 0 0 0 1 2 3
+are three times 0 and the numbers from 1 to 3, in text ``0*3 1..3``.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +20,21 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_whole_numbers, read_only
 
-__all__ = ["Partition"]
+__all__ = ["LARGEST_LISTED", "UNKNOWN", "Partition"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_LARGEST = 2**26
+LARGEST_LISTED = 2**24 + 1
+"""Most values whose labels are written out: the values of a domain of 2^24, and absence."""
+
+_LARGEST = 2**60 + 1
+# Texts that are longer are compressed; none is ever longer than this.
+_SHORT, _LONGEST = 1000, 2**25
+_PACKED = "zlib:"
+_TOKEN = re.compile(r"([0-9]{1,19})(?:(\*|\.\.)([0-9]{1,19}))?", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,49 +42,86 @@ class Partition:
     """A partition of the values 0, …, n−1 into classes, numbered in the order of their first values.
 
     Attributes:
-        labels: the class of each value, shape (n,).
+        runs: runs of values, shape (r, 3): the class of the first value, how many values, and 1 where the classes of
+            the further values count up from there, 0 where all are of one class. As few and as long as they can be.
 
     >>> Partition.of([7, 7, 3]).labels.tolist()
     [0, 0, 1]
     >>> Partition.of([0, 0, 1]).splits(Partition.of([0, 1, 1]))
     True
+    >>> Partition.of([4, 4, 4, 0, 1, 2]).text()
+    '0*3 1..3'
     """
 
-    labels: Integers
+    runs: Integers
 
     @classmethod
     def of(cls, labels: ArrayLike) -> Partition:
         """Return the partition in which values of one label are one class; labels have shape (n,)."""
         given = as_whole_numbers(labels, "labels", 1)
-        _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+        if not 0 < len(given) <= LARGEST_LISTED:
+            raise InputError("labels", "have a wrong number", value=len(given), bound=f"from 1 to {LARGEST_LISTED}")
+        starts = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), given[1:] != given[:-1])))
+        _, first, inverse = np.unique(given[starts], return_index=True, return_inverse=True)
         order = np.empty(len(first), dtype=np.int64)
         order[np.argsort(first)] = np.arange(len(first))
-        return cls(_frozen(order[inverse]))
+        return cls(_joined(order[inverse], np.diff(starts, append=len(given))))
+
+    @classmethod
+    def of_lengths(cls, lengths: Iterable[int]) -> Partition:
+        """Return the partition into classes of successive values, so many in each; none of these values is listed.
+
+        >>> Partition.of_lengths([10**12, 1]).text()
+        '0*1000000000000 1'
+        """
+        sizes = np.array(list(lengths), dtype=np.int64)
+        return cls(_joined(np.arange(len(sizes)), sizes))
+
+    @classmethod
+    def of_each(cls, size: int) -> Partition:
+        """Return the partition in which each of so many values is a class of its own."""
+        return cls(_frozen(np.array([[0, size, int(size > 1)]], dtype=np.int64)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Partition) and np.array_equal(self.labels, other.labels)
+        return self is other or (isinstance(other, Partition) and np.array_equal(self.runs, other.runs))
 
     def __hash__(self) -> int:
-        return hash(self.labels.tobytes())
+        return hash(self.runs.tobytes())
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return int(self.runs[:, 1].sum())
+
+    def __repr__(self) -> str:
+        return f"Partition({len(self)} values in {self.count} classes)"
 
     @property
     def count(self) -> int:
         """The number of classes."""
-        return int(self.labels.max(initial=-1)) + 1
+        first, lengths, steps = self.runs.T
+        return int((first + steps * (lengths - 1)).max()) + 1
+
+    @property
+    def labels(self) -> Integers:
+        """The class of each value, shape (n,)."""
+        first, lengths, steps = self.runs.T
+        offsets = np.arange(len(self)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return _frozen(np.repeat(first, lengths) + np.repeat(steps, lengths) * offsets)
 
     def splits(self, other: Partition) -> bool:
         """Tell whether two values of one class of `other` are in different classes here; both have n values."""
-        first = np.zeros(other.count, dtype=np.int64)
-        # The first value of each class of the other, whose class here all of them must share.
-        first[other.labels[::-1]] = self.labels[::-1]
-        return bool((first[other.labels] != self.labels).any())
+        return _splits(self, other)
 
     def text(self) -> str:
         """Return it as a text for a file, which `read` takes."""
-        return base64.b64encode(zlib.compress(np.diff(self.labels, prepend=0).astype("<i4").tobytes(), 9)).decode()
+        tokens = []
+        for first, length, step in self.runs.tolist():
+            tokens.append(
+                f"{first}..{first + length - 1}" if step else f"{first}*{length}" if length > 1 else f"{first}"
+            )
+        text = " ".join(tokens)
+        if len(text) <= _SHORT:
+            return text
+        return _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
     @classmethod
     def read(cls, text: object, path: str) -> Partition:
@@ -78,18 +129,85 @@ class Partition:
         try:
             if not isinstance(text, str):
                 raise ValueError("it is no text")
-            unpack = zlib.decompressobj()
-            content = unpack.decompress(base64.b64decode(text, validate=True), 4 * _LARGEST)
-            if not unpack.eof or unpack.unused_data:
-                raise ValueError("it does not end where it should")
-            labels = np.cumsum(np.frombuffer(content, dtype="<i4").astype(np.int64))
+            return _read(text)
         except (ValueError, binascii.Error, zlib.error) as error:
             raise InputError(path, f"is not a partition ({error})") from error
-        if not len(labels) or labels.min() < 0 or not np.array_equal(cls.of(labels).labels, labels):
-            raise InputError(path, "is not a partition whose classes are numbered by their first values")
-        return cls(_frozen(labels))
 
 
-def _frozen(labels: Integers) -> Integers:
-    read_only(labels)
-    return labels
+@lru_cache(maxsize=64)
+def _read(text: str) -> Partition:
+    plain = _unpacked(text.removeprefix(_PACKED)) if text.startswith(_PACKED) else text
+    runs = []
+    for token in plain.split(" "):
+        if (found := _TOKEN.fullmatch(token)) is None:
+            raise ValueError("it has a part that is no run of classes")
+        first, sign, second = int(found[1]), found[2], int(found[3] or 1)
+        runs.append((first, second - first + 1 if sign == ".." else second, int(sign == "..")))
+    if any(first > _LARGEST or not 0 < length <= _LARGEST or length <= step for first, length, step in runs):
+        raise ValueError("it has a run of no length")
+    if sum(length for _, length, _ in runs) > _LARGEST:
+        raise ValueError("it has too many values")
+    made = Partition(_frozen(np.array(runs, dtype=np.int64)))
+    first, lengths, steps = made.runs.T
+    last = first + steps * (lengths - 1)
+    reached = np.concatenate((np.full(1, -1), np.maximum.accumulate(last)))[:-1]
+    single = (steps == 1) | (lengths == 1)
+    if (first > reached + 1).any():
+        raise ValueError("its classes are not numbered by their first values")
+    if (last[:-1] == first[1:]).any() or (single[:-1] & single[1:] & (last[:-1] + 1 == first[1:])).any():
+        raise ValueError("its runs are not as long as they can be")
+    return made
+
+
+def _unpacked(text: str) -> str:
+    unpack = zlib.decompressobj()
+    content = unpack.decompress(base64.b64decode(text, validate=True), _LONGEST)
+    if not unpack.eof or unpack.unused_data:
+        raise ValueError("it does not end where it should")
+    return content.decode("ascii")
+
+
+@lru_cache(maxsize=256)
+def _splits(fine: Partition, coarse: Partition) -> bool:
+    if fine == coarse:
+        return False
+    if len(coarse) <= LARGEST_LISTED:
+        here, there = fine.labels, coarse.labels
+        first = np.zeros(coarse.count, dtype=np.int64)
+        # The first value of each class there, whose class here all of them must share.
+        first[there[::-1]] = here[::-1]
+        return bool((first[there] != here).any())
+    # So many values are in partitions without listed labels only, whose classes are of successive values.
+    ends = np.cumsum(coarse.runs[:, 1])
+    starts = ends - coarse.runs[:, 1]
+    wide = coarse.runs[:, 2] == 0
+    return bool((_changes(fine, ends[wide] - 1) != _changes(fine, starts[wide])).any())
+
+
+def _changes(partition: Partition, places: Integers) -> Integers:
+    """Return how often the class changes from value 0 to each of some values."""
+    lengths, steps = partition.runs[:, 1], partition.runs[:, 2]
+    starts = np.cumsum(lengths) - lengths
+    # One change from each run to the next, and one at each step within a run that counts up.
+    before = np.cumsum(steps * (lengths - 1) + 1) - (steps * (lengths - 1) + 1)
+    run = np.searchsorted(starts, places, side="right") - 1
+    return np.asarray(before[run] + steps[run] * (places - starts[run]))
+
+
+def _joined(labels: Integers, lengths: Integers) -> Integers:
+    """Return runs of one class each with those of single values, whose classes count up, as one run."""
+    single = lengths == 1
+    goes_on = single[1:] & single[:-1] & (np.diff(labels) == 1)
+    starts = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), ~goes_on)))
+    counted = np.diff(starts, append=len(labels))
+    steps = (counted > 1).astype(np.int64)
+    return _frozen(np.column_stack((labels[starts], np.where(counted > 1, counted, lengths[starts]), steps)))
+
+
+def _frozen(array: Integers) -> Integers:
+    read_only(array)
+    return array
+
+
+UNKNOWN = Partition.of_each(1)
+"""Stands for classes that are not known: no domain has its length, as absence comes after at least one value."""

@@ -14,7 +14,7 @@ from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace, Di
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy
 
-__all__ = ["Budget", "LedgerLike", "require_ledger"]
+__all__ = ["Budget", "LedgerLike"]
 
 
 def __dir__() -> list[str]:
@@ -108,9 +108,3 @@ class Budget:
     def nothing(self) -> Budget:
         """Return a budget of 0 in the same measure: what exact answers spend."""
         return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
-
-
-def require_ledger(ledger: object) -> None:
-    """Raise `InputError` for what is no ledger."""
-    if not callable(getattr(ledger, "spend", None)):
-        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.charging import Exact, charge
+from mechdesign.blowfish.charging import charge, classes_of_values, number_of_records
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.linear_release import value_labels
 from mechdesign.blowfish.policy import Policy, as_policy
@@ -24,7 +26,7 @@ from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
+from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
 from mechdesign.validation import as_generator, as_integer
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
@@ -37,6 +39,7 @@ def __dir__() -> list[str]:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | int | None
+_Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 
 _CONFIDENCE = Fraction(19, 20)
 
@@ -94,8 +97,8 @@ def ordered(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = _CONFIDENCE,
+    together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
 
@@ -109,22 +112,22 @@ def ordered(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: counts that are no counts, no records, θ or ε out of range.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
     [5.0, 5.0, 5.0, 12.0, 13.0]
     """
     histogram, threshold, budget = _checked(counts, theta, epsilon)
-    sensitivity = min(threshold, len(histogram) - 1)
-    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
-    way = _Way("ordered mechanism", _policy(len(histogram), threshold), threshold, 1, 2, RangeNoise(scale, None))
-    return _release(way, histogram, budget, rng, ledger, together, confidence)
+    way = _ordered(_policy(len(histogram), threshold), threshold, budget)
+    return _release(way, histogram, budget, rng, ledger, confidence, together)
 
 
 def release_cumulative(
@@ -134,8 +137,8 @@ def release_cumulative(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = _CONFIDENCE,
+    together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram under any policy that keeps the number of records, known counts included.
 
@@ -148,26 +151,76 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: records outside the domain or none, several attributes or one without order, a policy that lets
             records be added or removed, ε not positive, known counts that do not hold.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
     >>> policy.sensitivity("cumulative"), release.noise.node_scale
     (4, Fraction(4, 1))
     """
-    budget = Budget.of(epsilon)
-    domain = as_policy(policy).domain
-    scale = cumulative_scale(policy, budget)
-    histogram = domain.counts(data)
-    policy.check_counts(histogram)
-    way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
-    return replace(_release(way, histogram, budget, rng, ledger, together, confidence), labels=value_labels(domain))
+    return cumulative_by_plan(
+        data, policy, epsilon, None, rng=rng, ledger=ledger, confidence=confidence, together=together
+    )
+
+
+def cumulative_by_plan(
+    data: object,
+    policy: Policy,
+    epsilon: object,
+    theta: int | None,
+    mechanism: str = "ordered",
+    fanout: int | None = None,
+    *,
+    read: Callable[[CumulativeRelease], object] = lambda _: None,
+    rng: Rng = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = _CONFIDENCE,
+    together: bool = False,
+) -> CumulativeRelease:
+    """Release a cumulative histogram by a mechanism that was chosen, in the words of the policy.
+
+    Args:
+        data: the table, as for `Domain.indices`.
+        policy: what is protected, on one ordered attribute.
+        epsilon: ε in nats.
+        theta: how far apart the values are that the policy joins, from 1 to |T|; None where the sensitivity under the
+            policy is to be found, as under known counts.
+        mechanism: "ordered", "ordered-hierarchical" or "hierarchical".
+        fanout: of the trees; without it the one of least expected error.
+        read: is called on what would be released of a public table without noise, before the ledger is charged: what it
+            raises costs nothing.
+        rng: for rehearsals only.
+        ledger: a ledger to be charged before any noise is drawn.
+        confidence: of the interval of each cumulative count.
+        together: see `release_cumulative`.
+
+    Raises:
+        InputError: as for `release_cumulative`.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+    """
+    budget, domain = Budget.of(epsilon), as_policy(policy).domain
+    if theta is None:
+        scale = cumulative_scale(policy, budget)
+        histogram = domain.counts(data)
+        policy.check_counts(histogram)
+        way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
+    else:
+        histogram = domain.counts(data)
+        reach = domain.size if mechanism == "hierarchical" else theta
+        make = _ordered if mechanism == "ordered" else functools.partial(_hierarchical, fanout=fanout)
+        histogram, threshold, budget = _checked(histogram, reach, epsilon)
+        way = make(policy, threshold, budget)
+    way = replace(way, labels=value_labels(domain), read=read)
+    return _release(way, histogram, budget, rng, ledger, confidence, together)
 
 
 def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
@@ -196,8 +249,8 @@ def ordered_hierarchical(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = _CONFIDENCE,
+    together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
 
@@ -213,22 +266,18 @@ def ordered_hierarchical(
         fanout: of the trees; without it the one of least expected error.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each cumulative count.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     histogram, threshold, budget = _checked(counts, theta, epsilon)
-    plan = plan_ranges(len(histogram), threshold, budget.epsilon, fanout)
-    noise = plan.noise
-    name = "hierarchical mechanism" if threshold == plan.size else "ordered hierarchical mechanism"
-    if noise.tree_scale is not None:
-        name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {threshold} values"
-        name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
-    way = _Way(name, _policy(plan.size, threshold), threshold, threshold, plan.fanout, noise)
-    return _release(way, histogram, budget, rng, ledger, together, confidence)
+    way = _hierarchical(_policy(len(histogram), threshold), threshold, budget, fanout)
+    return _release(way, histogram, budget, rng, ledger, confidence, together)
 
 
 def hierarchical(
@@ -238,21 +287,28 @@ def hierarchical(
     rng: Rng = None,
     *,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = _CONFIDENCE,
+    together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
 
     The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
     """
     return ordered_hierarchical(
-        counts, len(_as_counts(counts)), epsilon, fanout, rng, ledger=ledger, together=together, confidence=confidence
+        counts,
+        len(_as_counts(counts)),
+        epsilon,
+        fanout,
+        rng,
+        ledger=ledger,
+        confidence=confidence,
+        together=together,
     )
 
 
 @dataclass(frozen=True)
 class _Way:
-    """How a cumulative histogram is to be released."""
+    """How a cumulative histogram is to be released; `read` is called on one without noise before any is drawn."""
 
     name: str
     policy: Policy
@@ -260,6 +316,24 @@ class _Way:
     block: int
     fanout: int
     noise: RangeNoise
+    labels: Mapping[str, NDArray[Any]] | None = None
+    read: Callable[[CumulativeRelease], object] = lambda _: None
+
+
+def _ordered(policy: Policy, theta: int, budget: Budget) -> _Way:
+    sensitivity = min(theta, policy.domain.size - 1)
+    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
+    return _Way("ordered mechanism", policy, theta, 1, 2, RangeNoise(scale, None))
+
+
+def _hierarchical(policy: Policy, theta: int, budget: Budget, fanout: int | None) -> _Way:
+    plan = plan_ranges(policy.domain.size, theta, budget.epsilon, fanout)
+    noise = plan.noise
+    name = "hierarchical mechanism" if theta == plan.size else "ordered hierarchical mechanism"
+    if noise.tree_scale is not None:
+        name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {theta} values"
+        name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
+    return _Way(name, policy, theta, theta, plan.fanout, noise)
 
 
 def _release(
@@ -268,8 +342,8 @@ def _release(
     budget: Budget,
     rng: Rng,
     ledger: LedgerLike | None,
-    together: bool,
     confidence: object,
+    together: bool,
 ) -> CumulativeRelease:
     size, records = len(histogram), int(histogram.sum())
     level = as_confidence(confidence)
@@ -286,13 +360,14 @@ def _release(
     structure = way.noise.structure(size, way.block, way.fanout) if way.noise else None
     variances = np.zeros(size) if structure is None else structure.prefix_variances()
     widths = way.noise.half_widths(variances, 1, level)
+    spent = budget if way.noise else budget.nothing()
     description = Description(
         what="cumulative histogram",
         policy=describe_policy(policy),
         neighbours=policy.neighbours,
         definition=policy.definition,
         mechanism=mechanism,
-        epsilon=budget.epsilon if way.noise else Fraction(0),
+        epsilon=spent.epsilon,
         rho=None,
         step=Fraction(1),
         confidence=level,
@@ -300,43 +375,50 @@ def _release(
         remarks=tuple(remarks),
     )
     standard_errors = np.sqrt(variances)
-    # All that can fail was tried by now. The number of records is exact, or with it every count.
-    exact = Exact(np.append(np.arange(size) if structure is None else np.zeros(size, dtype=np.int64), size))
-    spent = budget if way.noise else budget.nothing()
+    labels = {"value": np.arange(size)} if way.labels is None else way.labels
+
+    def made(linear: Floats) -> CumulativeRelease:
+        answers = _inferred(linear, records)
+        low, high = interval_about(linear, widths, answers, records)
+        return CumulativeRelease(
+            description=description,
+            labels=labels,
+            answers=answers,
+            standard_errors=standard_errors,
+            low=low,
+            high=high,
+            linear=linear,
+            records=records,
+            theta=way.theta,
+            block=way.block,
+            fanout=way.fanout,
+            noise=way.noise,
+        )
+
     what = f"cumulative histogram ({way.name})"
-    entry = charge(ledger, spent, what, policy, exact=exact, together=together)
     if structure is None:
-        linear = np.cumsum(histogram).astype(np.float64)
-    else:
-        linear = _measured(histogram, way, structure, generator)
-    answers = _inferred(linear, records)
-    low, high = interval_about(linear, widths, answers, records)
-    return CumulativeRelease(
-        description=replace(description, entry=entry),
-        labels={"value": np.arange(size)},
-        answers=answers,
-        standard_errors=standard_errors,
-        low=low,
-        high=high,
-        linear=linear,
-        records=records,
-        theta=way.theta,
-        block=way.block,
-        fanout=way.fanout,
-        noise=way.noise,
-    )
+        found = made(np.cumsum(histogram).astype(np.float64))
+        way.read(found)
+        return found.entered(charge(ledger, spent, what, policy, lambda: classes_of_values(size), together))
+    # All that can fail is tried by now, on a table of as many records and without noise.
+    way.noise.prepare()
+    public = np.zeros_like(histogram)
+    public[0] = records
+    way.read(made(_measured(public, way, structure, lambda law, values: values)))
+    number = charge(ledger, spent, what, policy, lambda: number_of_records(size), together)
+    return made(_measured(histogram, way, structure, lambda law, values: law.add(values, generator))).entered(number)
 
 
-def _measured(histogram: Integers, way: _Way, structure: RangeTree, generator: np.random.Generator | None) -> Floats:
-    """Draw the noise; return the unbiased estimates of the cumulative counts."""
+def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
+    """Return the unbiased estimates of the cumulative counts from what is measured with noise."""
     cumulative = np.cumsum(histogram)
     nodes = cumulative[way.block - 1 : -1 : way.block]
     if (law := way.noise.node_law) is not None:
-        nodes = law.add(nodes, generator)
+        nodes = noisy(law, nodes)
     trees: list[list[Floats]] = []
     if (law := way.noise.tree_law) is not None:
         for (block, _), rows in zip(structure.shapes, structure.pieces(histogram), strict=True):
-            trees.append([law.add(level, generator).astype(np.float64) for level in block.counts(rows)])
+            trees.append([noisy(law, level).astype(np.float64) for level in block.counts(rows)])
     linear: Floats = structure.fit(nodes.astype(np.float64), trees, int(cumulative[-1]))
     return linear
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.accounting.partition import UNKNOWN
 from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.charging import charge, everything
+from mechdesign.blowfish.charging import charge
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import refuse_kmeans, sensitivity
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
@@ -87,8 +90,8 @@ def kmeans(
     *,
     initial: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = Fraction(19, 20),
+    together: bool = False,
 ) -> ClusteringRelease:
     """Cluster records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014, section 6).
 
@@ -111,14 +114,16 @@ def kmeans(
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each size and sum.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points where their number is public; k or
             iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
             which no sensitivity is proven.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
     if clusters > _MOST_CLUSTERS:
@@ -138,17 +143,17 @@ def kmeans(
     radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
     check_table(policy, weights, int(radius.max(initial=0)), "points")
     generator = None if rng is None else as_generator(rng)
-    unit = float(box.unit)
     middles = np.array([_middle(attribute) for attribute in numeric])
     if initial is None:
         centroids = np.random.default_rng(generator).uniform(-1.0, 1.0, (clusters, len(radius))) * radius
     else:
-        centroids = _checked_centroids(initial, clusters, middles, radius * unit) / unit
+        centroids = scaled(_checked_centroids(initial, clusters, middles, scaled(radius, box.unit)), 1 / box.unit)
     noise = _noise(policy, budget.epsilon / rounds, box.unit)
     what = f"k-means with {clusters} clusters, {rounds} iterations"
     errors = [0.0 if law is None else law.standard_deviation for law in noise]
     widths = [0 if law is None else law.half_width(level) for law in noise]
-    width = np.tile([widths[0], *[widths[1] * unit] * len(radius)], clusters)
+    per_sum = [scaled(each[1], box.unit).item() for each in (widths, errors)]
+    width = np.tile([widths[0], *[per_sum[0]] * len(radius)], clusters)
     quantities = [
         "size",
         *(f"sum of {attribute.name} - {middle}" for attribute, middle in zip(numeric, middles, strict=True)),
@@ -179,31 +184,46 @@ def kmeans(
         "cluster": np.repeat(np.arange(clusters), len(quantities)),
         "quantity": np.tile(np.array(quantities), clusters),
     }
-    standard_errors = np.tile([errors[0], *[errors[1] * unit] * len(radius)], clusters)
-    # All that can fail was tried by now. What exact sizes or sums tell apart depends on the clusters.
-    exact = None if all(noise) else everything(domain.size)
-    entry = charge(ledger, budget if any(noise) else budget.nothing(), what, policy, exact=exact, together=together)
-    for _ in range(rounds):
-        nearest = _nearest(places.astype(np.float64), centroids)
-        sizes, sums = _totals(places, weights, nearest, clusters)
-        if noise[0] is not None:
-            sizes = noise[0].add(sizes, generator)
-        if noise[1] is not None:
-            sums = noise[1].add(sums, generator)
-        means = sums / np.maximum(sizes, 1)[:, None]
-        centroids = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), centroids)
-    answers = np.column_stack((sizes, sums * unit)).ravel()
-    return ClusteringRelease(
-        description=replace(description, entry=entry),
-        labels=labels,
-        answers=answers,
-        standard_errors=standard_errors,
-        low=answers - width,
-        high=answers + width,
-        centroids=centroids * unit + middles,
-        attributes=tuple(attribute.name for attribute in numeric),
-        iterations=rounds,
-    )
+    standard_errors = np.tile([errors[0], *[per_sum[1]] * len(radius)], clusters)
+
+    def made(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
+        answers = np.column_stack((sizes, scaled(sums, box.unit))).ravel().astype(np.float64)
+        return ClusteringRelease(
+            description=description,
+            labels=labels,
+            answers=answers,
+            standard_errors=standard_errors,
+            low=answers - width,
+            high=answers + width,
+            centroids=scaled(centroids, box.unit) + middles,
+            attributes=tuple(attribute.name for attribute in numeric),
+            iterations=rounds,
+        )
+
+    def iterated(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
+        now = centroids
+        for _ in range(rounds):
+            sizes, sums = _totals(places, weights, _nearest(places.astype(np.float64), now), clusters)
+            if laws[0] is not None:
+                sizes = laws[0].add(sizes, generator)
+            if laws[1] is not None:
+                sums = laws[1].add(sums, generator)
+            means = sums / np.maximum(sizes, 1)[:, None]
+            now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
+        return made(sizes, sums, now)
+
+    if any(noise):
+        # All that can fail is tried by now: an iteration over no records.
+        iterated(np.zeros_like(weights), 1, (None, None))
+        for law in noise:
+            if law is not None:
+                law.prepare()
+        # Sums may be exact beside noisy sizes, where nobody but those in the middle of the box can be absent.
+        partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
+        number = charge(ledger, budget, what, policy, (lambda: UNKNOWN) if partly else None, together)
+        return iterated(weights, rounds, noise).entered(number)
+    found = iterated(weights, rounds, noise)
+    return found.entered(charge(ledger, budget.nothing(), what, policy, lambda: UNKNOWN, together))
 
 
 def _as_reals(points: object, domain: Domain) -> Floats | None:

@@ -12,11 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.charging import Exact, charge, columns, labelled
+from mechdesign.blowfish.charging import (
+    charge,
+    classes_of_attribute,
+    classes_of_blocks,
+    classes_of_rows,
+    classes_of_values,
+)
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.blowfish.workload import Workload
 from mechdesign.certify.exact import exact, exact_text, printed
@@ -25,6 +32,7 @@ from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
 from mechdesign.validation import as_generator
 
 if TYPE_CHECKING:
+    from mechdesign.accounting.partition import Partition
     from mechdesign.blowfish.domain import Domain
 
 __all__ = [
@@ -48,8 +56,6 @@ Integers = NDArray[np.int64]
 _MOST_WEIGHTS = 4_000_000
 # What a histogram holds: 2 GiB of labels and answers.
 _MOST_NUMBERS = 1 << 28
-# Numerators and denominators from here on are no floats.
-_EXACT_FROM = 10**300
 # Steps within these bounds, and what is divided by them, are floats.
 _LEAST_STEP = Fraction(1, 10**200)
 
@@ -63,8 +69,8 @@ def release_histogram(
     rho: object = None,
     partition: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = Fraction(19, 20),
+    together: bool = False,
 ) -> Release:
     """Release how many records have each value, or are in each block of a partition.
 
@@ -79,8 +85,9 @@ def release_histogram(
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         partition: the block of each value, texts or numbers of shape (|T|,).
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each count.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Returns:
         The release; its answers are unbiased and may be negative.
@@ -88,7 +95,8 @@ def release_histogram(
     Raises:
         InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, an empty
             table where the number of records is public, or labels and answers of more than 2 GiB.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
 
     >>> from mechdesign.blowfish import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -101,19 +109,17 @@ def release_histogram(
     counts = as_policy(policy).domain.counts(data)
     check_table(policy, counts)
     if partition is None:
-        size = policy.domain.size
-        asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain), lambda: labelled(np.arange(size)))
+        asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
+        asked = replace(asked, classes=lambda: classes_of_values(policy.domain.size))
     else:
         blocks = block_numbers(policy.domain, partition, "partition")
         first = np.unique(blocks, return_index=True)[1]
         totals = np.zeros(len(first), dtype=np.int64)
         np.add.at(totals, blocks, counts)
         labels = {"block": _as_labels(np.asarray(partition).ravel()[first].tolist())}
-        options = {"partition": partition}
-        asked = _Asked(
-            "histogram of a partition", "histogram", totals, labels, lambda: labelled(blocks), options=options
-        )
-    return _with_noise(asked, policy, budget, rng, ledger, together, confidence)
+        asked = _Asked("histogram of a partition", "histogram", totals, labels, options={"partition": partition})
+        asked = replace(asked, classes=lambda: classes_of_blocks(blocks))
+    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
 def release_linear(
@@ -126,8 +132,8 @@ def release_linear(
     step: object = 1,
     rho: object = None,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = Fraction(19, 20),
+    together: bool = False,
 ) -> Release:
     """Release linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
 
@@ -145,12 +151,14 @@ def release_linear(
             decimal that Python prints.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of each answer.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: weights off the lattice or too large, and as for `release_histogram`.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     budget = Budget.of(epsilon, rho)
     unit = exact(step, "step")
@@ -165,8 +173,8 @@ def release_linear(
     # The sensitivity of the integers is in steps already.
     answers = true_answers(rows, counts)
     named = {"query": np.arange(len(rows))} if labels is None else labels
-    asked = _Asked("linear queries", rows, answers, named, lambda: columns(rows), unit, Fraction(1))
-    return _with_noise(asked, policy, budget, rng, ledger, together, confidence)
+    asked = _Asked("linear queries", rows, answers, named, unit, Fraction(1), classes=lambda: classes_of_rows(rows))
+    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
 def release_sum(
@@ -178,8 +186,8 @@ def release_sum(
     *,
     rho: object = None,
     ledger: LedgerLike | None = None,
-    together: bool = False,
     confidence: object = Fraction(19, 20),
+    together: bool = False,
 ) -> Release:
     """Release the sum of a numeric attribute over the records, on the lattice of its values.
 
@@ -191,12 +199,14 @@ def release_sum(
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
         confidence: of the interval of the sum.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
 
     Raises:
         InputError: an unknown attribute or one that is not numeric, and as for `release_histogram`.
-        BudgetExceededError, ExactReleaseError: the ledger refuses.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     budget = Budget.of(epsilon, rho)
     domain = as_policy(policy).domain
@@ -210,14 +220,9 @@ def release_sum(
     known = np.bincount(numbers, minlength=domain.size) if policy.constraints else counts
     check_table(policy, known, int(np.abs(positions).max()), f"domain[{name!r}]")
     total, labels = true_answers(positions[None], counts), {"sum of": np.array([name])}
-
-    def tells() -> Exact:
-        return columns(
-            positions[np.unravel_index(np.arange(domain.size), domain.shape)[domain.names.index(name)]][None]
-        )
-
-    asked = _Asked("sum", "sum", total, labels, tells, unit, unit, {"attribute": name})
-    return _with_noise(asked, policy, budget, rng, ledger, together, confidence)
+    asked = _Asked("sum", "sum", total, labels, unit, unit, {"attribute": name})
+    asked = replace(asked, classes=lambda: classes_of_attribute(domain, name))
+    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
 def weights_of(workload: Workload) -> NDArray[np.float64]:
@@ -282,20 +287,20 @@ class _Asked:
         query: the query as `sensitivity` takes it.
         answers: the true answers in steps.
         labels: what names each answer.
-        tells: returns what the answers tell apart where they are exact.
         step: the step of the answers.
         unit: the same step in the numbers that `sensitivity` gives.
         options: what else `sensitivity` takes.
+        classes: returns the classes of values that the answers tell apart where they are exact.
     """
 
     what: str
     query: Any
     answers: Integers
     labels: Mapping[str, NDArray[Any]]
-    tells: Callable[[], Exact]
     step: Fraction = Fraction(1)
     unit: Fraction = Fraction(1)
     options: Mapping[str, Any] = field(default_factory=dict)
+    classes: Callable[[], Partition] | None = None
 
 
 def _with_noise(
@@ -304,8 +309,8 @@ def _with_noise(
     budget: Budget,
     rng: Rng,
     ledger: LedgerLike | None,
-    together: bool,
     confidence: object,
+    together: bool,
 ) -> Release:
     """Release the answers with the noise that the policy asks for."""
     level = as_confidence(confidence)
@@ -335,23 +340,20 @@ def _with_noise(
         remarks=remarks,
     )
 
-    errors = _scaled(np.full(len(asked.answers), error), asked.step)
-    noisy = asked.answers
-    # All that can fail was tried by now.
-    entry = charge(ledger, spent, asked.what, policy, exact=asked.tells() if law is None else None, together=together)
-    if law is not None:
-        noisy = law.add(asked.answers, generator)
-    low, high = (_scaled(ends, asked.step) for ends in (noisy - width, noisy + width))
-    return Release(replace(description, entry=entry), asked.labels, _scaled(noisy, asked.step), errors, low, high)
+    errors = scaled(np.full(len(asked.answers), error), asked.step)
 
+    def made(steps: Integers) -> Release:
+        ends = (scaled(steps, asked.step), errors, scaled(steps - width, asked.step), scaled(steps + width, asked.step))
+        return Release(description, asked.labels, *ends)
 
-def _scaled(steps: NDArray[Any], step: Fraction) -> NDArray[np.float64]:
-    """Return numbers of steps as floats; those of steps that no two floats make are divided exactly."""
-    if max(step.numerator, step.denominator) < _EXACT_FROM:
-        # In this order 3 steps of 0.1 are 0.3.
-        numbers: NDArray[np.float64] = np.asarray(steps) * float(step.numerator) / float(step.denominator)
-        return numbers
-    return np.array([float(Fraction(number) * step) for number in steps.tolist()], dtype=np.float64)
+    if law is None:
+        found = made(asked.answers)
+        return found.entered(charge(ledger, spent, asked.what, policy, asked.classes, together))
+    # All that can fail is tried by now: that nothing of it depends on the answers, the zeros show.
+    law.prepare()
+    made(np.zeros_like(asked.answers))
+    number = charge(ledger, spent, asked.what, policy, together=together)
+    return made(law.add(asked.answers, generator)).entered(number)
 
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.accounting.partition import Partition
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import (
     DiscreteGaussian,
@@ -20,7 +21,7 @@ from mechdesign.mechanisms.discrete import (
 from mechdesign.validation import as_generator
 
 from .budget import Budget, LedgerLike
-from .charging import Exact, charge, columns
+from .charging import charge, classes_of_workload
 from .edge_space import EdgeSpace
 from .policy import Policy
 from .policy_words import describe_policy
@@ -39,8 +40,6 @@ def __dir__() -> list[str]:
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
-# Matrices of workloads up to this size are compared column by column.
-_MOST_WEIGHTS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +101,12 @@ class Strategy:
         count = len(self.space.free)
         if count == 0:
             return "Nothing is released exactly."
-        if count == 1:
+        if count == 1 and (self.space.component == self.space.free[0]).all():
             return "The number of records is not protected by the policy and is released exactly."
+        if count == 1:
+            return (
+                "The number of records in one component of the policy's graph is not protected and is released exactly."
+            )
         return (
             f"The numbers of records in the {count} components of the policy's graph are not protected and are "
             "released exactly."
@@ -182,9 +185,9 @@ class Strategy:
         epsilon: Any = None,
         rho: Any = None,
         ledger: LedgerLike | None = None,
-        together: bool = False,
         rng: np.random.Generator | int | None = None,
         confidence: object = Fraction(19, 20),
+        together: bool = False,
     ) -> Release:
         """Answer the workload from a table.
 
@@ -193,10 +196,10 @@ class Strategy:
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
             ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            together: insist on the release where an exact one beside it may tell apart what a policy protects.
-        together: insist on the release where an exact one beside it may tell apart what a policy protects.
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
             confidence: of the interval of each answer on its own.
+            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
+                other protects what it tells apart; the ledger records that.
 
         Returns:
             The answers with their standard errors and intervals, what was spent and what is protected, in words.
@@ -204,7 +207,8 @@ class Strategy:
         Raises:
             InputError: a value outside the domain, a budget of the other kind, or no record where their number is
                 public.
-            BudgetExceededError, ExactReleaseError: the ledger refuses.
+            BudgetExceededError: the ledger refuses.
+            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
         """
         law = self.law(epsilon=epsilon, rho=rho)
         generator = None if rng is None else as_generator(rng)
@@ -239,27 +243,27 @@ class Strategy:
             remarks=self._remarks(law, budget),
         )
         labels = workload.labels()
-        # Of the data nothing but what the policy leaves exact is used without noise.
-        histogram = totals
-        # All that can fail was tried by now.
-        entry = charge(ledger, spent, what, policy, exact=self._exact(law), together=together)
-        if law is not None:
-            histogram = self.estimate(law.add(true_answers(self.rows, counts), generator), totals)
-        answers = workload.answers(histogram)
-        description = replace(description, entry=entry)
-        return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
-    def _exact(self, law: DiscreteNoise | None) -> Exact | None:
-        """Return what is released without noise: the totals of components that no edge changes, or answers of them."""
-        space = self.space
-        if law is None and self.workload.count * self.workload.size <= _MOST_WEIGHTS:
-            return columns(self.workload.matrix())
-        if not len(space.free):
-            return None
-        # Records in the other components are not counted, as no record is not.
-        place = np.searchsorted(space.free, space.component)
-        counted = np.isin(space.component, space.free)
-        return Exact(np.append(np.where(counted, place, len(space.free)), len(space.free)))
+        def made(histogram: NDArray[Any]) -> Release:
+            answers = workload.answers(histogram)
+            return Release(description, labels, answers, errors, answers - widths, answers + widths)
+
+        # Of the data nothing but what the policy leaves exact is used without noise.
+        if law is None:
+            found = made(totals)
+            return found.entered(charge(ledger, spent, what, policy, lambda: classes_of_workload(workload), together))
+        steps = true_answers(self.rows, counts)
+        # All that can fail is tried by now: that nothing of it depends on the answers, the zeros show.
+        law.prepare()
+        made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+        classes = None if not len(space.free) else self._classes_of_totals
+        number = charge(ledger, spent, what, policy, classes, together)
+        return made(self.estimate(law.add(steps, generator), totals)).entered(number)
+
+    def _classes_of_totals(self) -> Partition:
+        """Return the classes that the exact totals tell apart; values joined to absence are in no total."""
+        component, free = self.space.component, self.space.free
+        return Partition.of(np.append(np.where(np.isin(component, free), component + 1, 0), 0))
 
     def _remarks(self, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
         if law is None:

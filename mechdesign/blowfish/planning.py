@@ -21,6 +21,7 @@ from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
@@ -124,7 +125,7 @@ def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: obj
     """Plan `release_sum`: noise on the sum of one attribute."""
     budget, unit = Budget.of(epsilon, rho), policy.domain.attribute(attribute).unit
     law = budget.noise(policy, "sum", unit, attribute=attribute)
-    error = 0.0 if law is None else law.standard_deviation * float(unit)
+    error = 0.0 if law is None else scaled(law.standard_deviation, unit).item()
     taken = Option("noise on the sum", f"in steps of {exact_text(unit)}", error, taken=True)
     return _plan(f"sum of {attribute}", 1, policy, budget, (taken,))
 
@@ -239,7 +240,7 @@ def _plan_queries(queries: Workload, policy: Policy, budget: Budget, kind: str) 
     step = step_of(weights)
     rows = on_lattice(weights, step, policy.domain.size)
     law = budget.noise(policy, rows, Fraction(1))
-    error = 0.0 if law is None else law.standard_deviation * float(step)
+    error = 0.0 if law is None else scaled(law.standard_deviation, step).item()
     taken = Option("independent", "noise on each query", error, taken=True)
     return _plan(queries.phrase, queries.count, policy, budget, (taken,))
 

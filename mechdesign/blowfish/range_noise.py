@@ -64,6 +64,12 @@ class RangeNoise:
         """Return the law of the noise on the nodes of the trees."""
         return None if self.tree_scale is None else DiscreteLaplace(self.tree_scale)
 
+    def prepare(self) -> None:
+        """Compute what every draw needs."""
+        for law in (self.node_law, self.tree_law):
+            if law is not None:
+                law.prepare()
+
     def structure(self, size: int, block: int, fanout: int) -> RangeTree:
         """Return the structure with the variances of the noise.
 

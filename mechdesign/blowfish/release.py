@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
@@ -142,6 +142,10 @@ class Release:
     def rho(self) -> Fraction | None:
         """Return the ρ that was spent, exact, or None."""
         return self.description.rho
+
+    def entered(self: R, number: str | None) -> R:
+        """Return the release with the number of its entry in a ledger."""
+        return replace(self, description=replace(self.description, entry=number))
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write ``answers.csv``, a row per query, and ``release.json``, all else, into a directory.

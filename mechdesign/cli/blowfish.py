@@ -73,6 +73,11 @@ def blowfish() -> None:
 @click.option("--report/--no-report", default=True, help="Write report.html, too.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@click.option(
+    "--together", is_flag=True,
+    help="Insist on a release that is exact where the policy of another one in the ledger protects, or the reverse; "
+    "the ledger records it.",
+)  # fmt: skip
 @show_values_option
 def release(
     specification: Path | None,
@@ -85,6 +90,7 @@ def release(
     report: bool,
     seed: int | None,
     force: bool,
+    together: bool,
 ) -> None:
     """Release what SPEC.toml says of TABLE.csv, which has a header and a record a line.
 
@@ -118,7 +124,7 @@ def release(
         if ledger is not None:
             announce(ledger)
         with interrupts.scope("writing the answers, which are paid for"):
-            found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter)
+            found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter, together=together)
             _save(found, directory, report, force)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in directory.iterdir()))

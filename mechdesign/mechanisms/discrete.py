@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.mechanisms.sampling import draw, source
+from mechdesign.mechanisms.sampling import draw, prepare, source
 from mechdesign.validation import as_integer
 
 __all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
@@ -79,6 +79,10 @@ class DiscreteNoise(ABC):
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         """
         return draw(self, as_integer(size, "size", 0), source(rng))
+
+    def prepare(self) -> None:
+        """Compute what every draw needs, so that a draw can fail for want of memory or of random numbers only."""
+        prepare(self)
 
     def add(self, values: Integers, rng: np.random.Generator | int | None = None) -> Integers:
         """Return integer values with independent noise on each.

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.validation import as_generator
 
-__all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "source", "thresholds"]
+__all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "prepare", "source", "thresholds"]
 
 Integers = NDArray[np.int64]
 Words = Callable[[int], NDArray[np.uint64]]
@@ -97,6 +97,13 @@ def draw(law: Law, size: int, words: Words) -> Integers:
         pieces.append(kept)
         missing -= len(kept)
     return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
+
+
+def prepare(law: Law) -> None:
+    """Compute the tables that `draw` uses, and keep them."""
+    _arrays(law)
+    if block_bits(law):
+        _slopes(law)
 
 
 def block_bits(law: Law) -> int:

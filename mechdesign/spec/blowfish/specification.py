@@ -37,7 +37,6 @@ import numpy as np
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
 from mechdesign.blowfish.budget import LedgerLike
-from mechdesign.blowfish.charging import enter
 from mechdesign.blowfish.division import part_of
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.blowfish.linear_release import step_of, value_labels, weights_of
@@ -182,7 +181,13 @@ class ReleaseSpecification:
         return self._planned[0]
 
     def release(
-        self, table: object, *, ledger: Ledger | None = None, rng: Rng = None, delimiter: str = ","
+        self,
+        table: object,
+        *,
+        ledger: Ledger | None = None,
+        rng: Rng = None,
+        delimiter: str = ",",
+        together: bool = False,
     ) -> Publication:
         """Release what the specification says of a table.
 
@@ -193,11 +198,14 @@ class ReleaseSpecification:
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
                 it the operating system's randomness.
             delimiter: the character between columns of a file.
+            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
+                other protects what it tells apart; the ledger records that.
 
         Raises:
             SpecificationError: a key is wrong, or does not go with the policy.
             InputError: a value outside the domain, named with its row, or no records where their number is public.
             BudgetExceededError: the budget of the ledger would be passed; nothing was released.
+            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
         """
         numbers = self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
@@ -205,7 +213,7 @@ class ReleaseSpecification:
         with named(_KEYS):
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, given.part or "")
-            return self._released(numbers, charged, rng)
+            return self._released(numbers, charged, rng, together)
 
     def output_size(self, report: bool = True) -> int:
         """Return about how many bytes the files of a release take, rather more than fewer; no data are needed."""
@@ -277,9 +285,14 @@ class ReleaseSpecification:
             return None
         return releases.range_numbers(self.table.ranges, "release.ranges", self.domain)
 
-    def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng) -> Publication:
+    def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
         table, policy = self.table, self.policy
-        common: dict[str, Any] = {"rng": rng, "ledger": ledger, "confidence": table.level}
+        common: dict[str, Any] = {
+            "rng": rng,
+            "ledger": ledger,
+            "confidence": table.level,
+            "together": together,
+        }
         match table.kind:
             case "histogram":
                 budget = {"epsilon": table.epsilon, "rho": table.rho}
@@ -318,22 +331,12 @@ class ReleaseSpecification:
         return Publication(found, self.title, ranges, named_quantiles(found, self.domain, shares))
 
     def _cumulative(self, numbers: NDArray[np.int64], common: dict[str, Any]) -> CumulativeRelease:
-        """Release a cumulative histogram by the mechanism of the plan, in the words of this policy."""
+        """Release a cumulative histogram by the mechanism of the plan."""
         table, policy = self.table, self.policy
-        if policy.constraints:
-            self._plan_cumulative(compare=False)
-            return cumulative.release_cumulative(numbers, policy, table.epsilon, **common)
-        theta, mechanism = cumulative_theta(policy), self._plan_cumulative(compare=False).taken.name
-        counts = self.domain.counts(numbers)
-        if common["ledger"] is not None:
-            common = common | {"ledger": _InWordsOf(policy, common["ledger"])}
-        if mechanism == "ordered":
-            found = cumulative.ordered(counts, theta, table.epsilon, **common)
-        else:
-            reach = theta if mechanism == "ordered-hierarchical" else self.domain.size
-            found = cumulative.ordered_hierarchical(counts, reach, table.epsilon, table.fanout, **common)
-        described = replace(found.description, policy=describe_policy(policy), neighbours=policy.neighbours)
-        return replace(found, description=described, labels=value_labels(self.domain))
+        plan = self._plan_cumulative(compare=False)
+        theta = None if policy.constraints else cumulative_theta(policy)
+        how = {"mechanism": plan.taken.name, "fanout": table.fanout, "read": self._read_from}
+        return cumulative.cumulative_by_plan(numbers, policy, table.epsilon, theta, **how, **common)
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:
@@ -344,34 +347,6 @@ def _ends(attribute: Attribute) -> Sequence[object]:
 
 def _length(value: object) -> int:
     return len(str(value).encode())
-
-
-@dataclass(frozen=True)
-class _InWordsOf:
-    """A ledger that is told what a policy protects, where a mechanism knows only how far apart values are."""
-
-    policy: Policy
-    ledger: LedgerLike
-
-    @property
-    def by_policy(self) -> object:
-        """What was spent under each policy, where the ledger knows."""
-        return getattr(self.ledger, "by_policy", None)
-
-    def spend(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Any = None,
-        rho: Any = None,
-        *,
-        domain: str | None = None,
-        classes: Any = None,
-        together: bool = False,
-        **_: Any,
-    ) -> object:
-        told = {"decided": domain is not None, "classes": classes, "together": together}
-        return enter(self.ledger, what, self.policy, epsilon, rho, **told)
 
 
 def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:

@@ -1,0 +1,133 @@
+"""Partitions in runs: against plain lists of labels, in files, and for more values than could be listed."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from mechdesign.accounting.ledger import Ledger, Partition
+from mechdesign.accounting.ledger_file import read_ledger
+from mechdesign.accounting.partition import LARGEST_LISTED, UNKNOWN
+from mechdesign.errors import InputError, LedgerError
+
+
+def numbered(labels):
+    """Number classes by their first values, one value after the other."""
+    seen = {}
+    return [seen.setdefault(label, len(seen)) for label in labels]
+
+
+def split(fine, coarse):
+    """Tell whether two values of one class of `coarse` are in different ones of `fine`, pair by pair."""
+    pairs = itertools.combinations(range(len(fine)), 2)
+    return any(coarse[x] == coarse[y] and fine[x] != fine[y] for x, y in pairs)
+
+
+def test_every_short_partition_is_what_its_labels_say_and_has_one_text():
+    texts = {}
+    for n in range(1, 6):
+        for labels in itertools.product(range(n), repeat=n):
+            made = Partition.of(labels)
+            assert made.labels.tolist() == numbered(labels)
+            assert (len(made), made.count) == (n, len(set(labels)))
+            assert Partition.read(made.text(), "p") == made
+            assert texts.setdefault(made.text(), numbered(labels)) == numbered(labels)
+    # The numbers of Bell.
+    assert len(texts) == 1 + 2 + 5 + 15 + 52
+
+
+def test_one_partition_splits_another_where_a_pair_is_told_apart():
+    small = [labels for labels in itertools.product(range(4), repeat=4) if list(labels) == numbered(labels)]
+    for fine, coarse in itertools.product(small, repeat=2):
+        assert Partition.of(fine).splits(Partition.of(coarse)) == split(fine, coarse), (fine, coarse)
+
+
+def test_long_partitions_are_read_back_from_short_texts():
+    dice = np.random.default_rng(35)
+    blocks = dice.integers(0, 300, 10**5)
+    irregular = Partition.of(blocks)
+    assert Partition.read(irregular.text(), "p") == irregular
+    # The file of a ledger holds it once.
+    assert len(irregular.text()) < 400_000
+    regular = Partition.of(np.tile(np.arange(1000), 1000))
+    assert len(regular.text()) < 100
+    assert Partition.read(regular.text(), "p").labels[-1] == 999
+    assert Partition.of(np.arange(10**5) // 7).text().startswith("zlib:")
+
+
+def test_values_that_nobody_could_list_have_partitions():
+    size = 10**15
+    each, joined, all_of_them = (
+        Partition.of_each(size + 1),
+        Partition.of_lengths([size, 1]),
+        Partition.of_lengths([size + 1]),
+    )
+    assert [part.text() for part in (each, joined)] == ["0..1000000000000000", "0*1000000000000000 1"]
+    assert [each.splits(joined), joined.splits(each), each.splits(each)] == [True, False, False]
+    assert [joined.splits(all_of_them), all_of_them.splits(joined)] == [True, False]
+    pairs = Partition.of_lengths([2, size - 2, 1])
+    assert [pairs.splits(joined), joined.splits(pairs), each.splits(pairs)] == [True, False, True]
+    for one, other in itertools.product((each, joined, all_of_them, pairs), repeat=2):
+        assert Partition.read(one.text(), "p").splits(other) == one.splits(other)
+
+
+def test_just_inside_and_just_outside_what_is_listed():
+    with pytest.raises(InputError, match=f"from 1 to {LARGEST_LISTED}"):
+        Partition.of(np.broadcast_to(np.int64(0), LARGEST_LISTED + 1))
+    assert len(Partition.of(np.zeros(1, dtype=np.int64))) == len(UNKNOWN) == 1
+    for wrong in ([], [[0]], [0.5], [-1], "ab"):
+        with pytest.raises(InputError, match="labels"):
+            Partition.of(wrong)
+
+
+def packed(content):
+    return "zlib:" + base64.b64encode(zlib.compress(content)).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None, 3, "", " ", "0 ", "1", "0*0", "0*1x", "0..0", "2..1", "0 2", "0 0", "0*2 0*3", "0 1", "0..2 3", "0 0..1",
+        "-1", "0*1152921504606846978", "0*1152921504606846977 1*9", "9" * 19, "zlib:", "zlib:!", "zlib:AAAA", "é",
+        packed(b"0") + "A", packed(b"0*2 0"), packed(b"\xff"), packed(b"0 " * 2**25),
+    ],
+)  # fmt: skip
+def test_texts_that_are_no_partition_are_refused(text):
+    with pytest.raises(InputError, match="entries"):
+        Partition.read(text, "entries")
+
+
+def test_a_file_holds_each_partition_once(tmp_path):
+    path = tmp_path / "l.json"
+    part = Partition.of(np.random.default_rng(1).integers(0, 50, 20_000))
+    ledger = Ledger(path=path)
+    sizes = []
+    for _ in range(5):
+        same = Partition.of(part.labels)
+        ledger.spend("a", "b", epsilon=0, policy="p", domain="d", components=same, classes=same)
+        sizes.append(path.stat().st_size)
+    assert np.ptp(np.diff(sizes)) < 50
+    assert sizes[1] - sizes[0] < 500
+    entries = read_ledger(path)[2]
+    assert len({id(each) for entry in entries for each in (entry.components, entry.classes)}) == 1
+    assert entries[0].components == part
+
+
+@pytest.mark.parametrize("place", [-1, 1, "0", 0.0, [0], False])
+def test_an_entry_that_names_no_partition_is_refused(tmp_path, place):
+    path = tmp_path / "l.json"
+    Ledger(path=path).spend("a", "b", epsilon=0, domain="d", components=Partition.of([0]), classes=Partition.of([0]))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["entries"][0]["classes"] = place
+    del document["sha256"]
+    from mechdesign.accounting.ledger_file import _digest
+
+    document["sha256"] = _digest(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(LedgerError, match="names no partition"):
+        Ledger(path=path)
