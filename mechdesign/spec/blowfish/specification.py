@@ -309,11 +309,13 @@ class ReleaseSpecification:
                     # Known counts: noise on each query of its own.
                     asked = as_workload(releases.queries(table, "release", self.domain, self.folder), self.domain)
                     budget = {"epsilon": table.epsilon, "rho": table.rho, "step": step_of(weights_of(asked))}
+                    labels = self._with_values(asked.labels())
                     found = release_linear(numbers, policy, asked, **budget, **common)
                     found = replace(found, description=replace(found.description, what=plan.what))
                 else:
+                    labels = self._with_values(strategy.workload.labels())
                     found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
-                found = replace(found, labels=self._with_values(found.labels))
+                found = replace(found, labels=labels)
             case _:
                 return self._read_from(self._cumulative(numbers, common))
         return Publication(found, self.title)

@@ -1,0 +1,194 @@
+"""What can fail is tried before a ledger is charged, and what is refused by size says nothing of a private table."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.scaling import scaled
+from mechdesign.certify.exact import nearest
+from mechdesign.cli import main
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.spec.blowfish.specification import parse
+
+B = md.blowfish
+LEAST = 5e-324
+
+
+@pytest.mark.parametrize("values", [[0.0, LEAST], [0.0, 1e-310], [0, 3e-320, 9e-320], [0.0, 1e-300]])
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_steps_below_every_normal_float_are_answered_exactly(values, unbounded):
+    policy = Policy.full(Domain({"x": values}), unbounded=unbounded)
+    records = {"x": [values[0], values[1], values[1], values[-1]]}
+    total = 2 * values[1] + values[-1]
+    # With an ε this large the noise is 0.
+    ledger = md.Ledger(epsilon=2 * 10**6)
+    found = B.release_sum(records, policy, epsilon=10**6, ledger=ledger)
+    assert found.answers.tolist() == [nearest(sum(Fraction(repr(value)) for value in records["x"]))]
+    found = B.kmeans(records, 1, policy, 10**6, 2, initial=[[values[1]]], ledger=ledger)
+    assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST)
+    assert ledger.remaining_epsilon == 0
+    assert B.planning.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1]
+
+
+def test_noise_in_subnormal_steps_is_as_wide_as_it_says():
+    policy = Policy.full(Domain({"x": [0.0, 1e-320]}))
+    found = B.release_sum({"x": [0.0] * 10}, policy, epsilon="0.001", rng=1)
+    assert found.answers[0] != 0
+    assert found.standard_errors[0] == pytest.approx(1414 * 1e-320, rel=0.01)
+    assert found.low[0] <= found.answers[0] <= found.high[0]
+
+
+@pytest.mark.parametrize("kind", ["sum", "kmeans"])
+def test_a_command_answers_in_subnormal_steps(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    more = "k = 1" if kind == "kmeans" else ""
+    Path("s.toml").write_text(
+        "domain.attributes.x = { values = [0.0, 1e-310] }\npolicy.kind = 'full'\n"
+        f"[release]\nkind = '{kind}'\n{more}\n"
+        "epsilon = 1\n[ledger]\npath = 'l.json'\nepsilon = 2\n",
+        encoding="utf-8",
+    )
+    Path("t.csv").write_text("x\n0\n1e-310\n", encoding="utf-8")
+    report = "--report" if kind == "sum" else "--no-report"
+    result = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", report])
+    assert result.exit_code == 0, result.output
+    assert 0 < md.blowfish.load("out").description.step <= Fraction(1, 10**310)
+    assert Path("out/report.html").exists() == (kind == "sum")
+
+
+def test_multiples_of_a_step_are_the_nearest_floats():
+    dice = np.random.default_rng(9)
+    for power, size in itertools.product((0, 3, 280, 300, 310, 324, 330), (1, 2**52, 2**61)):
+        step = Fraction(int(dice.integers(1, 1000)), 10**power)
+        numbers = dice.integers(-size, size + 1, 5)
+        for got, number in zip(scaled(numbers, step), numbers.tolist(), strict=True):
+            assert got == pytest.approx(nearest(number * step), rel=2**-51, abs=0)
+    # A step whose numerator and denominator are beyond floats, one just inside and one just outside what floats do.
+    assert scaled([3], Fraction(10**400 + 1, 10**400)).tolist() == [3.0]
+    for bits in (899, 900, 901, 1074):
+        assert scaled([1.0, 3], Fraction(1, 2**bits)).tolist() == [2.0**-bits, 3 * 2.0**-bits]
+    assert scaled(np.zeros((2, 0)), Fraction(1, 2**1000)).shape == (2, 0)
+
+
+WIDE = Domain({"x": [0, 2**49]})
+
+
+@pytest.mark.parametrize("values", [(0, 0), (0, 2**49), (2**49, 2**49)])
+def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_of_records_is_private(values):
+    policy = Policy.full(WIDE, unbounded=True)
+    prepared = B.strategy(np.array([[0.0, 2.0**49]]), policy)
+    ask = {
+        "sum": lambda table: B.release_sum(table, policy, epsilon=2**70),
+        "linear": lambda table: B.release_linear(table, policy, [[0, 2**49]], 2**70),
+        "strategy": lambda table: prepared.release(table, rho=2**90),
+    }
+    for name, release in ask.items():
+        for records in (1, 4096, 4097, 8192):
+            table = np.array([values[0] > 0] * (records // 2) + [values[1] > 0] * (records - records // 2)).astype(int)
+            exact = min(int(table.sum()) * 2**49, LARGEST_VALUE)
+            if name == "strategy":
+                assert np.isfinite(release(table).answers).all()
+            else:
+                assert release(table).answers.tolist() == [float(exact)]
+
+
+def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
+    wide = Policy.full(Domain({"x": [0, 2**60]}), unbounded=True)
+    said = set()
+    for table in ([], [0], [1] * 5):
+        with pytest.raises(InputError) as caught:
+            B.kmeans(table, 1, wide, 1, 1)
+        said.add(str(caught.value))
+        with pytest.raises(InputError) as caught:
+            B.release_sum(table, wide, epsilon=1)
+        said.add(str(caught.value))
+    assert len(said) == 2
+
+
+POLICY = Policy.threshold(Domain({"a": range(10)}), 3)
+SPECIFIED = parse(
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'release = { kind = "ranges", epsilon = 1, ranges = [[0, 3]] }'
+)
+WORKLOAD = parse(
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'release = { kind = "workload", epsilon = 1, ranges = [[0, 3]] }'
+)
+STRATEGY = B.strategy("prefixes", POLICY)
+STEPS = [
+    ("linear_release.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
+    ("linear_release.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("charging.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("charging.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("cumulative._inferred", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
+    ("cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
+    ("range_tree.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
+    ("range_tree.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
+    ("kmeans_release._nearest", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
+    ("kmeans_release.ClusteringRelease", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
+    ("linear_strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("linear_strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("spec", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
+    ("ranges.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
+]
+
+
+@pytest.mark.parametrize(("place", "release"), STEPS, ids=[place for place, _ in STEPS])
+def test_no_step_but_the_draw_can_fail_after_the_charge(place, release, monkeypatch):
+    def fail(*arguments, **keywords):
+        raise MemoryError("made to fail")
+
+    ledger = md.Ledger()
+    release(ledger)
+    assert len(ledger.entries) == 1
+    where = {"ranges.range_query": "publication.range_query"}.get(place, place)
+    whole = "mechdesign.spec.blowfish.specification.value_labels" if place == "spec" else f"mechdesign.blowfish.{where}"
+    monkeypatch.setattr(whole, fail)
+    with pytest.raises(MemoryError, match="made to fail"):
+        release(ledger)
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize(("place", "release"), STEPS[1:], ids=[place for place, _ in STEPS[1:]])
+def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypatch):
+    def fail(law):
+        raise MemoryError("no room for thresholds")
+
+    monkeypatch.setattr("mechdesign.mechanisms.discrete.prepare", fail)
+    ledger = md.Ledger()
+    with pytest.raises(MemoryError, match="thresholds"):
+        release(ledger)
+    assert ledger.entries == ()
+
+
+def test_exact_answers_are_there_before_their_entry(monkeypatch):
+    policy = Policy.partition(Domain({"a": range(4)}), range(4))
+    asked = {
+        "linear_release.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
+        "cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
+        "kmeans_release._totals": lambda ledger: B.kmeans([1], 2, policy, 1, 2, ledger=ledger),
+        "linear_strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),
+    }
+    prepared = B.strategy("identity", policy)
+
+    def fail(*arguments, **keywords):
+        raise MemoryError("made to fail")
+
+    for place, release in asked.items():
+        ledger = md.Ledger()
+        release(ledger)
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mechdesign.blowfish.{place}", fail)
+            with pytest.raises(MemoryError):
+                release(ledger)
+        assert len(ledger.entries) == 1, place
