@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,13 +86,17 @@ class Partition:
         return self is other or (isinstance(other, Partition) and np.array_equal(self.runs, other.runs))
 
     def __hash__(self) -> int:
-        return hash(self.runs.tobytes())
+        return self._hash
 
     def __len__(self) -> int:
         return int(self.runs[:, 1].sum())
 
     def __repr__(self) -> str:
         return f"Partition({len(self)} values in {self.count} classes)"
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.runs.tobytes())
 
     @property
     def count(self) -> int:
@@ -113,6 +117,10 @@ class Partition:
 
     def text(self) -> str:
         """Return it as a text for a file, which `read` takes."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         tokens = []
         for first, length, step in self.runs.tolist():
             tokens.append(
@@ -167,7 +175,7 @@ def _unpacked(text: str) -> str:
     return content.decode("ascii")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _splits(fine: Partition, coarse: Partition) -> bool:
     if fine == coarse:
         return False
