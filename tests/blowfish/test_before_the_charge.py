@@ -79,6 +79,22 @@ def test_multiples_of_a_step_are_the_nearest_floats():
     assert scaled(np.zeros((2, 0)), Fraction(1, 2**1000)).shape == (2, 0)
 
 
+STEPS_OF_WEIGHTS = [Fraction(10**320 + 1, 10**320), Fraction(1, 2**53), Fraction(2**53 - 1), "1e-200", "1e200"]
+
+
+@pytest.mark.parametrize("step", STEPS_OF_WEIGHTS)
+def test_weights_in_steps_beyond_floats_are_answered(step):
+    unit = Fraction(step)
+    policy = Policy.full(Domain({"x": range(2)}))
+    ledger = md.Ledger(epsilon=10**6)
+    found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], 10**6, step=step, ledger=ledger)
+    assert found.answers[0] == pytest.approx(nearest(5 * unit), rel=1e-12)
+    for wrong in ([[unit / 2, 0]], [[0, unit * 3 / 2]], [[unit * (2**61 + 1), 0]], np.array([[0.3, float("nan")]])):
+        with pytest.raises(InputError, match=r"queries\[0,"):
+            B.release_linear([0], policy, wrong, 1, step=step, ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
 WIDE = Domain({"x": [0, 2**49]})
 
 

@@ -34,7 +34,7 @@ POLICY = Policy.full(Domain({"a": range(10)}))
 def write(kind="histogram", epsilon="1", policy='kind = "full"'):
     Path("s.toml").write_text(
         f"domain.attributes.a = {{ range = [0, 9] }}\n[policy]\n{policy}\n[release]\nkind = {kind!r}\n"
-        f'epsilon = "{epsilon}"\n{KINDS[kind]}\n[ledger]\npath = "ledger.json"\n',
+        f'epsilon = "{epsilon}"\n{KINDS[kind]}\n[ledger]\npath = "ledger.json"\nepsilon = "1e102"\n',
         encoding="utf-8",
     )
     Path("t.csv").write_text("a\n1\n2\n2\n9\n", encoding="utf-8")
