@@ -20,6 +20,7 @@ __all__ = [
     "ExactReleaseError",
     "ExportError",
     "GraphWarning",
+    "HistoryWarning",
     "InfeasibleError",
     "InputError",
     "LeakageExceededError",
@@ -46,6 +47,7 @@ __all__ = [
     "TimeLimitError",
     "TooLargeError",
     "Total",
+    "TraceError",
     "UnboundedError",
     "UnknownNameError",
     "UnsoundWarning",
@@ -220,6 +222,10 @@ class StateError(MechdesignError, ValueError):
     """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
 
 
+class TraceError(MechdesignError):
+    """A trace is a copy of one that has released a state, and does not know what that one releases meanwhile."""
+
+
 class BracketWarning(UserWarning):
     """A design ended with a wider bracket than was asked for, and than 2 %; what it guarantees still holds."""
 
@@ -278,6 +284,10 @@ class MissingTimeWarning(UserWarning):
 
 class StateWarning(UserWarning):
     """A saved accountant is of an earlier version and does not say which ledger it had; it still opens."""
+
+
+class HistoryWarning(UserWarning):
+    """What is known of a trace was counted in data that may hold the trace itself; public files depend on them."""
 
 
 class Shown(str):

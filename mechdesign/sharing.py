@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -49,6 +50,10 @@ class ProcessLock:
         self.process = os.getpid()
         self._of = self.process
         self._lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Give a copy of what has a lock a lock of its own."""
+        return ProcessLock, ()
 
     def is_at_home(self) -> bool:
         """Tell whether this is the process that made the lock."""

@@ -50,12 +50,14 @@ _FORMS = (
 class Steps:
     """The true states of a trace: indices, int64 of shape (steps,), and when they were, datetime64[s], or None.
 
-    `notes` say of a file how its times were read.
+    `notes` say of a file how its times were read, `given` when the first and the last state were before even steps were
+    made of them.
     """
 
     states: Integers
     times: NDArray[np.datetime64] | None = None
     notes: tuple[str, ...] = ()
+    given: tuple[np.datetime64, np.datetime64] | None = None
 
     def resampled(self, sampling: Sampling) -> tuple[Steps, str]:
         """Return the states at even steps, and a sentence about it; raise `InputError` without times, or at a gap."""
@@ -76,7 +78,14 @@ class Steps:
         if sampling.every is not None:
             times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
         facts = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
-        return Steps(self.states[taken], times, self.notes), str(facts)
+        return Steps(self.states[taken], times, self.notes, self.span), str(facts)
+
+    @property
+    def span(self) -> tuple[np.datetime64, np.datetime64] | None:
+        """The first and the last time of the trace as it was given; None without times."""
+        if self.given is not None or self.times is None or not len(self.times):
+            return self.given
+        return self.times[0], self.times[-1]
 
     @property
     def interval(self) -> float | None:

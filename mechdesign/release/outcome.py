@@ -33,7 +33,8 @@ class Release:
         coordinates: the released place, shape (d,), read-only.
         posterior: the belief p⁺ after the output, shape (n,), read-only.
         log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
-        stage: what was settled before: time, constrained domain, graph, mechanism.
+        stage: what was settled before: time, constrained domain, graph, mechanism; with the ledger of the trace, which
+            is not public.
         entry: the number of its entry in a ledger, random digits; None where none was charged.
     """
 

@@ -39,6 +39,7 @@ from mechdesign.policy.optimal import Within, policy_problem
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
 from mechdesign.requirements.numbers import Number
+from mechdesign.sharing import ProcessLock
 from mechdesign.synthesis.settings import TOLERANCE, SolveSettings
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
@@ -128,6 +129,8 @@ class Planner:
         self.cost = _cost(cost, domain)
         self.solving: dict[str, Any] = {"tolerance": tolerance, **(solving or {})}
         self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
+        # Of what is kept; nothing is fitted while it is held.
+        self._lock = ProcessLock()
 
     @cached_property
     def name(self) -> str:
@@ -154,20 +157,23 @@ class Planner:
         for array in (members, surrogates):
             read_only(array)
         fitted = self._fitted(members, surrogates, prior, epsilon)
-        return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, self.hull, fitted)
+        return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, self.hull, fitted, self.name)
 
     def _fitted(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         key: tuple[object, ...] = (members.tobytes(), epsilon)
         if self.mechanism == OPTIMAL:
             # The best channel depends on how likely everybody is.
             key = (*key, prior.tobytes(), surrogates.tobytes())
-        found = self._kept.get(key) or self._fit(members, surrogates, prior, epsilon)
-        self._kept[key] = found
-        self._kept.move_to_end(key)
-        sizes = [_size(kept) for kept in self._kept.values()]
-        while len(sizes) > 1 and sum(sizes) > _KEPT_BYTES:
-            self._kept.popitem(last=False)
-            sizes.pop(0)
+        with self._lock:
+            known = self._kept.get(key)
+        found = known or self._fit(members, surrogates, prior, epsilon)
+        with self._lock:
+            self._kept[key] = found
+            self._kept.move_to_end(key)
+            sizes = [_size(kept) for kept in self._kept.values()]
+            while len(sizes) > 1 and sum(sizes) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+                sizes.pop(0)
         return found
 
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:

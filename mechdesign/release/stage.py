@@ -5,6 +5,10 @@ they were the nearest member of C, of equally near ones that of the lowest index
 that the state is outside. So Pr(o | s) for a state outside C is the row of its surrogate, and Bayes' rule is applied
 with that, since the adversary knows the algorithm. The full support {p⁻ > 0} needs no surrogates: a state outside it
 cannot be the true one, has the likelihood 0, and is refused.
+
+**What is charged.** A stage of a trace with a ledger carries it, and each draw is recorded there before it is made, by
+whichever copy of the stage. Its channel, its mechanism and its design are the same law for other uses: what is drawn
+from these no ledger hears of.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign import interrupts
+from mechdesign.accounting.ledger import Entry, Ledger
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import Evidence
@@ -33,7 +39,7 @@ from mechdesign.release.problem import merged, stated_problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers, as_integer, read_only
+from mechdesign.validation import Floats, Integers, as_generator, as_integer, read_only
 
 __all__ = ["Fitted", "Stage"]
 
@@ -77,7 +83,11 @@ class Stage:
         surrogates: for each state the member as which it is released, −1 where it cannot be the true one; shape (n,).
         cost: what it costs to release o when s is true, shape (n, n).
         hull_choice: "component" or "graph", the hull to which the noise of a K-norm mechanism is fitted.
-        fitted: graph, repair, hull, mechanism and channel; also to be had from the stage itself.
+        fitted: graph, repair, hull, mechanism and channel; also to be had from the stage itself. Of what is drawn from
+            its channel or its mechanism, no ledger hears.
+        policy: the name of the policy in a ledger.
+        ledger: what each `draw` is charged to; None where nothing is. With a ledger in memory a stage cannot be
+            pickled, as the ledger cannot. ``dataclasses.replace(stage, ledger=None)`` leaves the ledger out on purpose.
     """
 
     time: int
@@ -89,6 +99,8 @@ class Stage:
     cost: Floats
     hull_choice: HullChoice
     fitted: Fitted
+    policy: str = ""
+    ledger: Ledger | None = None
 
     def __repr__(self) -> str:
         """Say when it is, and how large, without the arrays."""
@@ -111,7 +123,10 @@ class Stage:
 
     @property
     def channel(self) -> Channel | None:
-        """The channel from members to `fitted.observables`, None where outputs are not snapped."""
+        """The channel from members to `fitted.observables`, None where outputs are not snapped.
+
+        No ledger hears of what is sampled from it; `draw` is charged.
+        """
         return self.fitted.channel
 
     @functools.cached_property
@@ -119,7 +134,8 @@ class Stage:
         """The channel, its problem, and the proof of its privacy; None where outputs are not snapped.
 
         Secrets are the members; see `merged` for how likely and costly they are. A K-norm mechanism's lower
-        bound is 0: nothing is claimed of how good it is.
+        bound is 0: nothing is claimed of how good it is. No ledger hears of what the design, or a program that it is
+        exported to, answers: record that with `Ledger.spend`.
         """
         if isinstance(self.fitted.mechanism, Design):
             return self.fitted.mechanism
@@ -139,13 +155,35 @@ class Stage:
         design = self.design
         return None if design is None else design.certificate
 
+    def charge(self) -> Entry | None:
+        """Record in the ledger what one draw costs, and return the entry; None where there is no ledger.
+
+        Raises `BudgetExceededError` where the budget would be passed, and what else `Ledger.spend` raises; nothing is
+        recorded then.
+        """
+        if self.ledger is None:
+            return None
+        count, edges = len(self.members), self.graph.number_of_edges()
+        whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
+        if edges == 0:
+            whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
+        # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
+        interrupts.defer()
+        what = f"the state at time {self.time} of a trace"
+        return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=self.policy or None)
+
     def draw(self, state: int, rng: np.random.Generator | None = None) -> tuple[int | None, Floats]:
         """Draw what is released for a true state: the index of a state, None if not snapped, and coordinates (d,).
 
         Snapped outputs are drawn from the integers of the channel, exactly as certified; without `rng` with the bits of
-        the operating system. Raises `InputError` for a state that cannot be the true one.
+        the operating system. Each draw is charged to the ledger, where the stage has one, before it is made.
+        `Trace.step` has charged its own draw; further ones tell more.
+
+        Raises `InputError` for a state that cannot be the true one, and what `charge` raises.
         """
         row = self._row(state)
+        rng = None if rng is None else as_generator(rng)
+        self.charge()
         if self.channel is not None:
             output = int(self.fitted.observables[int(self.channel.sample(row, rng=rng))])
             return output, self.domain.points[output]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign import interrupts
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, TraceError
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
@@ -23,6 +24,7 @@ from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner, Repaired, RepairMethod
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number, positive
+from mechdesign.sharing import ProcessLock
 from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
 
@@ -31,6 +33,10 @@ __all__ = ["Trace"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Where a copy goes on with what another object has begun: in no process.
+_NOWHERE = 0
 
 
 class Trace:
@@ -66,11 +72,18 @@ class Trace:
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
             `mechdesign.policy.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
-        ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget.
+        ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
+            carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
+            does not hear.
 
     A constrained domain of a single state needs no protection and cannot get any: who knows that it is the only one
     knows the state already. It is released as it is. States of one place are one answer: a mechanism of a hull gives
     them the same law where they have the same hull, and names the first of them.
+
+    Threads may share a trace: `step` and `observe` follow one another. A trace that has released a state goes on in one
+    process and in one object alone. A copy of it, by `copy`, by pickling or by a fork, does not know what it releases
+    meanwhile, and refuses to `step` (`TraceError`); `restart` makes a new trace of it. Before the first release copies
+    are traces of their own, and so they always are for rehearsals: with `rng` and without a ledger.
 
     Raises `InputError`, naming the argument, for anything that does not fit together.
 
@@ -143,6 +156,16 @@ class Trace:
         self._rng = None if rng is None else as_generator(rng)
         self._time = -1
         self._log_posterior = logarithm(initial.probabilities)
+        self._lock = ProcessLock()
+        self._process: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = dict(vars(self))
+        state["_lock"] = ProcessLock()
+        if self._process is not None:
+            state["_process"] = _NOWHERE
+        return state
 
     def __repr__(self) -> str:
         """Say how far it is."""
@@ -175,10 +198,16 @@ class Trace:
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 
-        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached, and
-        `BudgetExceededError` where the ledger's budget would be passed. Whatever is raised, the trace stays as it was.
+        Raises `InputError` for an unknown state, and, with full supports, for one that cannot be reached,
+        `BudgetExceededError` where the ledger's budget would be passed, and `TraceError` for a copy, or in a forked
+        process, of a trace that had released a state. Whatever is raised, the trace stays as it was.
         """
         state = self._state(true_state)
+        with self._lock:
+            return self._step(true_state, state, epsilon, same_time)
+
+    def _step(self, true_state: int | str, state: int, epsilon: Number | None, same_time: bool) -> Release:
+        self._require_original()
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
         if same_time and self._time < 0:
             raise InputError("same_time", "has nothing to go with: nothing has been released yet", value=True)
@@ -195,23 +224,28 @@ class Trace:
                 bound=f"one of the {len(stage.members)} states that can be reached",
                 remedy="smooth the chain or the initial distribution, or give a delta: then a near one is released",
             )
-        entry = None
-        if self._ledger is not None:
-            count, edges = len(stage.members), stage.graph.number_of_edges()
-            whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
-            if edges == 0:
-                whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
-            # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
-            interrupts.defer()
-            what = f"the state at time {time} of a trace"
-            entry = self._ledger.spend(what, whom, epsilon=budget, policy=self._planner.name).number
+        charged = replace(stage, ledger=self._ledger)
+        entry = charged.charge()
+        if self._ledger is not None or self._rng is None:
+            # From here on a copy, or a forked process, would draw once more.
+            self._process = os.getpid()
         output, coordinates = stage.draw(state, self._rng)
         log_likelihood = stage.log_likelihood(output, coordinates)
         log_posterior, _ = update(log_prior, log_likelihood)
         posterior = np.exp(log_posterior)
         read_only(posterior)
         self._time, self._log_posterior = time, log_posterior
-        return Release(output, coordinates, posterior, log_likelihood, stage, entry)
+        number = None if entry is None else entry.number
+        return Release(output, coordinates, posterior, log_likelihood, charged, entry=number)
+
+    def _require_original(self) -> None:
+        """Raise `TraceError` where another object, or another process, goes on with this trace."""
+        if self._process not in (None, os.getpid()):
+            where = "a copy of a trace" if self._process == _NOWHERE else "a trace in a forked process"
+            raise TraceError(
+                f"{where} that has released {self._time + 1} states cannot step: it does not know what the original "
+                "releases. Step the original, or make a new trace by restart(), which leaves this one as it is"
+            )
 
     def observe(self, log_likelihood: ArrayLike) -> None:
         """Take into account what else becomes public about the present state: ln Pr(it | s) for every state, (n,).
@@ -227,28 +261,36 @@ class Trace:
                 "log_likelihood", "differs in number of states", value=len(seen), bound=f"{self.domain.size} states"
             )
         require(seen < np.inf, seen, "log_likelihood", "a number, or -inf where a state excludes it")
-        self._log_posterior, _ = update(self._log_posterior, seen, "log_likelihood")
+        with self._lock:
+            self._log_posterior, _ = update(self._log_posterior, seen, "log_likelihood")
 
     def table(self, steps: int) -> tuple[Stage, ...]:
         """Settle the next `steps` times without releasing anything: a table of channels, to be used offline.
 
         The belief moves by the chain alone, p⁻_{t+1} = p⁻_t M: outputs in between are not known yet. Each channel keeps
-        its graph all the same, and may be drawn from where the true state of its time becomes known, by `Stage.draw`
-        or, after `Stage.design.save`, by other programs. The trace stays as it was.
+        its graph all the same, and may be drawn from where the true state of its time becomes known, by `Stage.draw`,
+        which charges the ledger, or, after `Stage.design.save`, by other programs, of which no ledger hears. The trace
+        stays as it was.
         """
         count = as_integer(steps, "steps", 0)
-        log_prior = self._log_posterior
+        with self._lock:
+            first, log_prior = self._time + 1, self._log_posterior
         stages = []
-        for time in range(self._time + 1, self._time + 1 + count):
+        for time in range(first, first + count):
             if time > 0:
                 log_prior = predict(log_prior, self._chain.at(time - 1))
-            stages.append(self._planner.stage(time, log_prior, self._epsilon))
+            stages.append(replace(self._planner.stage(time, log_prior, self._epsilon), ledger=self._ledger))
         return tuple(stages)
 
     def restart(self, initial: Prior | ArrayLike | None = None, rng: np.random.Generator | int | None = None) -> Trace:
-        """Return a new trace by the same rules, before its first release; what was fitted already serves both."""
+        """Return a new trace by the same rules, before its first release; this one stays as it is.
+
+        What was fitted already serves both. The ledger is the same, `rng` is not: without it the new trace draws with
+        the bits of the operating system.
+        """
         start = self._initial if initial is None else as_initial(initial, self.domain.size)
-        again = copy.copy(self)
+        again = type(self).__new__(type(self))
+        again._ledger = self._ledger
         again._start(self._planner, self._epsilon, self._chain, start, rng)
         return again
 

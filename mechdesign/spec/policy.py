@@ -93,6 +93,8 @@ class ReleaseTable(Table, frozen=True):
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
+        history: "others" states that the data that prior, chain and policy come from are not those of the person whose
+            trace is released; the manifest repeats it as a statement.
     """
 
     mechanism: str = "planar-isotropic"
@@ -105,6 +107,7 @@ class ReleaseTable(Table, frozen=True):
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None
+    history: Literal["others"] | None = None
 
 
 class LedgerTable(Table, frozen=True):
@@ -157,7 +160,7 @@ class ReleaseSettings:
     """How a trace is to be released: mechanism, transitions, prior of the first step, and where outputs may lie.
 
     `sampling` says how the trace is brought to even steps. `snap` is None where the specification does not say; `notes`
-    are for the user.
+    are for the user. `others` says whether prior, chain and policy are stated to come from data of other people.
     """
 
     mechanism: str
@@ -167,6 +170,7 @@ class ReleaseSettings:
     snap: bool | None
     seed: int | None
     notes: tuple[str, ...]
+    others: bool = False
 
     @property
     def transition(self) -> MarkovChain | VaryingChain:
@@ -235,7 +239,8 @@ def build_release(raw: Raw, made: Graphs, prior: Prior) -> ReleaseSettings:
     if table.initial is not None:
         prior, more = build_prior(table.initial, "release.initial", secrets, folder)
         notes += more
-    return ReleaseSettings(mechanism, chain, sampling, prior, table.snap, table.seed, notes)
+    others = table.history == "others"
+    return ReleaseSettings(mechanism, chain, sampling, prior, table.snap, table.seed, notes, others)
 
 
 def _mechanism(name: str) -> str:

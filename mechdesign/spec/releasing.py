@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Protocol
 
 from mechdesign import interrupts
@@ -16,6 +17,7 @@ from mechdesign.data.states import States, Steps
 from mechdesign.errors import BudgetExceededError, InputError, SpecificationError
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.problem import Problem
+from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
@@ -23,6 +25,7 @@ from mechdesign.requirements.graph import graph_requirements
 from mechdesign.sharing import WAIT_S
 from mechdesign.solvers.contract import Progress, ProgressCallback, Status
 from mechdesign.spec.document import Document
+from mechdesign.spec.history import compared
 from mechdesign.spec.policy import Policy, ReleaseSettings
 from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.tables import named
@@ -61,6 +64,8 @@ class Asked(Protocol):
     @property
     def document(self) -> Document: ...
     @property
+    def folder(self) -> Path: ...
+    @property
     def settings(self) -> SolveSettings: ...
     @property
     def policy(self) -> Policy: ...
@@ -81,11 +86,13 @@ def release_trace(
     ledger: Ledger | None,
     progress: ProgressCallback | None,
     keep: Callable[[ReleasedTrace], None] | None = None,
+    own_history: bool = False,
 ) -> ReleasedTrace:
     """Release a trace; see `Specification.release`."""
     problem, settings = step_problem(given), given.release_settings
     steps, _ = given.steps(trace, delimiter)
     states = steps.states
+    history = compared(given.document, given.folder, steps, others=settings.others, own_history=own_history)
     transition = settings.transitions.along(steps, "release.transition")
     epsilons = _epsilons(given, len(states))
     seed = settings.seed if seed is None else seed
@@ -116,20 +123,21 @@ def release_trace(
     except Exception:
         if releases and keep is not None and charged is not None:
             # What was charged must not be lost.
-            keep(_released(given, releases, transition, seed, finished=False))
+            keep(_released(given, releases, transition, history, seed, finished=False))
         raise
-    return _released(given, releases, transition, seed, finished)
+    return _released(given, releases, transition, history, seed, finished)
 
 
 def _released(
     given: Asked,
     releases: Sequence[Release],
     transition: MarkovChain | VaryingChain,
+    history: History,
     seed: int | None,
     finished: bool,
 ) -> ReleasedTrace:
     settings = given.release_settings
-    made = (transition, settings.initial, seed is not None, finished)
+    made = (transition, settings.initial, seed is not None, finished, history)
     return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
 
 
@@ -181,14 +189,18 @@ def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
 def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
     """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
     what, whom = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
+    # The squares add up, so that ρ of all steps is not that of their sum.
     rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
-    if (left := ledger.remaining_rho) is not None and rho > left:
-        raise BudgetExceededError(
-            f"{what} would spend ρ = {exact_text(rho)}, but {exact_text(left)} is left; spend less, or give the ledger "
-            "that the data deserve a larger budget"
-        )
-    if ledger.epsilon is not None and ledger.rho is None:
-        ledger.check(what, whom, epsilon=sum(epsilons, Fraction(0)))
+    for name, asked, left, budget in (
+        ("ε", sum(epsilons, Fraction(0)), ledger.remaining_epsilon, ledger.epsilon),
+        ("ρ", rho, ledger.remaining_rho, ledger.rho),
+    ):
+        if left is not None and budget is not None and asked > left:
+            raise BudgetExceededError(
+                f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is "
+                "left; spend less, or give the ledger that the data deserve a larger budget"
+            )
+    ledger.check(what, whom, epsilon=epsilons[0])
 
 
 def _prepared(

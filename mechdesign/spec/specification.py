@@ -289,6 +289,7 @@ class Specification:
         ledger: Ledger | None = None,
         progress: ProgressCallback | None = None,
         keep: Callable[[ReleasedTrace], None] | None = None,
+        own_history: bool = False,
     ) -> ReleasedTrace:
         """Release a trace step by step, as ``[policy]`` and ``[release]`` say, and certify each step.
 
@@ -305,18 +306,25 @@ class Specification:
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far where a later one fails and a ledger was charged: they are paid
                 for, and would be lost.
+            own_history: Release also where prior, chain or policy were counted in rows of the time of the trace: what
+                is public then depends on the true states, as its manifest says.
 
         Returns:
             What was released; after Ctrl-C the steps so far, unless there is none.
 
         Raises:
-            SpecificationError: A key is wrong, or cannot be kept along a trace.
+            SpecificationError: A key is wrong, or cannot be kept along a trace; or rows were counted that lie between
+                its first and last time.
             InputError: A state is not known, or cannot be the true one.
             BudgetExceededError: All steps together would pass the budget of the ledger; nothing was released.
+
+        Warns:
+            HistoryWarning: Something was counted in data, and for lack of times nothing tells whether the trace is
+                among them.
         """
         from mechdesign.spec.releasing import release_trace
 
-        return release_trace(self, trace, seed, delimiter, ledger, progress, keep)
+        return release_trace(self, trace, seed, delimiter, ledger, progress, keep, own_history)
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
         """Return the ledger of ``[ledger]``, or None where there is none; a lock is waited for `wait` seconds.
