@@ -69,6 +69,11 @@ _UNSNAPPED = (
     "`mechdesign ledger new` begins one.",
 )  # fmt: skip
 @wait_option
+@click.option(
+    "--own-history", is_flag=True,
+    help="Release also where prior, chain or policy were counted in rows of the time of the trace: what is published "
+    "then depends on the true states.",
+)  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
@@ -87,6 +92,7 @@ def release(
     private: Path | None,
     ledger_file: Path | None,
     wait: float,
+    own_history: bool,
     seed: int | None,
     as_json: bool,
     force: bool,
@@ -99,9 +105,13 @@ def release(
     says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
     another ([release]).
 
-    DIR may be published: nothing in it depends on the true states but through the outputs. released.csv is written
-    first, pages last. Without release.json a run was not finished. After Ctrl-C the steps released so far are kept,
-    without it, and the exit code is 130; where a finished run stands in DIR they go to DIR-interrupted.
+    DIR may be published. Where prior, chain and policy were not counted in data, nothing in it depends on the true
+    states but through the outputs; else release.json says what it depends on. Data of this person must be of another
+    time than the trace (--own-history), or be stated to be of others (history = "others" in [release]).
+
+    released.csv is written first, pages last. Without release.json a run was not finished. After Ctrl-C the steps
+    released so far are kept, without it, and the exit code is 130; where a finished run stands in DIR they go to
+    DIR-interrupted.
 
     Publish one run of a trace: each further one adds its ε. So a released trace in DIR is replaced only with
     --overwrite, rehearsals always; and with a ledger, one for each person, what was spent is recorded before each step
@@ -151,7 +161,15 @@ def release(
                 say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
 
             with interrupts.promised("keeping the steps released so far"):
-                found = given.release(trace, seed=seed, delimiter=delimiter, ledger=ledger, progress=live, keep=keep)
+                found = given.release(
+                    trace,
+                    seed=seed,
+                    delimiter=delimiter,
+                    ledger=ledger,
+                    progress=live,
+                    keep=keep,
+                    own_history=own_history,
+                )
             live(Progress("adding up and drawing", time.perf_counter() - started))
             if not found.finished and (directory / MANIFEST).exists():
                 # What was finished is not replaced by what was not.
@@ -167,6 +185,8 @@ def release(
         output().print(f"files     {directory}: {names}", soft_wrap=True)
         if example is not None and found.finished:
             show_next(_next(example, directory))
+    if found.history.counted or found.history.given:
+        say_note(found.history.meaning)
     if (gap := found.relative_gap) > given.settings.tolerance:
         say_note(f"at the worst step {missed_gap(gap, given.settings.tolerance)}")
     if not found.finished:

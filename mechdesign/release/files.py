@@ -1,10 +1,11 @@
 """The files of a released trace: outputs, proofs and pictures, all of them public, and a manifest that comes last.
 
-Nothing in them depends on the true states but through the outputs. ``released.csv`` has a line for each step: ``step``
-(from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of the
-domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept, and
-holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of the
-channel. With the channels themselves there is an exported set for each step, for `mechdesign.verify`.
+Where prior, chain and policy were not counted in data, nothing in them depends on the true states but through the
+outputs; else the manifest says under ``depends_on`` what they depend on. ``released.csv`` has a line for each step:
+``step`` (from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of
+the domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept,
+and holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of
+the channel. With the channels themselves there is an exported set for each step, for `mechdesign.verify`.
 ``release.json``, the manifest, says what all steps guarantee together and holds the SHA-256 of the other files. It is
 removed first and written last: where it stands, the files that it names are whole and of one run.
 """
@@ -27,6 +28,7 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs, expected_error
 from mechdesign.release.composition import Composition, stage_level
+from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.synthesis.certified import Design
 from mechdesign.version import __version__
@@ -96,6 +98,7 @@ def manifest(
     mechanism: str,
     composition: Composition,
     randomness: str,
+    history: History,
     files: Mapping[str, bytes],
     entries: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -110,6 +113,7 @@ def manifest(
         "mechanism": mechanism,
         "steps": composition.releases,
         "randomness": randomness,
+        "depends_on": history.to_json(),
         "composition": {
             "epsilon": exact_text(composition.epsilon),
             "common_edges": composition.graph.number_of_edges(),

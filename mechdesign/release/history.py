@@ -1,4 +1,4 @@
-"""What the public files of a trace depend on beside its outputs: the data that prior, chain and policy were counted in.
+"""What the public files of a trace depend on beyond its outputs: the data that prior, chain and policy were counted in.
 
 The channel of a step, and what it is expected to cost, follow from prior, chain and policy. Where these were counted in
 the history of the person whose trace is released, public files tell of that history; where the trace itself is part of
@@ -27,18 +27,18 @@ class History:
     Attributes:
         counted: what was counted in data.
         given: what stands in files or in the specification as numbers, of which nobody here knows where they are from.
-        apart: whether it is known that none of the counted rows lies between the first and the last time of the trace.
+        within: whether counted rows lie between the first and the last time of the trace; None where that is not known.
         others: whether the owner states that data and numbers are not of the person whose trace it is.
 
     >>> History().meaning
     'Nothing in this folder depends on the true states but through the outputs.'
-    >>> History(("prior.checkins",), apart=False).meaning
+    >>> History(("prior.checkins",), within=True).meaning
     'Costs and channels depend on the data that were counted for prior.checkins, and so on the true states.'
     """
 
     counted: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    apart: bool = False
+    within: bool | None = None
     others: bool = False
 
     @property
@@ -53,9 +53,11 @@ class History:
             return f"{depends}. The owner states that these are not of this person: if so, {_NOTHING}."
         if not self.counted:
             return f"{depends}. Unless these come from data of this person, {_NOTHING}."
-        if self.apart:
-            return f"{depends}. No row of these data lies between the first and the last time of the trace."
-        return f"{depends}, and so on the true states."
+        if self.within:
+            return f"{depends}, and so on the true states."
+        if self.within is None:
+            return f"{depends}. Whether the trace is among these is not known: if so, they depend on the true states."
+        return f"{depends}. No row of these data lies between the first and the last time of the trace."
 
     def to_json(self) -> dict[str, Any]:
         """Return what the manifest says."""

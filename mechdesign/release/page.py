@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.release.accuracy import accuracy
+from mechdesign.release.history import History
 from mechdesign.release.pictures import Drawable, over_time, trace_map
 from mechdesign.report import maps
 from mechdesign.report.document import document, figure, section, table, text
@@ -35,10 +36,12 @@ class Reported(Drawable, Protocol):
     def certified(self) -> bool: ...
     @property
     def revealed(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def history(self) -> History: ...
 
 
 def html(found: Reported) -> str:
-    """Return the report as one self-contained page; it depends on the true states through the outputs alone."""
+    """Return the report as one self-contained page; it says what it depends on beyond the outputs."""
     title = plain(found.title).strip() or "Released trace"
     return document(title, [_header(title, found), _guarantee(found), *_shown(found), _accuracy(found), _use(found)])
 
@@ -125,7 +128,7 @@ def _use(found: Reported) -> str:
     files = (
         "released.csv has the outputs, steps.json the proof of each step, and release.json the digests of all files."
     )
-    return section("Files", f"<p>{text(files)}</p>")
+    return section("Files", f"<p>{text(files)} {text(found.history.meaning)}</p>")
 
 
 def _steps(found: Reported) -> str:

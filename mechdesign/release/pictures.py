@@ -36,7 +36,7 @@ class Drawable(Measurable, Protocol):
 
 
 def public_pictures(found: Drawable) -> dict[str, bytes]:
-    """Return the pictures that may be published, by name: they depend on the truth through the outputs alone."""
+    """Return the pictures that may be published, by name; what they depend on, `ReleasedTrace.history` says."""
     files = {"over-time.svg": figure_bytes(over_time(found))}
     if (drawn := trace_map(found)) is not None:
         files["map.svg"] = figure_bytes(drawn)

@@ -7,12 +7,22 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence
+from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
+from mechdesign.model.origin import Origin
+from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.solvers.contract import Status
+from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.validation import Floats, Integers
 
-__all__ = ["merged", "stated_problem"]
+__all__ = ["merged", "stated_problem", "without_prior"]
+
+_STANDS_IN = "uniform: it stands in place of a private one, and nothing is claimed of cost"
 
 
 def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
@@ -45,3 +55,20 @@ def stated_problem(
         observables, costs = domain.part(answers), costs[:, answers]
     requirements = [GraphPrivacy(epsilon, policy)]
     return Problem(weights, costs, requirements, secrets=domain.part(members), observables=observables)
+
+
+def without_prior(design: Design) -> Design:
+    """Return a design with the same channel and a uniform prior, under which nothing is claimed of its cost.
+
+    For files that must not hold the prior. What the graph protects is proved as before; the lower bound is 0.
+    """
+    problem, numerators = design.problem, design.channel.numerators
+    uniform = Prior.uniform(len(numerators))
+    given = (problem.requirements, problem.objective, problem.secrets, problem.observables, problem.title)
+    stated = Problem(uniform, problem.cost, *given)
+    name = design.summary.mechanism or "the channel of least expected cost under a prior that is left out"
+    summary = SolveSummary(Status.STATED, mechanism=name)
+    arrays = (numerators, EXPONENT, stated.prior, stated.cost)
+    certificate = certify(Evidence(*arrays, stated.objective, stated.stated), summary.provenance())
+    certificate.require()
+    return Design(stated, design.channel, certificate, None, summary, Origin(prior=_STANDS_IN))

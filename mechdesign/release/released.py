@@ -33,7 +33,9 @@ from mechdesign.release.files import (
     write_files,
     write_outputs,
 )
+from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
+from mechdesign.release.problem import without_prior
 from mechdesign.synthesis.certified import Design
 from mechdesign.validation import Floats, Integers
 
@@ -51,7 +53,7 @@ def __dir__() -> list[str]:
 class ReleasedTrace:
     """What was released along a trace, and what follows for whoever knows what the designer knows.
 
-    Nothing in it depends on the true states but through the outputs.
+    What it depends on beyond the outputs, `history` says.
 
     Attributes:
         title: what the trace is called.
@@ -61,6 +63,7 @@ class ReleasedTrace:
         initial: what was believed before the first step.
         seeded: whether the outputs come from a seed, and must not be published.
         finished: whether all steps were released; False after Ctrl-C.
+        history: what prior, chain and policy were counted in.
     """
 
     title: str
@@ -70,6 +73,7 @@ class ReleasedTrace:
     initial: Prior
     seeded: bool
     finished: bool
+    history: History
 
     def __repr__(self) -> str:
         return f"ReleasedTrace({len(self.releases)} steps of {self.domain.size} states, {self.mechanism})"
@@ -160,7 +164,8 @@ class ReleasedTrace:
 
     def _manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
         entries = [release.entry for release in self.releases if release.entry is not None]
-        return manifest(self.title, self.mechanism, self.composition, self.randomness, files, entries)
+        made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
+        return manifest(*made, files, entries)
 
     def save(
         self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True
@@ -171,7 +176,8 @@ class ReleasedTrace:
 
         Args:
             directory: A folder.
-            channels: Write the channel of each step, too, for `mechdesign.verify`.
+            channels: Write the channel of each step, too, for `mechdesign.verify`. Where anything was counted in data
+                a uniform prior stands in place of the belief, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace a release that stands there; a rehearsal is always replaced.
 
@@ -182,10 +188,12 @@ class ReleasedTrace:
         folder = Path(directory)
         check_release_target(folder, force, overwrite)
         write_outputs(folder, outputs_csv(self.releases, self.domain))
-        designs = [release.stage.design for release in self.releases] if channels else []
+        designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
+        if self.history.counted:
+            designs = [without_prior(design) for design in designs]
         try:
             write_files(folder, self.answers, self._manifest(self.answers) if self.finished else None)
-            write_channels(folder, [each for each in designs if each])
+            write_channels(folder, designs)
             write_files(folder, self.files, self.manifest() if self.finished else None)
         except Exception as error:
             raise ReportError(

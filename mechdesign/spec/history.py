@@ -43,7 +43,7 @@ class _Source(NamedTuple):
 def compared(
     document: Document, folder: Path, steps: Steps, *, others: bool = False, own_history: bool = False
 ) -> History:
-    """Return what the public files of a trace depend on beside its outputs.
+    """Return what the public files of a trace depend on beyond its outputs.
 
     Args:
         document: The specification; what it says of prior, chain and policy has been read without an error.
@@ -81,8 +81,10 @@ def compared(
             remedy="count in other data; or insist (--own-history, own_history=True in Python); or state in [release] "
             'that the data are not of this person (history = "others")',
         )
-    apart = not any(inside is not False for inside in found)
-    if not apart and not own_history:
+    within = True if True in found else None if None in found else False
+    if within is None and own_history:
+        within = True
+    elif within is None:
         warnings.warn(
             f"{', '.join(counted)}: counted in data, and without times nothing tells whether the trace is among them. "
             "Costs and channels, which are published, depend on these data. Give times to the trace and to the data, "
@@ -90,7 +92,7 @@ def compared(
             HistoryWarning,
             stacklevel=3,
         )
-    return History(counted, given, apart)
+    return History(counted, given, within)
 
 
 def _rows_within(source: _Source, folder: Path, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:

@@ -272,6 +272,7 @@ def test_a_real_trace(data_folder):
     [release]
     mechanism = "lp"
     transition = {{ estimated = true, smoothing = 0.01 }}
+    history = "others"
     """
     result = run("release", *write(text, walk), "--json")
     assert result.exit_code == 0, result.output
