@@ -42,6 +42,11 @@ class History:
     others: bool = False
 
     @property
+    def tells_prior(self) -> bool:
+        """Whether public channels may hold the prior: nothing was counted, and what was given is stated to be others'."""
+        return not self.counted and (not self.given or self.others)
+
+    @property
     def meaning(self) -> str:
         """What the public files depend on, in sentences."""
         if not self.counted and not self.given:

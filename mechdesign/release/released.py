@@ -176,8 +176,8 @@ class ReleasedTrace:
 
         Args:
             directory: A folder.
-            channels: Write the channel of each step, too, for `mechdesign.verify`. Where anything was counted in data
-                a uniform prior stands in place of the belief, and nothing is claimed of costs.
+            channels: Write the channel of each step, too, for `mechdesign.verify`. Unless `history` lets them tell the
+                prior, a uniform one stands in its place, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace a release that stands there; a rehearsal is always replaced.
 
@@ -189,7 +189,7 @@ class ReleasedTrace:
         check_release_target(folder, force, overwrite)
         write_outputs(folder, outputs_csv(self.releases, self.domain))
         designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
-        if self.history.counted:
+        if not self.history.tells_prior:
             designs = [without_prior(design) for design in designs]
         try:
             write_files(folder, self.answers, self._manifest(self.answers) if self.finished else None)

@@ -47,8 +47,9 @@ class Trace:
         g: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
-            `mechdesign.release.VaryingChain`, or an array (steps − 1, n, n).
-        initial: the distribution of the state at the first time, before anything is released, (n,).
+            `mechdesign.release.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
+            depend on it: where it was counted in the data of a person, they tell of these data.
+        initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
             `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
             belief of each time.
@@ -243,7 +244,7 @@ class Trace:
         if self._process not in (None, os.getpid()):
             where = "a copy of a trace" if self._process == _NOWHERE else "a trace in a forked process"
             raise TraceError(
-                f"{where} that has released {self._time + 1} states cannot step: it does not know what the original "
+                f"{where} that has released states cannot step: it does not know what the original "
                 "releases. Step the original, or make a new trace by restart(), which leaves this one as it is"
             )
 

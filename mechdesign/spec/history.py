@@ -1,7 +1,7 @@
 """Compare the times of a trace with those of the data that its prior, its chain and its policy were counted in.
 
-Counted are check-ins, trajectories, raw visits and tables of counts, and matrices that `mechdesign chain` has written.
-Of other matrices, and of probabilities, nothing is known. The rows of a table are those of the users that ``only``
+Counted are check-ins, trajectories, raw visits and files of counts, and matrices that `mechdesign chain` has written.
+Of other matrices, and of numbers in the specification, nobody here knows where they come from. The rows of a table are those of the users that ``only``
 keeps; they are compared as they stand in the file, before even steps are made of them.
 """
 
@@ -26,7 +26,8 @@ from mechdesign.spec.tables import convert, one_of
 __all__ = ["compared"]
 
 _TRACES = ("checkins", "plt")
-_COUNTS = ("counts", "csv", "visits")
+_COUNTS = ("csv", "visits")
+_NUMBERS = ("counts", "probabilities")
 # What `mechdesign chain` writes into one folder.
 _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
@@ -137,7 +138,7 @@ def _prior(raw: Raw, path: str) -> Iterator[_Source]:
         yield _Source(f"{path}.{form}", form, getattr(table, form))
     elif form in _COUNTS:
         yield _Source(f"{path}.{form}", form, None)
-    elif form == "probabilities":
+    elif form in _NUMBERS:
         yield _Source(f"{path}.{form}", form, None, counted=False)
 
 

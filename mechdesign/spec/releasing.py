@@ -249,10 +249,10 @@ def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Rele
     except InputError as error:
         if error.path != "true_state":
             raise
+        # The state itself is the true one: the path says where it stands.
         raise InputError(
             path,
             error.problem,
-            value=trace.domain.labels[state],
             bound=error.bound,
             remedy="smooth the transitions, or give a delta in [policy]: then the nearest possible state is released",
-        ) from error
+        ) from None

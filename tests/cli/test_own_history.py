@@ -167,7 +167,6 @@ def test_even_steps_hide_no_row() -> None:
         (TIMED, WALK, None),
         (PUBLIC, TIMED, None),
         (UNTIMED, WALK, START + 10**6),
-        ("counts = [4, 5, 3, 2, 2, 2]", WALK, START + 10**6),
         ('csv = { path = "n.csv", column = "n" }', WALK, START + 10**6),
         (PUBLIC, 'path = "chain/forward.csv"', START + 10**6),
         (PUBLIC, 'paths = ["chain/forward.csv", "chain/forward.csv"], by = "step"', None),
@@ -199,6 +198,7 @@ def test_without_times_it_is_said(prior: str, transition: str, start: int | None
         (PUBLIC, WALK, []),
         ("simulated = { centres = [{ x = 1, y = 1, spread = 1 }] }", WALK, []),
         ("probabilities = [0.25, 0.25, 0.125, 0.125, 0.125, 0.125]", WALK, ["prior.probabilities"]),
+        ("counts = [4, 5, 3, 2, 2, 2]", WALK, ["prior.counts"]),
         (PUBLIC, 'path = "forward.csv"', ["release.transition.path"]),
     ],
 )
@@ -210,6 +210,8 @@ def test_the_sentence_stands_where_nothing_was_counted(prior: str, transition: s
         assert (said["counted"], said["given"]) == ([], given)
         assert NOTHING in said["meaning"]
         assert ("Unless these come from data of this person" in said["meaning"]) == bool(given)
+        assert found.history.tells_prior == (not given)
+        assert release(prior, transition, 'history = "others"', start=start).history.tells_prior
 
 
 def test_a_prior_that_is_not_used_is_not_compared() -> None:

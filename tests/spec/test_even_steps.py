@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def read(folder: Path, transition: str, rest: str = "", prior: str = "") -> Specification:
     data = f'prior = {{ checkins = {{ path = "c.csv", time = "time"{prior} }}, smoothing = 1 }}'
     graph = 'privacy = [{ kind = "graph", epsilon = 1, complete = true }]'
-    release = f"[release]\ntransition = {{ {transition} }}\n{rest}"
+    release = f'[release]\nhistory = "others"\ntransition = {{ {transition} }}\n{rest}'
     return spec.parse(f'{BOX}\n{data}\ncost.distance = "hamming"\n{graph}\n{release}', folder)
 
 
