@@ -43,7 +43,7 @@ class History:
 
     @property
     def tells_prior(self) -> bool:
-        """Whether public channels may hold the prior: nothing was counted, and what was given is stated to be others'."""
+        """Whether public channels may hold the prior: nothing was counted, and what was given is stated."""
         return not self.counted and (not self.given or self.others)
 
     @property

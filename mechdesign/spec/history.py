@@ -1,8 +1,8 @@
 """Compare the times of a trace with those of the data that its prior, its chain and its policy were counted in.
 
 Counted are check-ins, trajectories, raw visits and files of counts, and matrices that `mechdesign chain` has written.
-Of other matrices, and of numbers in the specification, nobody here knows where they come from. The rows of a table are those of the users that ``only``
-keeps; they are compared as they stand in the file, before even steps are made of them.
+Of other matrices, and of numbers in the specification, nobody here knows where they come from. The rows of a table are
+those of the users that ``only`` keeps; they are compared as they stand in the file, before even steps are made of them.
 """
 
 from __future__ import annotations

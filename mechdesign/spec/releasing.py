@@ -12,6 +12,7 @@ from typing import Protocol
 from mechdesign import interrupts
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.exact import exact_text
+from mechdesign.data.forms import cell
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps
 from mechdesign.errors import BudgetExceededError, InputError, SpecificationError
@@ -249,10 +250,11 @@ def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Rele
     except InputError as error:
         if error.path != "true_state":
             raise
-        # The state itself is the true one: the path says where it stands.
+        # The state is the true one: what it is called is shown as a cell of a file is, and its index is not.
         raise InputError(
             path,
             error.problem,
+            value=cell(trace.domain.labels[state]),
             bound=error.bound,
             remedy="smooth the transitions, or give a delta in [policy]: then the nearest possible state is released",
         ) from None

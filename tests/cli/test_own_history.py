@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import HistoryWarning, SpecificationError
+from mechdesign.errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError, showing_values
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.spec import parse
 
@@ -271,3 +271,51 @@ def test_public_channels_hold_no_prior_that_was_counted(mechanism: str) -> None:
                 np.testing.assert_array_equal(held["prior"], held["prior"][0])
                 assert np.ptp(each.prior) > 0.01
                 assert "stands in place of a private one" in said
+
+
+def test_trajectories_and_visits_of_anchors_are_counted() -> None:
+    folder = Path("geolife/000/Trajectory")
+    folder.mkdir(parents=True)
+    rows = "".join(f"50.005,8.005,0,100,0,2023-11-14,22:{minute:02}:00\n" for minute in range(0, 50, 5))
+    (folder / "a.plt").write_text("-\n" * 6 + rows)
+    last = int(np.datetime64("2023-11-14T22:45:00", "s").astype(int))
+    prior = 'plt = { path = "geolife" }'
+    with pytest.raises(SpecificationError, match=r"prior\.plt"):
+        release(prior, start=last)
+    assert release(prior, start=last + 1).history.within is False
+    Path("v.csv").write_text("x,y\n0.5,0.5\n1.5,0.5\n")
+    anchors = """
+    domain.anchors = { columns = 3, rows = 2, width = 2.0, height = 1.0 }
+    prior.visits.path = "v.csv"
+    cost.distance = "euclidean"
+    privacy = [{ kind = "graph", epsilon = 1, complete = true }]
+    release = { transition = { path = "P.csv" }, initial = { uniform = true } }
+    """
+    Path("P.csv").write_text((",".join(["0.25"] * 2 + ["0.125"] * 4) + "\n") * 6)
+    with pytest.warns(HistoryWarning):
+        found = parse(anchors).release([0, 1, 2])
+    # What answers cost is counted in the visits, whatever is believed before the first step.
+    assert found.history.counted == ("prior.visits",)
+
+
+def test_a_budget_in_both_numbers_is_asked_before_the_first_charge() -> None:
+    # Three steps of ε = 1 have ρ = 3/2 together, not that of ε = 3.
+    for epsilon, rho, allowed in ((3, "3/2", True), ("2.99", "3/2", False), (3, "1.49", False), (9, "3/2", True)):
+        ledger = md.Ledger(epsilon, rho=rho)
+        given = parse(text(PUBLIC, WALK))
+        if allowed:
+            given.release(DAY, ledger=ledger)
+            assert ledger.spent.epsilon == 3
+            continue
+        with pytest.raises(BudgetExceededError, match="a trace of 3 steps"):
+            given.release(DAY, ledger=ledger)
+        assert not ledger.entries
+
+
+def test_a_true_place_is_not_shown_where_it_cannot_be_released() -> None:
+    given = parse(text("counts = [1, 0, 0, 0, 0, 0]", WALK).replace("smoothing = 1", "smoothing = 0"))
+    with pytest.raises(InputError, match="true one: .* found 9;") as caught:
+        given.release([5])
+    assert caught.value.value == "9"
+    with showing_values(), pytest.raises(InputError, match="found '?5"):
+        given.release([5])
