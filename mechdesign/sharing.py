@@ -13,6 +13,7 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from filelock import FileLock, Timeout
 from mechdesign.errors import InputError, LedgerError, LockWarning
 from mechdesign.validation import as_number
 
-__all__ = ["WAIT_S", "ProcessLock", "as_wait", "lock_file_of", "locked"]
+__all__ = ["SHARE", "WAIT_S", "ProcessLock", "as_wait", "file_of", "lock_file_of", "locked", "stands"]
 
 
 def __dir__() -> list[str]:
@@ -30,6 +31,12 @@ def __dir__() -> list[str]:
 
 WAIT_S = 10.0
 """How long the lock of a file is waited for, in seconds."""
+
+SHARE = (
+    "A ledger for several users is begun with: mechdesign ledger new PATH --group NAME, in a folder where the group "
+    "may write"
+)
+"""What a user can do who may not use the ledger of another."""
 
 _SAID_AFTER_S = 1.0
 
@@ -87,6 +94,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
+def file_of(path: str | PathLike[str]) -> Path:
+    """Return the one name of a file: through a link or from another folder it must not be a second one.
+
+    Raises `InputError` for what names no file.
+    """
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
+
+
+def stands(path: Path) -> bool:
+    """Tell whether something has this name; raise `LedgerError` where that cannot be told."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError as error:
+        raise LedgerError(f"{path} lies in a folder of another user ({error.strerror}). {SHARE}") from error
+    except OSError as error:
+        raise LedgerError(f"{path} cannot be looked for ({error.strerror or error}). Choose another name") from error
+    return True
+
+
 def lock_file_of(path: Path) -> Path:
     """Return the lock of a file, which stands beside it and stays there."""
     return path.parent / f".{path.name}.lock"
@@ -105,10 +136,11 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of a file, of this process and all others; a new lock file has the mode 0600.
 
     Warns (`LockWarning`) after a second. Raises `LedgerError`, naming the lock, where it is not had within `wait`
-    seconds, cannot be opened, or is a link.
+    seconds, cannot be opened, is a link, or the file system has no locks. A process that is forked meanwhile does not
+    hold it.
     """
     file = lock_file_of(path)
-    lock = FileLock(file, mode=0o600)
+    lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
     try:
         try:
             lock.acquire(timeout=min(wait, _SAID_AFTER_S))
@@ -140,8 +172,5 @@ def _unusable(file: Path, error: OSError) -> str:
     if stat.S_ISLNK(mode):
         return f"{file} is a link, which no lock may be; nothing was recorded. Remove the link"
     if isinstance(error, PermissionError):
-        return (
-            f"{file} belongs to another user ({error.strerror}); nothing was recorded. For a ledger of several users, "
-            "its owner makes one with: mechdesign ledger new PATH --group NAME"
-        )
+        return f"{file} belongs to another user ({error.strerror}); nothing was recorded. {SHARE}"
     return f"{file} cannot be locked ({error.strerror or error}); nothing was recorded. Remove it if it is no lock file"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.ledger_file import write_ledger
+from mechdesign.accounting.ledger import Ledger, require_folder
+from mechdesign.accounting.ledger_file import NUMBER, write_ledger
 from mechdesign.errors import InputError, LedgerError
-from mechdesign.sharing import WAIT_S, lock_file_of, locked
+from mechdesign.sharing import WAIT_S, file_of, lock_file_of, locked, stands
 
 __all__ = ["MANIFEST", "Checked", "begin_ledger", "check_folders"]
 
@@ -40,25 +40,26 @@ def begin_ledger(
         path: the file; none may stand there.
         epsilon: its budget in ε, or None.
         rho: its budget in ρ, or None.
-        again: begin anew where the lock of an earlier ledger still stands. What was spent there is forgotten.
+        again: begin anew where the lock of an earlier ledger still stands. What was spent there is forgotten, and the
+            lock gets the mode of a new one.
         group: the name of a group whose members share the ledger: file and lock are then readable and writable for
-            them (0660), otherwise for their owner alone (0600). They also need to be able to write its folder.
+            them (0660), otherwise for their owner alone (0600). They also need to be able to write its folder, which
+            must not be sticky, as temporary folders are.
         wait: how long another process is waited for, in seconds.
 
     Raises:
-        InputError: a budget is negative or no number, or there is no such group.
+        InputError: a budget is negative or no number, there is no such group, or this user is not in it.
         LedgerError: a ledger stands there, or the lock of one that was removed.
         ExportError: the file cannot be written.
     """
     ledger = Ledger(epsilon, rho=rho, wait=wait)
-    where = Path(path).resolve()
+    where = file_of(path)
     number = None if group is None else _group(group)
-    if not where.parent.is_dir():
-        raise LedgerError(f"{where} cannot be kept: {where.parent} is not a folder. Create it first")
+    require_folder(where)
     lock = lock_file_of(where)
-    stood = os.path.lexists(lock)
+    stood = stands(lock)
     with locked(where, wait):
-        if os.path.lexists(where):
+        if stands(where):
             raise LedgerError(
                 f"{where} stands already; nothing was changed. Choose another name, or move it away first"
             )
@@ -69,8 +70,7 @@ def begin_ledger(
             )
         write_ledger(where, ledger.epsilon, ledger.rho, ())
         for file in (where, lock):
-            if number is not None:
-                _share(file, number, group or "")
+            _set_mode(file, number)
     return Ledger(path=where, wait=wait)
 
 
@@ -78,19 +78,24 @@ def _group(name: str) -> int:
     try:
         import grp
 
-        return grp.getgrnam(name).gr_gid
+        number = grp.getgrnam(name).gr_gid
     except (ImportError, KeyError, TypeError, ValueError) as error:
         raise InputError("group", "is not a group of this system", value=name, bound="the name of a group") from error
+    if os.geteuid() != 0 and number not in (os.getegid(), *os.getgroups()):
+        raise InputError("group", "is a group that this user is not in", value=name, bound="a group of this user")
+    return number
 
 
-def _share(file: Path, number: int, group: str) -> None:
+def _set_mode(file: Path, group: int | None) -> None:
+    """Share a file with a group, or keep it for its owner."""
     try:
-        os.chown(file, -1, number)
-        file.chmod(0o660)
+        if group is not None:
+            os.chown(file, -1, group)
+        file.chmod(0o600 if group is None else 0o660)
     except OSError as error:
         raise LedgerError(
-            f"{file} cannot be given to the group {group} ({error.strerror}). Only its members and the system's "
-            "administrator can do that; remove the ledger and its lock, and begin it as one of them"
+            f"{file} belongs to another user, and its mode stays as it is ({error.strerror}). Remove it as its owner, "
+            "and the ledger with it, and begin again"
         ) from error
 
 
@@ -124,14 +129,13 @@ def _numbers(folder: Path) -> tuple[str, ...]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         entries = document["entries"] if "entries" in document else [document["entry"]]
-        numbers = tuple(entries)
-        if not all(isinstance(number, str | None) for number in numbers):
-            raise ValueError("numbers of entries are texts")
+        if not isinstance(entries, list) or not all(number is None or NUMBER.fullmatch(number) for number in entries):
+            raise ValueError("numbers of entries are 32 hexadecimal digits")
     except OSError as error:
         raise InputError(str(file), f"cannot be read ({error.strerror})", bound="the folder of a release") from error
     except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise InputError(str(file), "names no entry of a ledger", bound="a release of this version or later") from error
-    charged = tuple(number for number in numbers if number is not None)
+    charged = tuple(number for number in entries if number is not None)
     if not charged:
         raise InputError(str(file), "was charged to no ledger", bound="a release that names entries of a ledger")
     return charged

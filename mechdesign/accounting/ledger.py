@@ -22,7 +22,7 @@ from mechdesign.accounting.totals import Totals, rho_of, totals
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.display import card
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError
-from mechdesign.sharing import WAIT_S, ProcessLock, as_wait, lock_file_of, locked
+from mechdesign.sharing import WAIT_S, ProcessLock, as_wait, file_of, lock_file_of, locked, stands
 
 __all__ = ["Entry", "Ledger", "Partition", "PolicyTotals", "Totals"]
 
@@ -90,18 +90,19 @@ or give the ledger that the data deserve a larger budget
     ) -> None:
         self._budget_epsilon = None if epsilon is None else _not_negative(epsilon, "epsilon")
         self._budget_rho = None if rho is None else _not_negative(rho, "rho")
-        self._path = None if path is None else _file(path)
+        self._path = None if path is None else file_of(path)
         self._wait = as_wait(wait)
         self._lock = ProcessLock()
         self._entries: tuple[Entry, ...] = ()
-        if self._path is not None and self._path.exists():
+        self._charging_in: int | None = None
+        if self._path is not None and stands(self._path):
             self._read(adopt=epsilon is None and rho is None)
 
     @classmethod
     def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
         """Open a ledger that has been made, with its own budget; raise `LedgerError` where there is none."""
-        if not _file(path).exists():
-            raise LedgerError(f"{path} does not exist. Begin a ledger with: mechdesign ledger new {path} --epsilon 1")
+        if not stands(file := file_of(path)):
+            raise LedgerError(f"{file} does not exist. Begin a ledger with: mechdesign ledger new {file} --epsilon 3")
         return cls(path=path, wait=wait)
 
     def __copy__(self) -> Ledger:
@@ -118,9 +119,9 @@ or give the ledger that the data deserve a larger budget
             )
         return _reopened, self._reopening()
 
-    def _reopening(self) -> tuple[Fraction | None, Fraction | None, Path, float]:
+    def _reopening(self) -> tuple[Fraction | None, Fraction | None, Path, float, tuple[Entry, ...]]:
         assert self._path is not None
-        return self._budget_epsilon, self._budget_rho, self._path, self._wait
+        return self._budget_epsilon, self._budget_rho, self._path, self._wait, self._entries
 
     def __repr__(self) -> str:
         budgets = [
@@ -248,7 +249,7 @@ or give the ledger that the data deserve a larger budget
         """
         entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
         self._require_process()
-        with self._lock, self._held():
+        with self._lock, self._alone(), self._held():
             self._require_one_name()
             self._require_allowed(entry)
             grown = (*self._entries, replace(entry, number=secrets.token_hex(16)))
@@ -271,7 +272,12 @@ or give the ledger that the data deserve a larger budget
         classes: Partition | None = None,
         together: bool = False,
     ) -> None:
-        """Raise what `spend` would raise of budget, process and other releases, and record nothing."""
+        """Raise what `spend` would raise of budget, process and other releases, and record nothing.
+
+        For what should be refused before long computations. Another process may spend in between: only `spend`
+        decides. Of several releases, ask for their sum: ε adds up, and a budget in ρ counts ε²/2 of each, not of the
+        sum, see `remaining_rho`.
+        """
         entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
         self._require_process()
         with self._lock:
@@ -306,19 +312,28 @@ or give the ledger that the data deserve a larger budget
             raise BudgetExceededError(_excess(entry.what, "ρ", rho_of(entry), left, self._budget_rho))
 
     @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse what would be spent while this thread spends, by a handler of a signal: it would not be judged."""
+        if self._charging_in == os.getpid():
+            raise LedgerError("a release cannot be recorded while the same thread records another. Wait for its end")
+        self._charging_in = os.getpid()
+        try:
+            yield
+        finally:
+            self._charging_in = None
+
+    @contextmanager
     def _held(self) -> Iterator[None]:
         """Hold the lock of the file, where there is one, with its entries read again; make the file if need be."""
         if self._path is None:
             yield
             return
-        folder = self._path.parent
-        if not folder.is_dir():
-            raise LedgerError(f"{self._path} cannot be kept: {folder} is not a folder. Create it first")
+        require_folder(self._path)
         until = time.monotonic() + min(self._wait, _BEGINNING_S)
         while True:
             stood = os.path.lexists(lock_file_of(self._path))
             with locked(self._path, self._wait):
-                if self._path.exists():
+                if stands(self._path):
                     self._refresh()
                     yield
                     return
@@ -328,19 +343,28 @@ or give the ledger that the data deserve a larger budget
                     return
             # Another process may have made the lock and be about to make the ledger.
             if time.monotonic() >= until:
-                raise LedgerError(_missing(self._path))
+                raise LedgerError(self._missing(self._path))
             time.sleep(_PAUSE_S)
+
+    def _missing(self, path: Path) -> str:
+        budgets = (("--epsilon", self._budget_epsilon), ("--rho", self._budget_rho))
+        options = "".join(f" {name} {exact_text(budget)}" for name, budget in budgets if budget is not None)
+        return (
+            f"{path} is missing, while its lock ({lock_file_of(path).name}) still stands: what was spent there would "
+            "be forgotten, and nothing was recorded. Restore it, or begin anew with: mechdesign ledger new "
+            f"{path}{options} --again"
+        )
 
     def _require_one_name(self) -> None:
         """Raise `LedgerError` where a hard link would go on as a second ledger when the file is replaced."""
-        if self._path is not None and self._path.exists() and self._path.stat().st_nlink > 1:
+        if self._path is not None and stands(self._path) and self._path.stat().st_nlink > 1:
             raise LedgerError(
                 f"{self._path} has another name as well, a hard link, which would keep what is left now: nothing was "
                 "recorded. Remove the other name, or copy the ledger to a file of its own and go on with that alone"
             )
 
     def _refresh(self) -> None:
-        if self._path is not None and (self._entries or self._path.exists()):
+        if self._path is not None and (self._entries or stands(self._path)):
             self._read(adopt=False)
 
     def _read(self, *, adopt: bool) -> None:
@@ -353,8 +377,7 @@ or give the ledger that the data deserve a larger budget
                 f"{self._path} was made with another budget ({_budgets(epsilon, rho)}, not "
                 f"{_budgets(self._budget_epsilon, self._budget_rho)}). Open it without a budget to go on with its own"
             )
-        if entries[: len(self._entries)] != self._entries:
-            raise LedgerError(f"{self._path} no longer holds what was spent before. Restore a copy")
+        _require_grown(self._path, self._entries, entries)
         self._entries = entries
 
 
@@ -439,26 +462,24 @@ def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fract
     )
 
 
-def _missing(path: Path) -> str:
-    return (
-        f"{path} is missing, while its lock ({lock_file_of(path).name}) still stands: what was spent there would be "
-        f"forgotten, and nothing was recorded. Restore it, or begin anew with: mechdesign ledger new {path} --again"
-    )
+def _reopened(
+    epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
+) -> Ledger:
+    """Open a ledger again by its path; raise `LedgerError` where it lacks what the first object knew of."""
+    ledger = Ledger(path=path, wait=wait) if stands(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
+    _require_grown(path, entries, ledger.entries)
+    return ledger
 
 
-def _reopened(epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float) -> Ledger:
-    """Open a ledger again by its path: with its own budget where it was made, else with that of the first object."""
-    if path.exists():
-        return Ledger(path=path, wait=wait)
-    return Ledger(epsilon, rho=rho, path=path, wait=wait)
+def _require_grown(path: Path, known: tuple[Entry, ...], entries: tuple[Entry, ...]) -> None:
+    if entries[: len(known)] != known:
+        raise LedgerError(f"{path} no longer holds what was spent before. Restore a copy")
 
 
-def _file(path: str | PathLike[str]) -> Path:
-    """Return the one name of a file: through a link or from another folder it must not be a second ledger."""
-    try:
-        return Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
-        raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
+def require_folder(path: Path) -> None:
+    """Raise `LedgerError` where there is no folder for a ledger."""
+    if not path.parent.is_dir():
+        raise LedgerError(f"{path} cannot be kept: {path.parent} is not a folder. Create it first")
 
 
 def _budgets(epsilon: Fraction | None, rho: Fraction | None) -> str:

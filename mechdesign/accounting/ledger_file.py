@@ -14,12 +14,14 @@ from mechdesign.accounting.partition import Partition
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError, LedgerError
+from mechdesign.sharing import SHARE
 
-__all__ = ["Entry", "read_ledger", "write_ledger"]
+__all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
 
 _SCHEMA = "mechdesign.ledger/2"
 _EARLIER = "mechdesign.ledger/1"
-_NUMBER = re.compile("[0-9a-f]{32}")
+NUMBER = re.compile("[0-9a-f]{32}")
+"""How the number of an entry is written."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
     """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for anything else."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError as error:
+        raise LedgerError(f"{path} belongs to another user ({error.strerror}). {SHARE}") from error
     except OSError as error:
         raise LedgerError(f"{path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -132,7 +136,7 @@ def _read_entry(entry: dict[str, Any], index: int, partitions: list[Partition]) 
     if policy is not None and not (isinstance(policy, str) and policy.strip()):
         raise InputError(f"entries[{index}].policy", "must be a name", value=policy)
     number, domain, together = entry.get("number"), entry.get("domain"), entry.get("together", False)
-    if number is not None and not (isinstance(number, str) and _NUMBER.fullmatch(number)):
+    if number is not None and not (isinstance(number, str) and NUMBER.fullmatch(number)):
         raise InputError(f"entries[{index}].number", "must be 32 hexadecimal digits", value=number)
     if domain is not None and not isinstance(domain, str):
         raise InputError(f"entries[{index}].domain", "must be a digest", value=domain)

@@ -57,6 +57,25 @@ class LedgerPart:
 
         Arguments are those of `mechdesign.Ledger.spend`. A release that names no policy is one under that of the part.
         """
+        part = self._named(policy)
+        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
+
+    def check(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Any = None,
+        rho: Any = None,
+        *,
+        policy: str | None = None,
+        **exact: Any,
+    ) -> None:
+        """Raise what `spend` would raise of budget, process, policy and other releases, and record nothing."""
+        part = self._named(policy)
+        self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
+
+    def _named(self, policy: str | None) -> tuple[str, str]:
+        """Return the division and the group, if a release under this policy may be charged to them."""
         if policy is not None and policy != self.policy:
             raise InputError(
                 "ledger",
@@ -65,8 +84,7 @@ class LedgerPart:
                 bound=self.policy,
                 remedy="make a ledger of the group for this policy by part_of, or charge the ledger of the whole",
             )
-        part = (self.division, self.part)
-        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
+        return self.division, self.part
 
 
 def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:

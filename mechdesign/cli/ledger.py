@@ -29,9 +29,9 @@ def ledger() -> None:
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
     from mechdesign.accounting.beginning import begin_ledger
-    from mechdesign.sharing import lock_file_of
+    from mechdesign.sharing import file_of, lock_file_of, stands
 
-    stood = lock_file_of(path.resolve()).exists()
+    stood = stands(lock_file_of(file_of(path)))
     made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
     console = output()
     console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
@@ -49,7 +49,8 @@ def show(path: Path) -> None:
     """Show what was spent under each policy, and what is left."""
     from mechdesign.accounting.ledger import Ledger
 
-    output().print(str(Ledger.existing(path)), soft_wrap=True, markup=False)
+    for line in str(Ledger.existing(path)).splitlines():
+        output().print(line, soft_wrap=True, markup=False)
 
 
 @ledger.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 import click
 
 from mechdesign.cli.console import output, say_note
-from mechdesign.sharing import WAIT_S
+from mechdesign.sharing import WAIT_S, lock_file_of, stands
 
 if TYPE_CHECKING:
     from mechdesign.accounting.ledger import Ledger
@@ -23,7 +25,19 @@ wait_option = click.option(
 def announce(ledger: Ledger) -> None:
     """Say which file will be charged, by its full path, and whether it is made for this."""
     assert ledger.path is not None
-    say_note(f"the ledger {ledger.path} {'is charged' if ledger.path.exists() else 'is begun'}")
+    lock = lock_file_of(ledger.path)
+    if not stands(ledger.path):
+        # Where the lock of an earlier one stands, none is begun, and an error says so.
+        if not stands(lock):
+            say_note(f"the ledger {ledger.path} is begun")
+        return
+    say_note(f"the ledger {ledger.path} is charged")
+    for file in (ledger.path, lock):
+        if os.name != "nt" and stands(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
+            say_note(
+                f"{file} is open to every user (mode {mode:04o}), as an earlier version made it, and is left so. Close "
+                f"it with: chmod 600 {file}"
+            )
 
 
 def show_spending(ledger: Ledger) -> None:

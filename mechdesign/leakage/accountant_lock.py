@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from os import PathLike
 from pathlib import Path
 
 from mechdesign import sharing
-from mechdesign.errors import ExportError, InputError, StateError
+from mechdesign.errors import ExportError, StateError
+from mechdesign.sharing import file_of
 
 __all__ = ["file_of", "locked", "locked_to_begin", "require_one_name"]
 
@@ -46,14 +46,6 @@ def locked_to_begin(path: Path, wait: float) -> Iterator[None]:
                 "promise the same once more. Restore it, or remove the lock, too, to forget what was released"
             )
         time.sleep(_PAUSE_S)
-
-
-def file_of(path: str | PathLike[str]) -> Path:
-    """Return the one name of a file: through a link or from another folder it must not be a second state."""
-    try:
-        return Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
-        raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
 
 
 def require_one_name(path: Path) -> None:

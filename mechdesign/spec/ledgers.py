@@ -6,8 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify.exact import exact_text
 from mechdesign.errors import SpecificationError
-from mechdesign.sharing import WAIT_S
+from mechdesign.sharing import WAIT_S, file_of, stands
 from mechdesign.spec.tables import at
 
 __all__ = ["open_ledger"]
@@ -26,9 +27,9 @@ def open_ledger(
         SpecificationError: there is none, and it cannot be made: no budget is given, or it would lie outside `folder`.
         LedgerError: its file is damaged, or was made with another budget.
     """
-    path = folder / name
     with at("ledger"):
-        if path.exists():
+        path = file_of(folder / name)
+        if stands(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)
         if epsilon is None and rho is None:
             raise SpecificationError(
@@ -36,14 +37,16 @@ def open_ledger(
                 "names no ledger that exists, and no budget is given to make one with",
                 value=str(path),
                 bound="an existing ledger, or epsilon or rho beside it",
-                remedy=f"begin one with: mechdesign ledger new {path} --epsilon 1",
+                remedy=f"begin one with: mechdesign ledger new {path} --epsilon 3",
             )
-        if not path.resolve().is_relative_to(folder.resolve()):
+        if not path.is_relative_to(folder.resolve()):
+            budgets = (("--epsilon", epsilon), ("--rho", rho))
+            options = "".join(f" {option} {exact_text(budget)}" for option, budget in budgets if budget is not None)
             raise SpecificationError(
                 "path",
                 "names a ledger that does not exist, outside the folder of the specification",
-                value=str(path.resolve()),
+                value=str(path),
                 bound=f"within {folder.resolve()}, or an existing ledger",
-                remedy=f"begin it yourself, if you want it there, with: mechdesign ledger new {path.resolve()}",
+                remedy=f"begin it yourself, if you want it there, with: mechdesign ledger new {path}{options}",
             )
         return Ledger(epsilon, rho=rho, path=path, wait=wait)
