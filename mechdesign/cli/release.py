@@ -152,7 +152,7 @@ def release(
             if not seeded:
                 ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
             if ledger is not None:
-                announce(ledger)
+                announce(ledger, directory)
 
             def keep(stopped: ReleasedTrace) -> None:
                 """Write the steps that were released before one failed, which are paid for."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mechdesign.cli.console import output, say_note
+from mechdesign.errors import InputError
 from mechdesign.sharing import WAIT_S, lock_file_of, stands
 
 if TYPE_CHECKING:
@@ -22,13 +24,23 @@ wait_option = click.option(
 )  # fmt: skip
 
 
-def announce(ledger: Ledger) -> None:
-    """Say which file will be charged, by its full path, and whether it is made for this."""
+def announce(ledger: Ledger, public: Path) -> None:
+    """Say which file will be charged, by its full path, and whether it is made for this.
+
+    Raises `InputError` where it lies in the folder that may be published.
+    """
     assert ledger.path is not None
+    if public.resolve() in ledger.path.parents:
+        raise InputError(
+            "--output",
+            "is the folder of the ledger, which is its owner's alone",
+            value=str(public),
+            bound=f"a folder that does not hold {ledger.path}",
+        )
     lock = lock_file_of(ledger.path)
     if not stands(ledger.path):
-        # Where the lock of an earlier one stands, none is begun, and an error says so.
-        if not stands(lock):
+        # Where there is no folder, or the lock of an earlier ledger stands, none is begun, and an error says so.
+        if ledger.path.parent.is_dir() and not stands(lock):
             say_note(f"the ledger {ledger.path} is begun")
         return
     say_note(f"the ledger {ledger.path} is charged")

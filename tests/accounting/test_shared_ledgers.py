@@ -8,7 +8,9 @@ import json
 import multiprocessing
 import os
 import pickle
+import signal
 import stat
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -115,6 +117,119 @@ def test_a_copy_of_a_ledger_in_memory_is_the_object_and_pickling_it_is_refused()
         pickle.dumps(ledger)
 
 
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_copy_knows_what_was_spent_and_refuses_an_older_file(tmp_path: Path, way: Any) -> None:
+    path = tmp_path / "l.json"
+    ledger = Ledger(epsilon=2, path=path)
+    assert attempt(ledger) == 1
+    before = path.read_text()
+    assert attempt(ledger) == 1
+    path.write_text(before)
+    with pytest.raises(LedgerError, match="no longer holds"):
+        way(ledger)
+    path.unlink()
+    with pytest.raises(LedgerError, match="no longer holds"):
+        way(ledger)
+
+
+def a_part(ledger: Ledger) -> tuple[Any, md.blowfish.Policy]:
+    policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(4)}))
+    return md.blowfish.part_of(ledger, policy, "clinics", "north"), policy
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_a_part_of_a_ledger_belongs_to_its_process_and_so_do_its_copies(way: Any) -> None:
+    ledger = Ledger(epsilon=1)
+    part, policy = a_part(ledger)
+
+    def release(kept: Any) -> int:
+        try:
+            md.blowfish.release_histogram([1, 2], policy, epsilon=1, ledger=kept)
+        except BudgetExceededError:
+            return 0
+        except LedgerError:
+            return 2
+        return 1
+
+    assert in_child(lambda: release(part)) == 2
+    assert release(way(part)) == 1
+    assert release(part) == release(way(part)) == 0
+    assert part.ledger is way(part).ledger is ledger
+    with pytest.raises(LedgerError, match="cannot be pickled"):
+        pickle.dumps(part)
+
+
+def test_a_part_of_a_ledger_refuses_a_release_under_another_policy(tmp_path: Path) -> None:
+    ledger = Ledger(epsilon=1, path=tmp_path / "l.json")
+    part, policy = a_part(ledger)
+    other = md.blowfish.Policy.line(policy.domain)
+    for kept in (part, pickle.loads(pickle.dumps(part))):
+        with pytest.raises(InputError, match="under another policy"):
+            md.blowfish.release_histogram([1, 2], other, epsilon=1, ledger=kept)
+        with pytest.raises(InputError, match="under another policy"):
+            kept.check("a", "b", epsilon=1, policy="another")
+    part.check("a", "b", epsilon=1)
+    with pytest.raises(BudgetExceededError):
+        part.check("a", "b", epsilon=1.5)
+    assert not part.ledger.entries
+    md.blowfish.release_histogram([1, 2], policy, epsilon=1, ledger=part)
+    assert [entry.part for entry in ledger.entries] == [("clinics", "north")]
+
+
+@pytest.mark.parametrize("path", [None, "l.json"])
+def test_nothing_is_spent_while_the_same_thread_spends(
+    tmp_path: Path, path: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a handler of a signal: it would be judged by what was spent before, and be forgotten."""
+    ledger = Ledger(epsilon=1, path=None if path is None else tmp_path / path)
+    seen = []
+
+    def interrupted(count: int) -> str:
+        if not seen:
+            seen.append("a handler runs")
+            seen.append(attempt(ledger))
+        return "0" * 2 * count
+
+    monkeypatch.setattr("mechdesign.accounting.ledger.secrets.token_hex", interrupted)
+    assert attempt(ledger) == 1
+    assert seen == ["a handler runs", 2]
+    assert (len(ledger.entries), attempt(ledger)) == (1, 0)
+
+
+def test_a_forked_process_does_not_keep_the_lock_of_one_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    ledger = Ledger(epsilon=1, path=path)
+    told, tell = os.pipe()
+    if (holder := os.fork()) == 0:
+        inside = threading.Event()
+
+        def hold() -> None:
+            with locked(path):
+                inside.set()
+                time.sleep(30)
+
+        threading.Thread(target=hold, daemon=True).start()
+        inside.wait(20)
+        if (child := os.fork()) == 0:
+            time.sleep(30)
+            os._exit(0)
+        os.write(tell, str(child).encode())
+        time.sleep(30)
+        os._exit(0)
+    child = int(os.read(told, 20))
+    path.with_name("other").touch()
+    try:
+        with pytest.raises(LedgerError, match="held"), locked(path, 0):
+            pass
+    finally:
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
+    with locked(path, 2):
+        pass
+    os.kill(child, signal.SIGKILL)
+    assert not ledger.entries
+
+
 def test_a_ledger_is_made_empty_before_its_first_entry_is_judged(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     ledger = Ledger(epsilon=1, path=path)
@@ -133,7 +248,7 @@ def test_a_ledger_that_was_removed_is_not_made_again(tmp_path: Path, entries: in
     lock_file_of(path).touch()
     path.unlink(missing_ok=True)
     for each in (Ledger(epsilon=1, path=path, wait=0), ledger):
-        with pytest.raises(LedgerError, match=r"l\.json is missing.*ledger new .* --again|no longer holds"):
+        with pytest.raises(LedgerError, match=r"l\.json is missing.*ledger new .* --epsilon 1 --again"):
             each.spend("a", "b", epsilon=1)
     assert not path.exists()
 
@@ -180,6 +295,67 @@ def test_a_ledger_and_its_lock_are_their_owners_alone(tmp_path: Path, umask: int
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
     finally:
         os.umask(old)
+
+
+@pytest.mark.parametrize("path", ["", "a/b.json", "x" * 300, "\0"])
+def test_a_name_that_can_hold_no_ledger_is_refused(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((LedgerError, InputError)):
+        Ledger(epsilon=1, path=path).spend("a", "b", epsilon=1)
+    with pytest.raises((LedgerError, InputError)):
+        Ledger.existing(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "queue"])
+def test_what_stands_in_the_place_of_a_lock_is_no_lock(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "l.json"
+    os.mkdir(lock_file_of(path)) if kind == "folder" else os.mkfifo(lock_file_of(path))
+    with pytest.raises(LedgerError, match=r"\.l\.json\.lock"):
+        Ledger(epsilon=1, path=path, wait=0.1).spend("a", "b", epsilon=1)
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the administrator can be another user")
+@pytest.mark.parametrize(
+    ("folder", "file", "group", "passes"),
+    [
+        (0o777, 0o600, None, False),
+        (0o777, 0o644, None, False),
+        (0o700, 0o644, None, False),
+        (0o755, 0o600, None, False),
+        (0o770, 0o660, 65534, True),
+        (0o770, 0o660, 1, False),
+    ],
+)
+def test_a_second_user_shares_a_ledger_of_a_group_only(folder: int, file: int, group: int | None, passes: bool) -> None:
+    # Not below the folders of pytest, which are closed to others.
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        kept = Path(name) / "kept"
+        kept.mkdir()
+        path = kept / "l.json"
+        Ledger(epsilon=3, path=path).spend("a", "b", epsilon=1)
+        for each, mode in ((path, file), (lock_file_of(path), file), (kept, folder)):
+            each.chmod(mode)
+            os.chown(each, -1, os.getegid() if group is None else group)
+
+        def another_user() -> int:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            try:
+                Ledger.existing(path).spend("a", "b", epsilon=1)
+            except LedgerError as error:
+                return 2 if "ledger new PATH --group NAME" in str(error) else 3
+            return 1
+
+        assert in_child(another_user) == (1 if passes else 2)
+        found = path.stat()
+        assert (stat.S_IMODE(found.st_mode), len(Ledger(path=path).entries)) == (file, 2 if passes else 1)
+        assert group is None or found.st_gid == group
+        Ledger(path=path).spend("a", "b", epsilon=1)
+        assert path.stat().st_gid == found.st_gid
 
 
 def test_each_entry_has_a_random_number(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_a_ledger_of_a_group_is_for_its_members() -> None:
     assert run("ledger", "new", "l.json", "--epsilon", "3", "--group", name).exit_code == 0
     md.Ledger(path="l.json").spend("a", "b", epsilon=1)
     assert [stat.S_IMODE(Path(each).stat().st_mode) for each in ("l.json", ".l.json.lock")] == [0o660, 0o660]
+    assert md.Ledger(path="l.json").remaining_epsilon == 2
     refused = run("ledger", "new", "m.json", "--group", "no such group")
     assert (refused.exit_code, Path("m.json").exists(), Path(".m.json.lock").exists()) == (2, False, False)
 
@@ -121,6 +122,31 @@ def test_a_ledger_without_a_budget_or_named_by_an_option_must_exist() -> None:
     assert not Path("l.json").exists()
 
 
+@pytest.mark.parametrize(("lock", "ledger"), [(0o644, 0o600), (0o600, 0o644), (0o600, 0o602), (0o600, 0o660)])
+def test_files_that_every_user_can_open_are_left_and_said(lock: int, ledger: int) -> None:
+    begin_ledger("l.json", 1)
+    Path("l.json").chmod(ledger)
+    Path(".l.json.lock").chmod(lock)
+    said = run(*write(), "-o", "out").stderr.replace("\n", " ")
+    assert said.count("is open to every user") == said.count("chmod 600") == (ledger != 0o660)
+    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [ledger, lock]
+    Path("l.json").unlink()
+    begin_ledger("l.json", 1, again=True)
+    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("path", ["out/l.json", "out/release.json", "out/below/l.json", "in/l.json"])
+def test_no_ledger_lies_in_a_folder_that_may_be_published(path: str) -> None:
+    Path("out/below").mkdir(parents=True)
+    Path("in").symlink_to("out")
+    refused = run(*write(path), "-o", "out", "--force")
+    assert refused.exit_code == 2
+    assert "is the folder of the ledger" in refused.stderr.replace("\n", " ")
+    assert sorted(os.listdir("out")) == ["below"]
+    assert os.listdir("out/below") == []
+    assert run(*write("l.json"), "-o", "out/below").exit_code == 0
+
+
 def test_a_lock_that_is_held_ends_the_command_with_an_error() -> None:
     Path(".l.json.lock").touch()
     held = os.open(".l.json.lock", os.O_RDONLY)
@@ -146,7 +172,20 @@ def test_a_release_is_found_in_its_ledger_until_that_is_put_back() -> None:
     assert check_folders(md.Ledger(path="l.json"), ["one", "two"])[1].missing == (number,)
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"entries": 3}', '{"entry": 3}', '{"entries": [null]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"entries": 3}',
+        '{"entry": 3}',
+        '{"entries": [null]}',
+        '{"entries": "ab"}',
+        '{"entry": "\\u001b[2J"}',
+    ],
+)
 def test_folders_that_name_no_entry_cannot_be_checked(content: str | None) -> None:
     begin_ledger("l.json", 1)
     Path("one").mkdir()
@@ -172,7 +211,9 @@ def test_a_trace_repeats_the_numbers_of_its_steps(tmp_path: Path) -> None:
     entries = md.Ledger(path="l.json").entries
     assert json.loads(Path("out/release.json").read_text())["entries"] == [entry.number for entry in entries]
     assert run("ledger", "check", "l.json", "out").exit_code == 0
-    assert "ε = 3 in 3 entries" in run("ledger", "show", "l.json").stdout
+    shown = run("ledger", "show", "l.json").stdout.splitlines()
+    assert shown[0] == "Ledger with ε = 5"
+    assert any("ε = 3 in 3 entries" in line for line in shown)
     shutil.copy("l.json", "copy.json")
     with pytest.raises(LedgerError, match="does not exist"):
         md.Ledger.existing("elsewhere.json")
