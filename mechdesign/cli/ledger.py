@@ -8,6 +8,7 @@ import click
 
 from mechdesign.cli.console import output, say_error
 from mechdesign.cli.spending import show_spending, wait_option
+from mechdesign.errors import InputError
 
 __all__ = ["ledger"]
 
@@ -60,14 +61,22 @@ def check(path: Path, folders: tuple[Path, ...]) -> None:
     """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 where one is not.
 
     A release repeats the numbers of its entries. Where one is missing, the ledger was put back to an older copy, or is
-    another one: what was spent since is not in it.
+    another one: what was spent since is not in it. A folder that names no entry does not keep the others from being
+    checked; the exit code is then 2, if no entry is missing.
     """
     from mechdesign.accounting.beginning import check_folders
     from mechdesign.accounting.ledger import Ledger
 
     opened = Ledger.existing(path)
-    found = check_folders(opened, folders)
-    for each in found:
+    missing = unreadable = False
+    for folder in folders:
+        try:
+            (each,) = check_folders(opened, [folder])
+        except InputError as error:
+            say_error(str(error))
+            unreadable = True
+            continue
+        missing = missing or bool(each.missing)
         if each.missing:
             of = f"{len(each.missing)} of {len(each.numbers)}"
             say_error(f"{each.folder}: {of} entries are not in {opened.path}, such as {each.missing[0]}")
@@ -75,5 +84,5 @@ def check(path: Path, folders: tuple[Path, ...]) -> None:
             count = len(each.numbers)
             said = f"{each.folder}: {count} entr{'ies' if count > 1 else 'y'} in {opened.path}"
             output().print(said, soft_wrap=True, markup=False)
-    if any(each.missing for each in found):
-        click.get_current_context().exit(1)
+    if missing or unreadable:
+        click.get_current_context().exit(1 if missing else 2)

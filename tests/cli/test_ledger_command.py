@@ -168,6 +168,11 @@ def test_a_release_is_found_in_its_ledger_until_that_is_put_back() -> None:
     assert checked.exit_code == 1
     assert str(Path("l.json").resolve()) in checked.stderr.replace("\n", "")
     assert "two:" in checked.stderr
+    # What names no entry, before or after, hides nothing.
+    Path("none").mkdir()
+    several = run("ledger", "check", "l.json", "none", "two", "none")
+    assert (several.exit_code, several.stderr.count("none"), "two:" in several.stderr) == (1, 2, True)
+    assert run("ledger", "check", "l.json", "none", "one").exit_code == 2
     (number,) = [json.loads(Path("two/release.json").read_text())["entry"]]
     assert check_folders(md.Ledger(path="l.json"), ["one", "two"])[1].missing == (number,)
 
