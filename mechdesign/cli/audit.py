@@ -18,6 +18,7 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
+from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import show_values_option
 from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.forms import withholding
@@ -94,10 +95,14 @@ def audit(
     if target is not None:
         check_writable(target.parent)
     channel, problem, labels = _channel(file)
+    origin = sets.load_stated(file)[1] if file.is_dir() else None
     if spec is not None:
         from mechdesign.spec.specification import read_spec
 
-        problem = read_spec(spec).problem()
+        given = read_spec(spec)
+        problem, origin = given.problem(), given.origin
+    if problem is not None and prior_file is None:
+        say_private_folders([(str(spec or file), problem, origin)], "this audit")
     asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
     if stated is None and asked.stated is not None:
         stated = asked.stated

@@ -8,6 +8,7 @@ import click
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_json, say_note, show_next, table
+from mechdesign.cli.private import say_private_folders
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.report.compare import compared, differences, html, rows
@@ -30,13 +31,16 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
     designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
+    origins = [sets.load_stated(each)[1] for each in directories]
     notes, found = differences(designs), rows(designs)
+    listed = zip((each.name for each in designs), (each.problem for each in designs), origins, strict=True)
+    say_private_folders(listed, "this comparison")
     if page is not None:
         write_file(page, [html(designs).encode()])
     if as_json:
         names = [each.name for each in designs]
-        listed = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
-        say_json({"designs": names, "differences": notes, "table": listed})
+        lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
+        say_json({"designs": names, "differences": notes, "table": lines})
         return
     shown = table("", *(each.name for each in designs), numbers=[each.name for each in designs])
     for line in found:

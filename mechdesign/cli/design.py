@@ -22,6 +22,7 @@ from mechdesign.cli.console import (
     say_note,
     show_next,
 )
+from mechdesign.cli.private import say_private
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, show_values_option, specified
 from mechdesign.export.files import SET, check_target
@@ -83,6 +84,9 @@ def design(
     Where SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε, with the same settings,
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
 
+    A prior that was counted in data is private, and DIR tells all its counts exactly to everyone who gets the folder,
+    as its report does. `mechdesign export DIR --without-prior` writes one that may be handed on.
+
     With --rows rays the exit code is 3 where a bracket ends above both the tolerance and 2 %: a warning says so first,
     and the design is certified and written all the same.
     """
@@ -117,6 +121,7 @@ def design(
         check_target(directory, force)
         say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
     made.save(directory, report=report)
+    say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import click
 
+from mechdesign.cli.console import say_note, show_next
 from mechdesign.errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.export import sets
+from mechdesign.export.files import check_folder, check_writable
 from mechdesign.export.folders import require_design
 from mechdesign.formats import FORMATS, Exported, Format, format_of
 
 __all__ = ["export"]
 
 _PIECE = 4096
+# The formats from which the prior can be read.
+_WITH_PRIOR = ("geojson", "json", "mps", "npz")
 
 
 def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
@@ -36,15 +40,26 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
 )
 @click.option("-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Else standard output.")
 @click.option("--all-rows", is_flag=True, help="With mps: a privacy row for every pair, also those that others imply.")
-def export(directory: Path, form: Format | None, target: Path | None, all_rows: bool) -> None:
-    """Write the channel in DIR for other programs.
+@click.option(
+    "--without-prior", "public", is_flag=True,
+    help="Write a folder like DIR to FILE, with a uniform prior in place of a private one, and no claim of cost.",
+)  # fmt: skip
+def export(directory: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
+    """Write the channel in DIR for other programs, or DIR itself without its prior.
 
     \b
     csv, json, npz, parquet   the channel: as text, as arrays, as a table
     js                        a module for apps: exact sampling, and a check of every pair bound
     geojson                   domain, prior and answers, for maps
     mps                       the linear program that the channel solves
+
+    A prior that was counted in data is private: json, npz, geojson and mps hold it, and DIR does. With --without-prior
+    the folder FILE has a uniform prior and the lower bound 0. Its metric, threshold and graph privacy is verified as
+    that of DIR is; requirements that are stated under a prior are refused. The channel still depends on the true prior.
     """  # noqa: D301 - click wants the control character
+    if public:
+        _without_prior(directory, target, form is not None or all_rows)
+        return
     if form is None:
         if target is None:
             raise click.UsageError("name a format with --format, or a file with -o")
@@ -61,6 +76,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     options = {"all_rows": True} if all_rows else {}
     require_design(directory)
     exported = Exported.load(directory)
+    _say_private(directory, form)
     if target is not None:
         form.write(exported, target, options)
         return
@@ -70,3 +86,37 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
         # In pieces below the size of its buffer: of a larger one, Python may lose the end on a full disk, silently.
         for start in range(0, len(part), _PIECE):
             sys.stdout.buffer.write(part[start : start + _PIECE])
+
+
+def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
+    """Write a folder like `directory` without what its prior tells."""
+    # Imported late: formats need none of it.
+    from mechdesign.export.without_prior import without_prior
+    from mechdesign.model.origin import STANDS_IN
+
+    if more:
+        raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")
+    if target is None:
+        raise click.UsageError("give --without-prior a folder to write, with -o")
+    require_design(directory)
+    if not target.exists() or not sets.stands_in(target):
+        check_folder(target, lambda entry: False, "a folder without the prior, which must be new or empty")
+    else:
+        check_writable(target)
+    problem, channel, _ = sets.load(directory)
+    found = without_prior(problem, channel)
+    report = (directory / "report.html").exists()
+    sets.save(found.problem, channel, found.certificate, found.evidence, target, report=report, origin=found.origin)
+    say_note(f"the prior of {target} is {STANDS_IN}")
+    say_note("the channel still depends on the true prior: only one from data of others hides it")
+    show_next({f"mechdesign verify {target}": "prove what it still claims"})
+
+
+def _say_private(directory: Path, form: Format) -> None:
+    """Note that a file holds a prior that was, or may have been, counted in data."""
+    if form.name not in _WITH_PRIOR:
+        return
+    from mechdesign.report.private import holds_counts
+
+    if holds_counts(*sets.load_stated(directory)):
+        say_note(f"{form.name} holds the prior: where that was counted in data, the file is private")

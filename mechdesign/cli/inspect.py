@@ -21,6 +21,7 @@ from mechdesign.model.disclosure import listed
 from mechdesign.model.problem import Problem
 from mechdesign.report.names import claimants, requirement_name
 from mechdesign.report.numbers import percent, short
+from mechdesign.report.private import private
 from mechdesign.report.proved import bounded, left_free
 from mechdesign.report.words import cost_measure
 
@@ -55,13 +56,16 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
         show_release(directory, as_json)
         return
     problem, channel, certificate = sets.load(directory)
+    origin = sets.load_stated(directory)[1]
     facts = _facts(problem, channel)
+    if said := private(problem, origin):
+        facts["private"] = "; ".join(said)
     files = {each.name: each.stat().st_size for each in sorted(directory.iterdir()) if each.is_file()}
     if page is not None:
         from mechdesign.report.page import html
 
         lines = None if outline is None else read_outline(outline)
-        write_file(page, [html(problem, channel, certificate, sets.load_stated(directory)[1], lines).encode()])
+        write_file(page, [html(problem, channel, certificate, origin, lines).encode()])
     if as_json:
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
         say_json(found)

@@ -14,6 +14,7 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import Text, number, output, progress, say_gap, say_note, table
+from mechdesign.cli.private import say_private
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
 from mechdesign.model.origin import Origin
 
@@ -55,6 +56,7 @@ def design_schedule(
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
+    say_private(next(given.problems()), given.origin, "Of each folder: ")
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")

@@ -60,6 +60,8 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
             raise
         path, remedy = f"--{error.path}", error.remedy
         raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from error
+    if asked.private:
+        say_note(asked.private)
     _show(asked, result, time.perf_counter() - started)
     if result.interrupted:
         say_note(f"stopped; {len(asked) - _finished(result)} rows are left, which --resume runs")

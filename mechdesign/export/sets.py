@@ -28,12 +28,12 @@ from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of, require_plain_names
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
-from mechdesign.model.origin import Origin
+from mechdesign.model.origin import STANDS_IN, Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["encode", "load", "load_problem", "load_stated", "save", "stated_of"]
+__all__ = ["encode", "load", "load_problem", "load_stated", "save", "stands_in", "stated_of"]
 
 
 def save(
@@ -103,6 +103,15 @@ def load_stated(directory: str | Path) -> tuple[Problem, Origin | None]:
 def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
     """Return the problem that a set which was read answers, and where it is said to come from; see `load`."""
     return _problem(found), _origin(found)
+
+
+def stands_in(directory: str | Path) -> bool:
+    """Return whether a whole set stands in `directory` whose prior stands in place of a private one."""
+    try:
+        origin = _origin(bundle.read(directory))
+    except CertificateError:
+        return False
+    return origin is not None and origin.prior == STANDS_IN
 
 
 def load(directory: str | Path) -> tuple[Problem, Channel, Certificate]:

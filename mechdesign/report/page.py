@@ -19,7 +19,7 @@ from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.forbidden import tied
-from mechdesign.model.origin import Origin
+from mechdesign.model.origin import STANDS_IN, Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report import bars, pictures, plot, policy
 from mechdesign.report.adversaries import adversaries_section
@@ -29,6 +29,7 @@ from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.evidence import evidence_section
 from mechdesign.report.names import claim_names
 from mechdesign.report.numbers import bounded, power, short
+from mechdesign.report.private import private
 from mechdesign.report.sentences import met, summary
 from mechdesign.report.side_by_side import side_by_side
 from mechdesign.report.words import Measure, attack_measure, cost_measure, decimal, plain
@@ -57,7 +58,7 @@ def html(
         certificate = replace(certificate, revealed=revealed(channel.numerators))
     title = plain(problem.title).strip() or "Privacy mechanism"
     sections = [
-        _header(title, problem, certificate),
+        _header(title, problem, certificate, origin),
         _requirements(problem, certificate),
         *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
@@ -82,7 +83,7 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
         raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
 
 
-def _header(title: str, problem: Problem, certificate: Certificate) -> str:
+def _header(title: str, problem: Problem, certificate: Certificate, origin: Origin | None) -> str:
     if certificate.holds:
         verdict = "<strong>Holds.</strong> Every requirement below was checked in exact arithmetic."
     else:
@@ -95,9 +96,16 @@ def _header(title: str, problem: Problem, certificate: Certificate) -> str:
             f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
             *(f'<p class="verdict fails">{text(said)}</p>' for said in disclosed(problem, certificate.revealed or ())),
             f"<p>{text(summary(problem, certificate))}</p>",
+            *(f"<p>{text(note)}.</p>" for note in _on_prior(problem, origin)),
             "</header>",
         ]
     )
+
+
+def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
+    if origin is not None and origin.prior == STANDS_IN:
+        return (f"The prior is {STANDS_IN}",)
+    return private(problem, origin)
 
 
 def _requirements(problem: Problem, certificate: Certificate) -> str:

@@ -17,6 +17,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.report.names import claim_names, claimants, requirement_name
 from mechdesign.report.numbers import short
+from mechdesign.report.private import private
 from mechdesign.report.words import decimal, recognised
 
 __all__ = ["bounded", "left_free", "proved", "stated", "told"]
@@ -73,10 +74,12 @@ def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]
         unit = f"in {problem.secrets.unit}" if problem.secrets.unit else "without a unit"
         places = problem.secrets.points.shape[1] > 0
         yield "secrets", f"{problem.secrets.size} places, {unit}" if places else f"{problem.secrets.size} labels"
+    said = "" if origin is None else origin.prior
+    yield "prior", said or "its numbers are in the files; where they come from is not said"
+    for sentence in private(problem, origin):
+        yield "private", sentence
     if origin is None:
-        yield "prior", "its numbers are in the files; where they come from is not said"
         return
-    yield "prior", origin.prior or "its numbers are in the files; where they come from is not said"
     for note in origin.notes:
         yield "", note
     for name, digest in origin.files.items():

@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
+from mechdesign.model.origin import counted_keys
+from mechdesign.report.private import COUNTED
 from mechdesign.spec.keys import check_key, with_value
 from mechdesign.spec.specification import read_text, tables_of
 
@@ -56,6 +58,11 @@ class Sweep:
     def title(self) -> str:
         """What the specification is called."""
         return str(self.tables.get("title", ""))
+
+    @property
+    def private(self) -> str:
+        """What the folder tells of data, as a sentence without a full stop; empty where nothing was counted."""
+        return COUNTED if any(counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
         """Yield the values of the keys for each design; in a product those of the last key change first."""

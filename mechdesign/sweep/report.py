@@ -55,6 +55,7 @@ def _header(title: str, sweep: Sweep, rows: Sequence[Row]) -> str:
             f'<p class="verdict {"fails" if others else "holds"}">{verdict}</p>',
             f"<p>{text(swept)} ({how}). Every channel was checked in exact arithmetic: it keeps its requirements, and "
             "no other one costs less than the lower bound.</p>",
+            *([f"<p>{text(sweep.private)}.</p>"] if sweep.private else []),
             "</header>",
         ]
     )

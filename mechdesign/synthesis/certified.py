@@ -93,26 +93,43 @@ class Design:
         """
         return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
-    def save(self, directory: str | os.PathLike[str], report: bool = True, overwrite: bool = True) -> None:
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        report: bool = True,
+        overwrite: bool = True,
+        *,
+        prior: bool = True,
+    ) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older set and this one.
+        `mechdesign.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
+        counted in data can be read from them, count by count.
 
         Args:
             directory: Folder to write, made where there is none.
             report: Whether to write the report.
             overwrite: Whether to replace a set of another origin that stands there.
+            prior: Whether the files hold the prior. Without it a uniform one stands in its place, the lower bound is 0,
+                and the origin, the multipliers and the summary are left out: see `mechdesign.export.without_prior`.
 
         Raises:
             ExportError: The files may not, or cannot, be written.
+            InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it.
         """
         from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
+        if not prior:
+            from mechdesign.export.without_prior import without_prior
+
+            public = without_prior(self.problem, self.channel)
+            problem, proof, origin = public.problem, (public.certificate, public.evidence), public.origin
+        else:
+            problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
         if not overwrite:
-            check_target(directory, force=True, overwrite=False, origin=self.origin)
-        proof = (self.certificate, self.evidence())
-        save(self.problem, self.channel, *proof, Path(directory), report=report, origin=self.origin)
+            check_target(directory, force=True, overwrite=False, origin=origin)
+        save(problem, self.channel, *proof, Path(directory), report=report, origin=origin)
 
 
 def certified(

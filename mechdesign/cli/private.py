@@ -1,0 +1,36 @@
+"""Say on standard error what files tell of data, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mechdesign.cli.console import say_note
+
+if TYPE_CHECKING:
+    from mechdesign.model.origin import Origin
+    from mechdesign.model.problem import Problem
+
+__all__ = ["say_private", "say_private_folders"]
+
+
+def say_private(problem: Problem, origin: Origin | None, what: str = "") -> None:
+    """Show what the files of a design tell of data, after the words `what`, and how a prior stays at home."""
+    from mechdesign.report.private import HAND_ON, holds_counts, private
+
+    said = private(problem, origin)
+    for sentence in said:
+        say_note(f"{what}{sentence}")
+    if said and holds_counts(problem, origin):
+        say_note(HAND_ON)
+
+
+def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> None:
+    """Show which folders have a prior that was, or may have been, counted in data; `what` says what tells of it."""
+    from mechdesign.report.private import holds_counts
+
+    names = [name for name, problem, origin in found if holds_counts(problem, origin)]
+    if names:
+        say_note(
+            f"the prior of {', '.join(names)} was counted in data, or may have been: {what} rests on it, and is private"
+        )

@@ -1,0 +1,65 @@
+"""Hand on a design without its prior, which may be private: a uniform one stands in its place, and no cost is claimed.
+
+Metric, threshold and graph privacy bound rows of the channel against one another, whatever the prior is. So they are
+proved of the same integers under any prior. What rests on the prior goes: the multipliers, which bound the cost from
+below, how the channel was found, and where the problem comes from. The integers stay as they are, and were chosen for
+the true prior: see the guide on exports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.evidence import Evidence
+from mechdesign.errors import InputError
+from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.prior import Prior
+from mechdesign.model.problem import Problem
+from mechdesign.version import __version__
+
+__all__ = ["Public", "without_prior"]
+
+_REMEDY = "hand on the folder with its prior, or design again without it"
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """What is written in place of a design: the same channel, for a problem with a uniform prior."""
+
+    problem: Problem
+    channel: Channel
+    certificate: Certificate
+    evidence: Evidence
+    origin: Origin
+
+
+def without_prior(problem: Problem, channel: Channel) -> Public:
+    """Return what may be handed on of a design: two priors that led to the same channel give the same.
+
+    Raises:
+        InputError: A requirement is stated under the prior or one of its own, such as distortion privacy; or the
+            secrets are anchors, whose costs are means over the visits that the prior counts.
+    """
+    for place, claim in zip(problem.places, problem.claims, strict=True):
+        if isinstance(claim, Floor):
+            raise InputError(
+                f"requirements[{place}]",
+                f"is {claim.kind} privacy, which is stated under a prior: without it nothing is proved",
+                bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
+                remedy=_REMEDY,
+            )
+    if problem.secrets is not None and problem.secrets.lattice is not None:
+        raise InputError(
+            "cost",
+            "is that of anchors, a mean over visits, from which they follow as from the prior",
+            bound="secrets that are no anchors",
+            remedy=_REMEDY,
+        )
+    public = replace(problem, prior=Prior.uniform(len(problem.prior)).probabilities)
+    evidence = Evidence(channel.numerators, EXPONENT, public.prior, public.cost, public.objective, public.stated)
+    certificate = certify(evidence, {"mechdesign": __version__})
+    certificate.require()
+    return Public(public, channel, certificate, evidence, Origin(prior=STANDS_IN))
