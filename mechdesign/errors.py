@@ -254,6 +254,10 @@ class CorrelationWarning(UserWarning):
     """A backward and a forward correlation cannot belong to one chain; leakage is computed for both as given."""
 
 
+class SmoothedChainWarning(UserWarning):
+    """A bound on leakage rests on a chain whose counts were smoothed, which makes it smaller than what was seen."""
+
+
 class SizeWarning(UserWarning):
     """A design is likely to take longer than an hour."""
 

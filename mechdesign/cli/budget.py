@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from mechdesign.cli.console import errors, output, say_note, table
-from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.cli.specified import show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
@@ -107,6 +107,10 @@ def budget(
             both = [] if steps is None else allocate_budget(alpha, steps, *other.losses).tolist()
             found["mixture"] = constant_budget(alpha, *other.losses), both
         say_note(other.note)
+    if (seen := by_counts(before, after)) is not None:
+        with silenced():
+            both = [] if steps is None else allocate_budget(alpha, steps, *seen).tolist()
+            found["by the counts alone"] = constant_budget(alpha, *seen), both
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
@@ -171,6 +175,10 @@ def _least_cost(
     if target is not None:
         write_budgets(target, best.epsilons)
     under_mixture = None
+    if (seen := by_counts(before, after)) is not None and not given:
+        with silenced():
+            counted = best_budgets(alpha, weighted, *seen, window=window, tolerance=tolerance)
+        say_note(f"by the counts alone the least cost is {counted.cost:.6g}, not {best.cost:.6g}")
     if (other := mixed(before, after)) is not None:
         say_note(other.note)
         if given:

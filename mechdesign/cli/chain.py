@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import output, say_note, show_next
+from mechdesign.cli.correlations import warnings_once
 from mechdesign.cli.specified import show_values_option, specified, time_options
 from mechdesign.export.files import check_folder
 from mechdesign.model.open_chain import ENDS
@@ -21,7 +22,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
 @click.option("--every", metavar="TIME", help='Bring the data to steps of this length first, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Cut the data where nothing was seen for longer; three steps by default.")
-@click.option("--smoothing", metavar="S", type=float, help="Add so much to each count of steps.")
+@click.option(
+    "--smoothing", metavar="S", type=float, help="Add so much to each count of steps: for beliefs, not for bounds."
+)
 @click.option(
     "--ends", type=click.Choice(ENDS),
     help="What the row of a state that nobody was seen to leave, or to enter, may be: stay (a 1 on the diagonal, the "
@@ -49,24 +52,32 @@ def chain(
 
     The chain is that of [release] in SPEC.toml, or is counted in the data that its prior comes from. DIR gets
     forward.csv, Pr(next state | state now), backward.csv, Pr(state before | state now), and states.csv, which says what
-    each row is. Without smoothing, states that nobody visits are left out of all three.
+    each row is. Without smoothing, states that nobody visits are left out of all three. chain-counts.json holds the
+    counts and the smoothing, and belongs to these matrices alone: `leakage` and `budget` read it where it stands with
+    them. Files of a chain that was counted are private, and only you can read them.
 
     Rows are counted in the steps that leave a state, those of backward.csv in the steps that enter it. Where there are
     none, --ends says what the row may be; mixture and any stand as words in place of the row, for `leakage` and
     `budget`.
     """
     # Imported late: wrong usage is refused at once.
+    from mechdesign.data.chain_counts import CHAIN_COUNTS
     from mechdesign.spec.pair import chain_files
 
-    check_folder(directory, lambda entry: entry.name in ("forward.csv", "backward.csv", "states.csv"), "a chain")
+    ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
+    check_folder(directory, lambda entry: entry.name in ours, "a chain")
     times = {"time": time_, "date": date, "time_format": time_format}
     given = specified(specification, None, "release")
-    files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
-    from mechdesign.atomic import write_file
+    with warnings_once():
+        files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
+    from mechdesign.atomic import make_folder, write_file
 
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory, private=True)
+    if CHAIN_COUNTS not in files:
+        # Those of an earlier chain are of other matrices.
+        (directory / CHAIN_COUNTS).unlink(missing_ok=True)
     for name, content in files.items():
-        write_file(directory / name, [content])
+        write_file(directory / name, [content], private=True)
     for note in notes:
         say_note(note)
     output().print(f"{directory}: {', '.join(files)}", soft_wrap=True)

@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mechdesign.cli.console import say_warning
+from mechdesign.cli.console import say_note, say_warning
+from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_of
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
-from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
 from mechdesign.model.open_chain import as_ends
 
 if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
 
-__all__ = ["Mixed", "check_figure", "loss_of", "mixed", "silenced", "warnings_once"]
+__all__ = ["Mixed", "by_counts", "check_figure", "loss_of", "mixed", "silenced", "warnings_once"]
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -31,9 +32,15 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
 
     place = f"{name} ({path})"
     matrix, word = read_chain_matrix(path)
+    counted = counts_of(path)
+    if counted is None and (path.parent / CHAIN_COUNTS).exists():
+        say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: whether {path} was smoothed is not known")
     with withholding():
         if not word:
-            return LossFunction(matrix, path=place)
+            if counted is None or not counted.smoothing:
+                return LossFunction(matrix, path=place)
+            with warnings_once():
+                return LossFunction(counted.chain(dense(matrix, path)), path=place)
         try:
             chain = OpenChain(dense(matrix, path), as_ends(word))
         except InputError as error:
@@ -52,6 +59,15 @@ class Mixed(NamedTuple):
     def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
         """Backward and forward."""
         return self.before, self.after
+
+
+def by_counts(
+    before: LossFunction | None, after: LossFunction | None
+) -> tuple[LossFunction | None, LossFunction | None] | None:
+    """Return the loss functions by the counts alone, or None where neither chain was smoothed."""
+    if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
+        return None
+    return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
 
 
 def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | None:
@@ -78,7 +94,7 @@ def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | No
 def warnings_once() -> Iterator[None]:
     """Show each warning about budgets and correlations once, however often it is given."""
     with warnings.catch_warnings(record=True) as caught:
-        for category in (BudgetWarning, CorrelationWarning):
+        for category in (BudgetWarning, CorrelationWarning, SmoothedChainWarning):
             warnings.simplefilter("always", category)
         yield
     for message, kind in dict.fromkeys((str(warning.message), warning.category) for warning in caught):

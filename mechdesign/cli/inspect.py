@@ -74,8 +74,8 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     shown = table("", "")
     shown.show_header = False
-    for name, said in facts.items():
-        shown.add_row(name, Text(said))
+    for name, fact in facts.items():
+        shown.add_row(name, Text(fact))
     shown.add_row("files", Text(", ".join(f"{name} ({_size(size)})" for name, size in files.items())))
     console.print(shown)
     console.print()

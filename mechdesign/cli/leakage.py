@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_note, show_next, table
-from mechdesign.cli.correlations import check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.cli.specified import example_for, example_option, show_values_option
 from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
@@ -103,6 +103,9 @@ def leakage(
         with silenced():
             shown_facts["mixture"] = _facts(budgets, width, *other.losses)
         say_note(other.note)
+    if (seen := by_counts(before, after)) is not None:
+        with silenced():
+            shown_facts["by the counts alone"] = _facts(budgets, width, *seen)
     if target is not None:
         _write_table(target, columns)
     if as_json:

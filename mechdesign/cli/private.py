@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["say_private", "say_private_folders"]
 
 
-def say_private(problem: Problem, origin: Origin | None, what: str = "") -> None:
-    """Show what the files of a design tell of data, after the words `what`, and how a prior stays at home."""
-    from mechdesign.report.private import HAND_ON, holds_counts, private
+def say_private(problem: Problem, origin: Origin | None) -> None:
+    """Show what the files of a design tell of data, and how a prior stays at home."""
+    from mechdesign.report.private import COUNTED, HAND_ON, WRITTEN, private
 
-    said = private(problem, origin)
-    for sentence in said:
-        say_note(f"{what}{sentence}")
-    if said and holds_counts(problem, origin):
+    # Who wrote counts into a specification, which stands in the files, knows of them.
+    for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
+        say_note(sentence)
+    if COUNTED in said:
         say_note(HAND_ON)
 
 

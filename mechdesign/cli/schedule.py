@@ -56,7 +56,7 @@ def design_schedule(
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
-    say_private(next(given.problems()), given.origin, "Of each folder: ")
+    say_private(next(given.problems()), given.origin)
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")

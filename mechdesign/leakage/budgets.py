@@ -167,6 +167,6 @@ def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
     else:
         reason = (
             f"two rows of the {' and the '.join(which)} matrix have disjoint supports, so that leakage adds up without "
-            "loss; smooth the matrix if that is too pessimistic"
+            "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
         )
     warnings.warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

@@ -77,7 +77,8 @@ def correlations_from_traces(
 
     Forward rows are counted in the steps that leave a state, backward rows in those that enter it. A state that nobody
     was seen to leave, or to enter, keeps its column; `ends` says what its row may be. With smoothing every state has a
-    row, and `ends` says nothing; Equation (28)'s smoothing of the result is `smooth(chain, s)`.
+    row, and `ends` says nothing. Both chains keep their counts and the smoothing, which makes leakage smaller than the
+    data say: it is for beliefs, and not for bounds. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
 
     Args:
         traces: What `mechdesign.data.traces.to_grid` returns, or any arrays of consecutive states.
@@ -110,7 +111,7 @@ def correlations_from_traces(
     counts = counts[np.ix_(states, states)]
     weights = counts + smoothing
     first = _initial(initial, weights.sum(axis=1), states, n, len(visited))
-    forward = chain_of(weights, ends)
+    forward = chain_of(weights, ends, smoothing, counts)
     joint = weights if initial is None else first.probabilities[:, None] * forward.matrix
     unreached = (weights.sum(axis=0) > 0) & ~joint.any(axis=0)
     if unreached.any():
@@ -119,9 +120,12 @@ def correlations_from_traces(
             "initial",
             f"state {state} cannot be reached, so nothing can be said of the state before it",
             bound="a probability above zero for every state that is entered",
-            remedy="smooth the initial distribution, or leave it out",
+            remedy="leave the initial distribution out",
         )
-    backward = chain_of(reversed_rows(joint), ends)
+    seen = counts
+    if initial is not None and isinstance(forward, MarkovChain):
+        seen = first.probabilities[:, None] * forward.unsmoothed().matrix
+    backward = chain_of(reversed_rows(joint), ends, smoothing, seen.T)
     states = states.astype(np.int64)
     never_left, never_entered = (states[counts.sum(axis=axis) == 0] for axis in (1, 0))
     for array in (states, never_left, never_entered):
@@ -177,6 +181,6 @@ def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, 
             f"has weight on state {int(wrong[0])}, which nobody was seen to leave",
             value=float(weight[wrong[0]]),
             bound="0 there",
-            remedy="leave initial out, or give smoothing (and only_visited=False, where no trace visits the state)",
+            remedy="leave initial out",
         )
     return Prior(weight[states])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
@@ -19,8 +20,10 @@ from mechdesign.leakage.hull import envelope
 from mechdesign.leakage.lines import Floats, Integers, Line, are_pieces
 from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
 from mechdesign.leakage.numbers import as_alphas, as_not_negative
+from mechdesign.leakage.smoothed import warn_of_smoothing
 from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
+from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
 from mechdesign.validation import read_only
 
@@ -69,7 +72,8 @@ class LossFunction:
 
     Attributes: `n` (states), `digest` (SHA-256 of the matrix), `pieces`, `lines` (the pieces with all their digits: see
     `Line`), `identity`, whether L(α) = α because two rows have disjoint supports, and `matrix` itself, with rows of
-    zeros for the ends of an open chain, or None where the function was read from a file.
+    zeros for the ends of an open chain, or None where the function was read from a file. `smoothed` is the chain, where
+    `P` is one whose counts were smoothed, else None: it warns with `SmoothedChainWarning`.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -91,12 +95,17 @@ class LossFunction:
     _gains: Floats
     _rests: Floats
     _starts: tuple[float, ...]
+    smoothed: MarkovChain | None = None
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
         if isinstance(P, OpenChain):
             self._find(as_open_rows(P, path), P.ends, cache)
         else:
             self._find(as_transition(P, path), "", cache)
+        if isinstance(P, MarkovChain) and P.smoothing:
+            object.__setattr__(self, "smoothed", P)
+            seen = self.unsmoothed
+            warn_of_smoothing(path, P.smoothing, self(1.0), seen(1.0), seen.identity)
 
     def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
         digest = matrix_digest(matrix, ends)
@@ -244,6 +253,11 @@ class LossFunction:
         if not self.identity or self.matrix is None or len(self.end_states) == self.n:
             return False
         return disjoint_rows(known_rows(emptied(self.matrix, self.end_states))) is None
+
+    @functools.cached_property
+    def unsmoothed(self) -> LossFunction:
+        """The loss by the counts alone, where the chain was smoothed; else itself."""
+        return self if self.smoothed is None else LossFunction(self.smoothed.unsmoothed())
 
     def under_mixture(self) -> LossFunction:
         """Return the loss if the row of each end were any mixture of the other rows; itself without `end_states`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -13,7 +13,7 @@ from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
+from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, read_only, renamed
 
 __all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 
@@ -28,14 +28,44 @@ class MarkovChain:
 
     `matrix` is float64 of shape (n, n), read-only: entry (i, j) is Pr(next = j | now = i), and each row sums to 1
     within 1e-9; it is kept as given. NumPy functions accept a chain in place of the matrix.
+
+    A chain that was counted keeps its `counts`, (n, n), read-only, and the `smoothing` that was added to each of them;
+    those of a reversed chain are weights of steps. Smoothing makes a chain closer to uniform, and so the leakage that
+    is computed from it smaller: it is for beliefs, and no bound rests on it. `unsmoothed` is what was seen.
     """
 
     matrix: Floats
+    smoothing: float = field(default=0.0, kw_only=True)
+    counts: Floats | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check that every row is a distribution, and freeze the matrix."""
+        """Check that every row is a distribution, that counts fit, and freeze both."""
         matrix = as_rows(self.matrix)
         object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "smoothing", as_smoothing(self.smoothing, "smoothing"))
+        if self.counts is None:
+            if self.smoothing:
+                problem = "is given without the counts that it was added to"
+                raise InputError("smoothing", problem, value=self.smoothing, remedy="give counts")
+            return
+        counts = as_nonnegative(self.counts, "counts", 2)
+        if counts.shape != matrix.shape:
+            raise InputError("counts", "differ in shape from the matrix", value=counts.shape, bound=str(matrix.shape))
+        counts = counts.copy()
+        read_only(counts)
+        object.__setattr__(self, "counts", counts)
+
+    def unsmoothed(self) -> MarkovChain:
+        """Return the chain of the counts alone, where a state that nobody was seen to leave has a 1 on the diagonal.
+
+        A chain that was not smoothed is returned itself.
+
+        >>> MarkovChain.from_counts([[0, 3], [1, 0]], smoothing=1).unsmoothed().matrix.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        if not self.smoothing or self.counts is None:
+            return self
+        return MarkovChain.from_counts(self.counts, ends="stay")
 
     @property
     def size(self) -> int:
@@ -94,13 +124,14 @@ class MarkovChain:
                     "traces",
                     which,
                     bound="at least one step from each state",
-                    remedy='give a positive smoothing, ends="stay", or fewer and larger cells',
+                    remedy='give ends="stay", which puts a 1 on the diagonal, or fewer and larger cells',
                 )
             if ends != "stay":
                 raise InputError("ends", f"gives no Markov chain: {which}", value=ends, remedy=CLOSED)
-            counts = counts.copy()
-            counts[never_left, never_left] = 1.0
-        return cls(_smoothed(counts, smoothing))
+            stay = counts.copy()
+            stay[never_left, never_left] = 1.0
+            return cls(_smoothed(stay, smoothing), counts=counts)
+        return cls(_smoothed(counts, smoothing), smoothing=smoothing, counts=counts)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the chain backwards in time: the state before, given the state now, by Bayes' rule.
@@ -119,9 +150,12 @@ class MarkovChain:
                 "initial",
                 f"state {state} cannot be reached, so nothing can be said of the state before it",
                 bound="a probability above zero for every next state",
-                remedy="smooth the chain or the prior, or leave the state out",
+                remedy="leave the state out, or give an initial distribution from which it is reached",
             )
-        return MarkovChain(reversed_rows(joint))
+        if not self.smoothing:
+            return MarkovChain(reversed_rows(joint))
+        seen = (prior.probabilities[:, None] * self.unsmoothed().matrix).T
+        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
 
     def stationary(self) -> Prior:
         """Return the stationary distribution π = πP; states that the chain leaves for ever get zero.
@@ -140,7 +174,7 @@ class MarkovChain:
                 "matrix",
                 f"has {closed.size} sets of states that are never left, such as those of states {first} and {second}",
                 bound="one such set",
-                remedy="smooth the chain, or study each set by itself",
+                remedy="study each set by itself",
             )
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)
@@ -206,14 +240,19 @@ class VaryingChain:
         return self.chains[step]
 
 
-def chain_of(weights: Floats, ends: Ends) -> MarkovChain | OpenChain:
-    """Return the chain with rows in proportion to `weights` (n, n); a row of zeros is an end."""
+def chain_of(
+    weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
+) -> MarkovChain | OpenChain:
+    """Return the chain with rows in proportion to `weights` (n, n); a row of zeros is an end.
+
+    A Markov chain keeps `smoothing` and `counts`, from which the weights were made.
+    """
     totals = weights.sum(axis=1)
     missing = totals == 0
     rows = weights / np.where(missing, 1.0, totals)[:, None]
     if missing.any() and ends != "stay":
         return OpenChain(rows, ends)
-    return MarkovChain(rows + np.diag(missing))
+    return MarkovChain(rows + np.diag(missing), smoothing=smoothing, counts=counts)
 
 
 def reversed_rows(joint: Floats) -> Floats:
@@ -230,7 +269,8 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """Return the chain made more uniform by Laplacian smoothing, (p_ij + s) / Σ_u (p_iu + s), for s ≥ 0.
 
     Equation (28) of Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release under
-    Temporal Correlations (2019); the smaller s, the stronger the temporal correlation.
+    Temporal Correlations (2019); the smaller s, the stronger the temporal correlation. A chain that was counted keeps
+    its counts, and is a smoothed one from then on.
 
     >>> smooth([[1.0, 0.0], [0.0, 1.0]], 0.5).matrix.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
@@ -240,7 +280,9 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
         # The row of an end becomes uniform.
         return MarkovChain(_smoothed(matrix.matrix, s))
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix))
-    return MarkovChain(_smoothed(chain.matrix, s))
+    if chain.counts is None or not s:
+        return MarkovChain(_smoothed(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
+    return MarkovChain(_smoothed(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
 
 
 def _smoothed(weights: Floats, smoothing: float) -> Floats:

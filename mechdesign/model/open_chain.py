@@ -25,7 +25,7 @@ ENDS: tuple[Ends, ...] = ("stay", "mixture", "any")
 
 ROW_OF_ZEROS = "is a row of zeros: nobody was seen to leave the state (or, in a backward matrix, to enter it)"
 
-CLOSED = 'take ends = "stay", or a positive smoothing'
+CLOSED = 'take ends = "stay", which puts a 1 on the diagonal'
 """How an open chain becomes a Markov chain."""
 
 

@@ -69,7 +69,7 @@ class Origin:
 
         Where there is no specification, the words about the prior decide.
 
-        >>> Origin("[prior]\\ncheckins = { path = \"c.csv\" }\\n").counted, Origin(prior="counts").counted
+        >>> Origin('prior.checkins.path = "c.csv"').counted, Origin(prior="counts").counted
         (('prior.checkins',), ('prior',))
         """
         found = tuple(counted_keys(_tables(self.specification)))

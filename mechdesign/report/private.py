@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 
-__all__ = ["COUNTED", "HAND_ON", "holds_counts", "private"]
+__all__ = ["COUNTED", "HAND_ON", "WRITTEN", "holds_counts", "private"]
 
 HAND_ON = "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it, which may be handed on"
 """How a prior stays at home."""
@@ -22,6 +22,12 @@ _UNKNOWN = (
     "Where the prior comes from is not said. If it was counted in data, the folder is private: its files tell every "
     "count exactly to everyone who gets them"
 )
+WRITTEN = (
+    "The prior is made of counts that the specification holds. If they were counted in data, the folder is private: "
+    "its files tell every count exactly to everyone who gets them"
+)
+"""What is said of a design whose specification has counts in it."""
+
 _STEPS = (
     "The policy graph was made from steps in data: its edges, which the files hold, tell which steps were seen. They "
     "are private, and stay where the prior is left out"
@@ -31,11 +37,15 @@ _STEPS = (
 def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
     """Return sentences, without a full stop, on what the files of a design tell of data, and to whom.
 
-    A prior of unknown origin that is not uniform is taken to be one that may have been counted.
+    A prior of unknown origin that is not uniform is taken to be one that may have been counted, as are counts that
+    stand in the specification.
     """
     counted = () if origin is None else origin.counted
     said = []
-    if any("prior" in path for path in counted):
+    priors = {path for path in counted if "prior" in path}
+    if priors and all(path.endswith("counts") for path in priors):
+        said.append(WRITTEN)
+    elif priors:
         said.append(COUNTED)
     elif (origin is None or not origin.says_how) and np.ptp(problem.prior) > 1e-9 / len(problem.prior):
         said.append(_UNKNOWN)
@@ -45,5 +55,5 @@ def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
 
 
 def holds_counts(problem: Problem, origin: Origin | None) -> bool:
-    """Return whether the prior was counted in data, or may have been."""
-    return bool(private(problem, origin)) and (origin is None or origin.prior != STANDS_IN)
+    """Return whether the prior was counted in data, or nobody says where it comes from."""
+    return bool({COUNTED, _UNKNOWN} & set(private(problem, origin)))

@@ -16,10 +16,11 @@ from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.states import Steps
 from mechdesign.data.tables import ChainTable, Raw
 from mechdesign.data.traces import Visits
-from mechdesign.errors import InputError, SpecificationError, StepWarning
+from mechdesign.errors import InputError, SmoothedChainWarning, SpecificationError, StepWarning
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
 from mechdesign.leakage.estimate import Correlations, correlations_from_traces
+from mechdesign.leakage.matrices import disjoint_rows
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.report.numbers import percent
@@ -123,9 +124,25 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
     with at(path, {"traces": form, "counts": form}):
         counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
         chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
+    if smoothing:
+        _warn_of_smoothing(counts, smoothing, path)
     notes = (*read.notes, *_counted_notes(read, path), *_ends_notes(counts, smoothing, path))
     median = read.median if read.sampling.every is None else None
     return Transitions(chains, table.by, read.sampling.every, median, notes)
+
+
+def _warn_of_smoothing(counts: NDArray[np.float64], smoothing: float, path: str) -> None:
+    """Warn that chains were smoothed, and say what their counts (k, n, n) alone give."""
+    seen, possible = int(np.count_nonzero(counts)), counts.size
+    alone = (MarkovChain.from_counts(each, ends="stay").matrix for each in counts)
+    adds_up = any(disjoint_rows(sparse.csr_array(each)) is not None for each in alone)
+    adds = " By these leakage adds up without loss, and no positive budget lasts for ever." if adds_up else ""
+    warnings.warn(
+        f"{path}: smoothing {smoothing:g} makes all {possible} steps possible; by the counts alone {seen} are.{adds} "
+        "Smoothing is for beliefs: bounds on leakage rest on counts without it",
+        SmoothedChainWarning,
+        stacklevel=3,
+    )
 
 
 def _ends_notes(counts: NDArray[np.float64], smoothing: float, path: str) -> tuple[str, ...]:
@@ -135,7 +152,7 @@ def _ends_notes(counts: NDArray[np.float64], smoothing: float, path: str) -> tup
         return ()
     many, n = counts.shape[:2]
     of = f"{n} states" if many == 1 else f"{many * n} states of {many} chains"
-    taken = 'they are taken to stay (ends = "stay"); smoothing makes all steps possible'
+    taken = 'they are taken to stay (ends = "stay"); smoothing makes all steps possible, for beliefs'
     return (f"{path}: nobody was seen to leave {never_left} of {of}: {taken}",)
 
 
@@ -251,7 +268,7 @@ def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, f
             "holds no Markov chain: a word stands in place of rows",
             value=word,
             bound="a row of numbers, or the word stay, for each state",
-            remedy="write stay in place of such rows, or count steps with a positive smoothing",
+            remedy='write stay in place of such rows, or count steps with ends = "stay"',
         )
     if matrix.shape != (domain.size, domain.size):
         raise SpecificationError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 
 from mechdesign.certify.texts import csv_text
+from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_file
 from mechdesign.data.tables import Raw
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import SmoothedChainWarning, SpecificationError
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
@@ -27,7 +29,7 @@ def chain_files(
     *,
     times: Mapping[str, str | None] | None = None,
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return ``forward.csv``, ``backward.csv`` and ``states.csv``, and notes about the data.
+    """Return ``forward.csv``, ``backward.csv``, ``states.csv`` and, of data, ``chain-counts.json``, and notes.
 
     The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
     `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date" and
@@ -55,7 +57,30 @@ def chain_files(
         "backward.csv": _matrix(found.backward),
         "states.csv": _states(found, domain),
     }
-    return files, (*notes, *_ends(found, domain, raw.get("smoothing") or 0.0, raw.get("ends") or "stay"))
+    smoothing = raw.get("smoothing") or 0.0
+    if isinstance(found.forward, MarkovChain) and found.forward.counts is not None:
+        files[CHAIN_COUNTS] = counts_file(found.forward, files)
+    if smoothing:
+        _warn_of_smoothing(smoothing)
+    return files, (*notes, *_ends(found, domain, smoothing, raw.get("ends") or "stay"), *_private(found))
+
+
+def _warn_of_smoothing(smoothing: float) -> None:
+    """Warn with `SmoothedChainWarning` that files hold a chain that was smoothed."""
+    warnings.warn(
+        f"the matrices were counted with smoothing {smoothing:g}, which makes leakage that is computed from them "
+        f"smaller than what was seen. `leakage` and `budget` show what the counts alone give, from {CHAIN_COUNTS}",
+        SmoothedChainWarning,
+        stacklevel=3,
+    )
+
+
+def _private(found: Correlations) -> Iterator[str]:
+    if found.steps:
+        yield (
+            f"the matrices were counted in data: these files are private, and tell every count of {found.steps} steps "
+            "exactly to everyone who gets them"
+        )
 
 
 def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> Iterator[str]:

@@ -62,7 +62,7 @@ class Sweep:
     @property
     def private(self) -> str:
         """What the folder tells of data, as a sentence without a full stop; empty where nothing was counted."""
-        return COUNTED if any(counted_keys(self.tables)) else ""
+        return COUNTED if any(not key.endswith("counts") for key in counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
         """Yield the values of the keys for each design; in a product those of the last key change first."""

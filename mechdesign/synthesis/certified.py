@@ -120,13 +120,12 @@ class Design:
         from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
+        problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
         if not prior:
             from mechdesign.export.without_prior import without_prior
 
             public = without_prior(self.problem, self.channel)
             problem, proof, origin = public.problem, (public.certificate, public.evidence), public.origin
-        else:
-            problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
         if not overwrite:
             check_target(directory, force=True, overwrite=False, origin=origin)
         save(problem, self.channel, *proof, Path(directory), report=report, origin=origin)

@@ -1,0 +1,136 @@
+"""Bounds on leakage rest on what was seen: chains that were smoothed keep their counts, and say so."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import BudgetWarning, InputError, SmoothedChainWarning
+from mechdesign.leakage import Accountant, Candidates, LossFunction, Varying, smooth
+
+ROUND = [[0, 1, 2, 3, 4, 5] * 4 + [0]]
+MIXED = [[0, 1, 0, 0, 1, 1, 0, 1, 0]]
+
+
+def counted(smoothing: float) -> md.MarkovChain:
+    return md.MarkovChain.from_traces(ROUND, n=6, smoothing=smoothing)
+
+
+@pytest.mark.parametrize("smoothing", [0.01, 0.1, 1])
+def test_a_budget_of_a_smoothed_chain_warns_and_says_what_the_counts_give(smoothing: float) -> None:
+    with pytest.warns(SmoothedChainWarning, match="by the counts alone, by which no positive budget lasts") as heard:
+        budget = md.leakage.constant_budget(1.0, None, counted(smoothing))
+    assert f"smoothing {smoothing:g}" in str(heard[0].message)
+    assert "1 by the counts alone" in str(heard[0].message)
+    # What was seen leaks more than the promise.
+    assert md.leakage.temporal([budget] * 60, None, counted(smoothing).unsmoothed()).max() > 0.7
+    with pytest.warns(BudgetWarning):
+        assert md.leakage.constant_budget(1.0, None, counted(smoothing).unsmoothed()) == 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda chain: md.leakage.temporal([0.1, 0.1], chain),
+        lambda chain: md.leakage.forward([0.1, 0.1], chain),
+        lambda chain: md.leakage.allocate_budget(1.0, 3, None, chain),
+        lambda chain: Accountant(1.0, None, chain),
+        lambda chain: Candidates([chain, None]),
+        lambda chain: Varying([None, chain]),
+        lambda chain: LossFunction(chain),
+        lambda chain: md.leakage.constant_budget(1.0, chain.reverse(np.full(6, 1 / 6))),
+        lambda chain: LossFunction(smooth(chain, 0.5)),
+    ],
+)
+def test_everything_that_bounds_leakage_warns(asked) -> None:
+    with pytest.warns(SmoothedChainWarning, match=r"counted with smoothing 0\.[15]"):
+        asked(counted(0.1))
+
+
+def test_correlations_of_traces_warn_in_both_directions() -> None:
+    found = md.leakage.correlations_from_traces(MIXED, 2, smoothing=0.5)
+    alone = md.leakage.correlations_from_traces(MIXED, 2)
+    for name in ("forward", "backward"):
+        chain = getattr(found, name)
+        np.testing.assert_allclose(chain.unsmoothed().matrix, getattr(alone, name).matrix, rtol=1e-12)
+        with pytest.warns(SmoothedChainWarning):
+            loss = LossFunction(chain)
+        assert loss.unsmoothed(1.0) == pytest.approx(LossFunction(getattr(alone, name))(1.0))
+    first = md.leakage.correlations_from_traces(MIXED, 2, smoothing=0.5, initial=[0.5, 0.5])
+    assert first.backward.smoothing == 0.5
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        counted(0),
+        md.MarkovChain.from_counts([[1, 1], [1, 2]]),
+        md.MarkovChain([[0.5, 0.5], [0.1, 0.9]]),
+        smooth(np.eye(3), 0.1),
+        smooth(counted(0), 0),
+        counted(0.1).unsmoothed(),
+        counted(0).reverse(np.full(6, 1 / 6)),
+    ],
+)
+def test_what_was_not_counted_or_not_smoothed_does_not_warn(chain: md.MarkovChain) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SmoothedChainWarning)
+        loss = LossFunction(chain)
+    assert loss.unsmoothed is loss
+    assert chain.unsmoothed() is chain
+
+
+def test_a_chain_keeps_its_counts_and_nobody_can_change_them() -> None:
+    counts = np.array([[0.0, 3.0], [0.0, 0.0]])
+    chain = md.MarkovChain.from_counts(counts, smoothing=0.5)
+    counts[0, 0] = 7
+    assert chain.counts is not None
+    assert chain.counts.tolist() == [[0, 3], [0, 0]]
+    assert chain.smoothing == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        chain.counts[0, 0] = 1
+    assert chain.unsmoothed().matrix.tolist() == [[0, 1], [0, 1]]
+    stays = md.MarkovChain.from_counts([[0, 3], [0, 0]], ends="stay")
+    assert stays.counts is not None
+    assert stays.counts.tolist() == [[0, 3], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "path"),
+    [
+        ({"smoothing": 0.1}, "smoothing"),
+        ({"smoothing": -0.1, "counts": np.eye(2)}, "smoothing"),
+        ({"smoothing": np.nan, "counts": np.eye(2)}, "smoothing"),
+        ({"counts": np.eye(3)}, "counts"),
+        ({"counts": [1, 2]}, "counts"),
+        ({"counts": [[1, -1], [0, 1]]}, r"counts\[0,1\]"),
+        ({"counts": [[1, np.inf], [0, 1]]}, r"counts\[0,1\]"),
+    ],
+)
+def test_wrong_counts_are_refused(keywords: dict[str, object], path: str) -> None:
+    with pytest.raises(InputError, match=f"^{path}"):
+        md.MarkovChain(np.eye(2), **keywords)
+
+
+def test_no_remedy_leads_to_smoothing() -> None:
+    told = []
+    for wrong in (
+        lambda: md.MarkovChain.from_traces([[0, 1]], n=3),
+        lambda: md.MarkovChain.from_counts([[0, 0], [1, 1]], ends="any"),
+        lambda: md.MarkovChain(np.array([[1.0, 0.0], [1.0, 0.0]])).reverse([1.0, 0.0]),
+        lambda: md.MarkovChain(np.eye(2)).stationary(),
+        lambda: np.asarray(md.leakage.OpenChain([[0, 1], [0, 0]], "any")),
+        lambda: md.leakage.correlations_from_traces([[0, 1]], 2, initial=[0.5, 0.5]),
+    ):
+        with pytest.raises(InputError) as caught:
+            wrong()
+        told.append(str(caught.value))
+    with pytest.warns(BudgetWarning) as heard:
+        md.leakage.constant_budget(1.0, np.eye(2))
+    told += [str(each.message) for each in heard]
+    assert not [text for text in told if "smooth" in text]
+    assert "1 on the diagonal" in told[0]
+    assert 'ends="stay"' in told[0]
