@@ -26,11 +26,9 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
 
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> None:
-    """Show which folders have a prior that was, or may have been, counted in data; `what` says what tells of it."""
-    from mechdesign.report.private import holds_counts
+    """Show which folders have a prior that was counted in data; `what` says what tells of it."""
+    from mechdesign.report.private import COUNTED, private
 
-    names = [name for name, problem, origin in found if holds_counts(problem, origin)]
+    names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
     if names:
-        say_note(
-            f"the prior of {', '.join(names)} was counted in data, or may have been: {what} rests on it, and is private"
-        )
+        say_note(f"the prior of {', '.join(names)} was counted in data: {what} rests on it, and is private")

@@ -14,7 +14,7 @@ HAND_ON = "`mechdesign export DIR --without-prior -o OTHER` writes a folder with
 
 COUNTED = (
     "The prior was counted in data: the folder is private. Its files and its report tell every count exactly to "
-    "everyone who gets them"
+    "everyone who gets them. Notes, specification and digests of data tell whose counts they are"
 )
 """What is said of a design whose prior was counted."""
 

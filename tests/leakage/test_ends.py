@@ -297,7 +297,7 @@ OPEN = leakage.OpenChain(ZEROS, "any")
         (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is no Markov chain"),
         (lambda: leakage.algorithm1(OPEN, 1.0), "P: is no Markov chain"),
         (lambda: builders.transitions(OPEN), "is no Markov chain"),
-        (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is no Markov chain.*ends = "stay", or a positive'),
+        (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is no Markov chain.*ends = "stay", which puts a 1'),
         (
             lambda: leakage.LossFunction(ZEROS),
             r"P\[1\]: is a row of zeros: nobody was seen to leave.*1 on its diagonal",
@@ -325,7 +325,7 @@ def test_a_chain_counted_where_people_stay() -> None:
     with pytest.raises(InputError, match="no trace ever leaves state 3"):
         MarkovChain.from_counts(COUNTS)
     for ends in ("mixture", "any"):
-        with pytest.raises(InputError, match=r'ends: gives no Markov chain.*Take ends = "stay", or a positive'):
+        with pytest.raises(InputError, match=r'ends: gives no Markov chain.*Take ends = "stay", which puts a 1'):
             MarkovChain.from_traces(STEPS, 4, ends=ends)
         assert MarkovChain.from_traces(STEPS, 4, 1.0, ends=ends).matrix[3].tolist() == [0.25] * 4
 

@@ -7,7 +7,8 @@ import pytest
 
 from mechdesign import leakage
 from mechdesign.data.traces import read_plt, to_grid
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SmoothedChainWarning
+from mechdesign.leakage import LossFunction
 from mechdesign.model.domain import Domain
 
 
@@ -65,7 +66,9 @@ def test_real_traces(data_folder: Path) -> None:
     visits = to_grid(read_plt(data_folder / "geolife_trackintel" / "geolife_long_10_MB"), domain)
     found = leakage.correlations_from_traces(visits, domain.size, smoothing=0.01)
     assert 10 < len(found.states) < 64
-    budgets = leakage.allocate_budget(1.0, 20, found.backward, found.forward)
-    total = leakage.temporal(budgets, found.backward, found.forward)
+    with pytest.warns(SmoothedChainWarning, match="was counted with smoothing 0.01"):
+        both = LossFunction(found.backward, path="backward"), LossFunction(found.forward, path="forward")
+    budgets = leakage.allocate_budget(1.0, 20, *both)
+    total = leakage.temporal(budgets, *both)
     assert total.max() <= 1.0
     assert total.min() == pytest.approx(1.0, rel=1e-9)

@@ -194,7 +194,7 @@ def test_smoothing_runs_from_the_chain_to_uniform():
         (lambda: MarkovChain([[1.7e308, 1.7e308], [0.0, 1.0]]), "matrix[0]", "inf"),
         (lambda: MarkovChain.from_traces([np.array([0, 1]), np.array([0, 2])], 2), "traces[1][1]", "between 0 and 1"),
         (lambda: MarkovChain.from_traces([np.array([0.5])], 2), "traces[0]", "integers"),
-        (lambda: MarkovChain.from_traces([], 2), "traces", "positive smoothing"),
+        (lambda: MarkovChain.from_traces([], 2), "traces", "1 on the diagonal"),
         (lambda: MarkovChain.from_traces([], 0), "n", "too small"),
         (lambda: MarkovChain.from_traces([], 2, smoothing=-1.0), "smoothing", "out of range"),
         (lambda: MarkovChain([[1.0]]).reverse([0.5, 0.5]), "initial", "1 states"),
