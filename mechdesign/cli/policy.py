@@ -70,7 +70,10 @@ def policy(
     from mechdesign.policy.files import picture, write_overview
     from mechdesign.report.figures import save_figure
     from mechdesign.report.policy import can_draw
+    from mechdesign.report.private import STEPS, tells_steps
 
+    if tells_steps(given.origin):
+        say_note(STEPS)
     drawable = can_draw(problem.secrets)
     if plot is not None and not drawable:
         raise InputError(

@@ -13,7 +13,7 @@ from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, read_only, renamed
+from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
 
 __all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 
@@ -51,8 +51,6 @@ class MarkovChain:
         counts = as_nonnegative(self.counts, "counts", 2)
         if counts.shape != matrix.shape:
             raise InputError("counts", "differ in shape from the matrix", value=counts.shape, bound=str(matrix.shape))
-        counts = counts.copy()
-        read_only(counts)
         object.__setattr__(self, "counts", counts)
 
     def unsmoothed(self) -> MarkovChain:

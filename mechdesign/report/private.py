@@ -7,7 +7,7 @@ import numpy as np
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 
-__all__ = ["COUNTED", "HAND_ON", "WRITTEN", "holds_counts", "private"]
+__all__ = ["COUNTED", "HAND_ON", "STEPS", "WRITTEN", "holds_counts", "private", "tells_steps"]
 
 HAND_ON = "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it, which may be handed on"
 """How a prior stays at home."""
@@ -28,10 +28,11 @@ WRITTEN = (
 )
 """What is said of a design whose specification has counts in it."""
 
-_STEPS = (
+STEPS = (
     "The policy graph was made from steps in data: its edges, which the files hold, tell which steps were seen. They "
     "are private, and stay where the prior is left out"
 )
+"""What is said of a policy graph that was made from data."""
 
 
 def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
@@ -49,9 +50,14 @@ def private(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
         said.append(COUNTED)
     elif (origin is None or not origin.says_how) and np.ptp(problem.prior) > 1e-9 / len(problem.prior):
         said.append(_UNKNOWN)
-    if any("prior" not in path for path in counted):
-        said.append(_STEPS)
+    if origin is not None and tells_steps(origin):
+        said.append(STEPS)
     return tuple(said)
+
+
+def tells_steps(origin: Origin) -> bool:
+    """Return whether a policy graph was made from steps in data."""
+    return any("prior" not in path for path in origin.counted)
 
 
 def holds_counts(problem: Problem, origin: Origin | None) -> bool:

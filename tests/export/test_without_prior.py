@@ -16,6 +16,7 @@ from mechdesign.cli import main
 from mechdesign.errors import InputError
 from mechdesign.export.without_prior import without_prior
 from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.report.private import private
 
 VISITS = [17, 3, 0, 1, 40, 2]
 
@@ -203,9 +204,9 @@ def test_an_origin_knows_what_was_counted(origin: Origin, keys: tuple[str, ...])
 
 def test_a_prior_of_unknown_origin_is_said_to_be_one_that_may_be_private(tmp_path: Path) -> None:
     cost = 1.0 - np.eye(3)
-    for prior, private in ((md.Prior.uniform(3), False), (md.Prior.from_counts([1, 2, 3]), True)):
+    for prior, may_be in ((md.Prior.uniform(3), False), (md.Prior.from_counts([1, 2, 3]), True)):
         md.design(md.Problem(prior, cost, [md.MetricPrivacy(1.0, cost)])).save(tmp_path / "d", report=False)
-        assert ("private" in run("inspect", tmp_path / "d")) is private
+        assert ("private" in run("inspect", tmp_path / "d")) is may_be
 
 
 def test_schedules_and_sweeps_say_it_too(tmp_path: Path) -> None:
@@ -218,3 +219,33 @@ def test_schedules_and_sweeps_say_it_too(tmp_path: Path) -> None:
     said = run("sweep", specification, "-o", tmp_path / "w", "--jobs", "1")
     assert "private" in said
     assert "every count exactly" in (tmp_path / "w" / "report.html").read_text()
+
+
+def test_a_policy_graph_of_steps_in_data_is_said_to_tell_them(tmp_path: Path) -> None:
+    specification = write_specification(tmp_path, VISITS)
+    text = specification.read_text()[: specification.read_text().index("[[privacy]]")]
+    specification.write_text(text + '[[privacy]]\nkind = "graph"\nepsilon = 1\ntransitions = { estimated = true }\n')
+    (tmp_path / "c.csv").write_text(
+        "user,lat,lon\n" + "".join(f"ann,50.005,{8.005 + 0.01 * (k % 3)}\n" for k in range(9)) + "ann,50.015,8.005\n"
+    )
+    said = run("policy", specification)
+    assert "tell which steps were seen" in said
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        (Origin("[[privacy]]\ntransitions = { estimated = true }\n", "uniform"), "tell which steps were seen"),
+        (Origin("prior.counts = [3, 2, 1]", "counts in the specification"), "counts that the specification holds"),
+        (Origin('prior.csv.path = "c.csv"', "counts in column n of c.csv"), "was counted in data"),
+        (Origin("", "whatever"), "is not said"),
+        (None, "is not said"),
+    ],
+)
+def test_what_is_said_follows_the_origin(origin: Origin | None, words: str) -> None:
+    cost = 1.0 - np.eye(3)
+    problem = md.Problem(md.Prior.from_counts([3, 2, 1]), cost, [md.MetricPrivacy(1.0, cost)])
+    said = private(problem, origin)
+    assert len(said) == 1
+    assert words in said[0]
+    assert "private" in said[0]
