@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mechdesign.data.chain_counts import counts_of
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.data.resampling import Sampling, seconds_text
@@ -110,6 +111,7 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
     _check_keys(table, form, path)
     if form not in _COUNTED:
         chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, path, domain, folder)
+        _warn_of_smoothing(chains, f"{path}.{form}")
         return Transitions(chains, table.by, sampling.every)
     read = _visits(table, form, path, domain, folder, prior, sampling)
     if table.border == "state":
@@ -124,22 +126,24 @@ def build_chain(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw) -
     with at(path, {"traces": form, "counts": form}):
         counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
         chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
-    if smoothing:
-        _warn_of_smoothing(counts, smoothing, path)
+    _warn_of_smoothing(chains, path)
     notes = (*read.notes, *_counted_notes(read, path), *_ends_notes(counts, smoothing, path))
     median = read.median if read.sampling.every is None else None
     return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
-def _warn_of_smoothing(counts: NDArray[np.float64], smoothing: float, path: str) -> None:
-    """Warn that chains were smoothed, and say what their counts (k, n, n) alone give."""
-    seen, possible = int(np.count_nonzero(counts)), counts.size
-    alone = (MarkovChain.from_counts(each, ends="stay").matrix for each in counts)
-    adds_up = any(disjoint_rows(sparse.csr_array(each)) is not None for each in alone)
+def _warn_of_smoothing(chains: tuple[MarkovChain, ...], path: str) -> None:
+    """Warn where chains were smoothed, and say what their counts alone give."""
+    smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
+    if not smoothed:
+        return
+    seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
+    adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
     adds = " By these leakage adds up without loss, and no positive budget lasts for ever." if adds_up else ""
     warnings.warn(
-        f"{path}: smoothing {smoothing:g} makes all {possible} steps possible; by the counts alone {seen} are.{adds} "
-        "Smoothing is for beliefs: bounds on leakage rest on counts without it",
+        f"{path}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
+        f"possible; by the counts alone {seen} are.{adds} Smoothing is for beliefs: bounds on leakage rest on counts "
+        "without it",
         SmoothedChainWarning,
         stacklevel=3,
     )
@@ -277,8 +281,10 @@ def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, f
             value=matrix.shape,
             bound=f"{domain.size} rows and {domain.size} columns, as the domain has members",
         )
+    with in_file(path):
+        counted = counts_of(folder / name)
     with at(path, {"matrix": key}), withholding():
-        return MarkovChain(matrix)
+        return MarkovChain(matrix) if counted is None else counted.chain(matrix)
 
 
 def _walk(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:

@@ -184,7 +184,7 @@ def test_without_times_it_is_said(prior: str, transition: str, start: int | None
     assert "is not known" in said
     assert NOTHING not in said
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", HistoryWarning)
         assert TRUE in release(prior, transition, start=start, own_history=True).history.meaning
         stated = release(prior, transition, 'history = "others"', start=start)
     assert stated.history.to_json()["stated"] == "others"

@@ -136,3 +136,10 @@ def test_a_specification_with_a_smoothed_chain_warns(made: Path) -> None:
     with pytest.warns(SmoothedChainWarning, match=r"makes all 9 steps possible; by the counts alone 3 are\. By these"):
         chain = md.read_spec(made / "r.toml").release_settings.transition
     assert chain.smoothing == 0.1
+    # So does one that names the matrix that `chain` wrote.
+    (made / "p.toml").write_text(SPECIFICATION + '[release]\ntransition.path = "smoothed/forward.csv"\n')
+    with pytest.warns(SmoothedChainWarning, match=r"transition\.path: smoothing 0\.1 .* by the counts alone 3 are"):
+        chain = md.read_spec(made / "p.toml").release_settings.transition
+    assert chain.unsmoothed().matrix[0, 1] == 1
+    (made / "q.toml").write_text(SPECIFICATION + '[release]\ntransition.path = "plain/forward.csv"\n')
+    assert md.read_spec(made / "q.toml").release_settings.transition.smoothing == 0
