@@ -10,7 +10,7 @@ import click
 from mechdesign.cli.console import say_note, show_next
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_folder, check_writable
+from mechdesign.export.files import check_writable
 from mechdesign.export.folders import require_design
 from mechdesign.formats import FORMATS, Exported, Format, format_of
 
@@ -91,7 +91,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
 def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `directory` without what its prior tells."""
     # Imported late: formats need none of it.
-    from mechdesign.export.without_prior import without_prior
+    from mechdesign.export.without_prior import check_public_target, without_prior
     from mechdesign.model.origin import STANDS_IN
 
     if more:
@@ -99,10 +99,7 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(directory)
-    if not target.exists() or not sets.stands_in(target):
-        check_folder(target, lambda entry: False, "a folder without the prior, which must be new or empty")
-    else:
-        check_writable(target)
+    check_public_target(target)
     problem, channel, _ = sets.load(directory)
     found = without_prior(problem, channel)
     report = (directory / "report.html").exists()

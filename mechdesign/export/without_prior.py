@@ -9,18 +9,21 @@ the true prior: see the guide on exports.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import InputError
+from mechdesign.export.files import check_folder, check_writable
+from mechdesign.export.sets import stands_in
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.origin import STANDS_IN, Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.version import __version__
 
-__all__ = ["Public", "without_prior"]
+__all__ = ["Public", "check_public_target", "without_prior"]
 
 _REMEDY = "hand on the folder with its prior, or design again without it"
 
@@ -34,6 +37,17 @@ class Public:
     certificate: Certificate
     evidence: Evidence
     origin: Origin
+
+
+def check_public_target(folder: Path) -> None:
+    """Raise `ExportError` unless `folder` is new, empty, or holds a design without its prior.
+
+    Files of a design with its prior that were changed since would stay there, and tell of it.
+    """
+    if folder.exists() and stands_in(folder):
+        check_writable(folder)
+    else:
+        check_folder(folder, lambda entry: False, "a design without its prior")
 
 
 def without_prior(problem: Problem, channel: Channel) -> Public:

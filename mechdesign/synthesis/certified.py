@@ -111,7 +111,8 @@ class Design:
             report: Whether to write the report.
             overwrite: Whether to replace a set of another origin that stands there.
             prior: Whether the files hold the prior. Without it a uniform one stands in its place, the lower bound is 0,
-                and the origin, the multipliers and the summary are left out: see `mechdesign.export.without_prior`.
+                and the origin, the multipliers and the summary are left out: see `mechdesign.export.without_prior`. The
+                folder is then a new or empty one, or holds a design without its prior.
 
         Raises:
             ExportError: The files may not, or cannot, be written.
@@ -122,8 +123,9 @@ class Design:
 
         problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
         if not prior:
-            from mechdesign.export.without_prior import without_prior
+            from mechdesign.export.without_prior import check_public_target, without_prior
 
+            check_public_target(Path(directory))
             public = without_prior(self.problem, self.channel)
             problem, proof, origin = public.problem, (public.certificate, public.evidence), public.origin
         if not overwrite:

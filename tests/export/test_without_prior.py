@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.cli import main
-from mechdesign.errors import InputError
+from mechdesign.errors import ExportError, InputError
 from mechdesign.export.without_prior import without_prior
 from mechdesign.model.origin import STANDS_IN, Origin
 from mechdesign.report.private import private
@@ -131,12 +131,28 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
 
 def test_a_changed_channel_gives_another_folder(tmp_path: Path) -> None:
     found = []
-    for counts in ([1, 2, 3], [8, 1, 1]):
+    for name, counts in (("a", [1, 2, 3]), ("b", [8, 1, 1])):
         cost = 1.0 - np.eye(3)
         made = md.design(md.Problem(md.Prior.from_counts(counts), cost, [md.MetricPrivacy(1.0, cost)]))
-        made.save(tmp_path / "d", prior=False, report=False)
-        found.append(contents(tmp_path / "d")["channel.npz"])
+        made.save(tmp_path / name, prior=False, report=False)
+        found.append(contents(tmp_path / name)["channel.npz"])
     assert found[0] != found[1]
+
+
+def test_nothing_of_an_older_folder_with_the_prior_stays(tmp_path: Path) -> None:
+    cost = 1.0 - np.eye(3)
+    made = md.design(md.Problem(md.Prior.from_counts([1, 2, 3]), cost, [md.MetricPrivacy(1.0, cost)]))
+    made.save(tmp_path / "d")
+    # Such a report would stay, since it is no longer the one that was written with the rest.
+    (tmp_path / "d" / "report.html").write_text("0.1667 0.3333 0.5")
+    with pytest.raises(ExportError, match="choose another folder"):
+        made.save(tmp_path / "d", prior=False, report=False)
+    (tmp_path / "e").mkdir()
+    for _ in range(2):
+        made.save(tmp_path / "e", prior=False)
+    # The other way round the prior was asked for.
+    made.save(tmp_path / "e")
+    assert md.verify(tmp_path / "e").lower_bound > 0
 
 
 @pytest.mark.parametrize("own", [None, [0.2, 0.5, 0.3]])
