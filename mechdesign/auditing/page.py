@@ -36,10 +36,13 @@ _ATTACKS = {
 }
 
 
-def page(found: Audit, stated: object = None, title: str = "", optimum: bool = True) -> str:
-    """Return the page; `stated` is the ε that the maker claims, if any, and `optimum` asks for the least cost."""
+def page(found: Audit, stated: object = None, title: str = "", optimum: bool = True, note: str = "") -> str:
+    """Return the page; `stated` is the ε that the maker claims, if any, and `optimum` asks for the least cost.
+
+    `note` is a sentence about its data, without a full stop.
+    """
     name = title.strip() or "Audit of a channel"
-    sections = [_header(found, stated, name), _facts(found, optimum), _worst(found), _attacks(found)]
+    sections = [_header(found, stated, name, note), _facts(found, optimum), _worst(found), _attacks(found)]
     return document(name, [each for each in sections if each])
 
 
@@ -116,7 +119,7 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     return made
 
 
-def _header(found: Audit, stated: object, title: str) -> str:
+def _header(found: Audit, stated: object, title: str, note: str) -> str:
     if stated is None:
         kind = "holds" if math.isfinite(found.epsilon) else "fails"
         verdict = f"<strong>Tight ε: {_exact(found.epsilon)}.</strong>"
@@ -125,7 +128,7 @@ def _header(found: Audit, stated: object, title: str) -> str:
         number = decimal(exact(stated))
         verdict = f"<strong>ε = {number} {'holds' if kind == 'holds' else 'does not hold'}.</strong> "
         verdict += f"The tight ε is {_exact(found.epsilon)}."
-    said = " ".join(map(text, sentences(found)))
+    said = " ".join(map(text, (*sentences(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))))
     return f'<header>\n<h1>{text(title)}</h1>\n<p class="verdict {kind}">{verdict}</p>\n<p>{said}</p>\n</header>'
 
 

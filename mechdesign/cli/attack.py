@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
 from mechdesign.cli.console import output, progress, table
+from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import show_values_option
 from mechdesign.data.forms import withholding
 from mechdesign.data.text import read_numbers
@@ -67,6 +68,7 @@ def attack(
         raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
     require_design(directory)
     problem, channel, _ = sets.load(directory)
+    say_private_folders([(str(directory), problem, sets.load_stated(directory)[1])], "this attack")
     belief = _belief(prior_file, column, problem)
     measured = attack_measure(problem)
     found: dict[str, Attack | None] = {}

@@ -101,8 +101,9 @@ def audit(
 
         given = read_spec(spec)
         problem, origin = given.problem(), given.origin
+    said = ""
     if problem is not None and prior_file is None:
-        say_private_folders([(str(spec or file), problem, origin)], "this audit")
+        said = say_private_folders([(str(spec or file), problem, origin)], "this audit")
     asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
     if stated is None and asked.stated is not None:
         stated = asked.stated
@@ -114,7 +115,7 @@ def audit(
     if target is not None:
         from mechdesign.auditing.page import page
 
-        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum).encode()])
+        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if as_json:
         click.echo(json.dumps(_described(found, stated, optimum), indent=2))
     else:

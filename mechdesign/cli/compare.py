@@ -34,9 +34,9 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     origins = [sets.load_stated(each)[1] for each in directories]
     notes, found = differences(designs), rows(designs)
     listed = zip((each.name for each in designs), (each.problem for each in designs), origins, strict=True)
-    say_private_folders(listed, "this comparison")
+    said = say_private_folders(listed, "this comparison")
     if page is not None:
-        write_file(page, [html(designs).encode()])
+        write_file(page, [html(designs, said).encode()])
     if as_json:
         names = [each.name for each in designs]
         lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}

@@ -85,7 +85,7 @@ def design(
     in DIR/epsilon-…, and DIR/schedule.csv says which release uses which.
 
     A prior that was counted in data is private, and DIR tells all its counts exactly to everyone who gets the folder,
-    as its report does. `mechdesign export DIR --without-prior` writes one that may be handed on.
+    as its report does. `mechdesign export DIR --without-prior` writes one that does not hold it.
 
     With --rows rays the exit code is 3 where a bracket ends above both the tolerance and 2 %: a warning says so first,
     and the design is certified and written all the same.

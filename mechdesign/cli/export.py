@@ -93,6 +93,7 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     # Imported late: formats need none of it.
     from mechdesign.export.without_prior import check_public_target, without_prior
     from mechdesign.model.origin import STANDS_IN
+    from mechdesign.report.private import STEPS, tells_steps
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")
@@ -106,6 +107,9 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     sets.save(found.problem, channel, found.certificate, found.evidence, target, report=report, origin=found.origin)
     say_note(f"the prior of {target} is {STANDS_IN}")
     say_note("the channel still depends on the true prior: only one from data of others hides it")
+    origin = sets.load_stated(directory)[1]
+    if origin is not None and tells_steps(origin):
+        say_note(STEPS)
     show_next({f"mechdesign verify {target}": "prove what it still claims"})
 
 

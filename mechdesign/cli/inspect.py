@@ -18,6 +18,7 @@ from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import listed
+from mechdesign.model.origin import STANDS_IN
 from mechdesign.model.problem import Problem
 from mechdesign.report.names import claimants, requirement_name
 from mechdesign.report.numbers import percent, short
@@ -58,6 +59,8 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     problem, channel, certificate = sets.load(directory)
     origin = sets.load_stated(directory)[1]
     facts = _facts(problem, channel)
+    if origin is not None and origin.prior == STANDS_IN:
+        facts["prior"] = STANDS_IN
     if said := private(problem, origin):
         facts["private"] = "; ".join(said)
     files = {each.name: each.stat().st_size for each in sorted(directory.iterdir()) if each.is_file()}

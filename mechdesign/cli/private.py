@@ -25,10 +25,13 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
         say_note(HAND_ON)
 
 
-def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> None:
-    """Show which folders have a prior that was counted in data; `what` says what tells of it."""
+def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
+    """Show, and return, which folders have a prior that was counted in data; `what` says what tells of it."""
     from mechdesign.report.private import COUNTED, private
 
     names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
-    if names:
-        say_note(f"the prior of {', '.join(names)} was counted in data: {what} rests on it, and is private")
+    if not names:
+        return ""
+    said = f"the prior of {', '.join(names)} was counted in data: {what} rests on it, and is private"
+    say_note(said)
+    return said

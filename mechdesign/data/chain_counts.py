@@ -69,8 +69,10 @@ def counts_of(path: Path) -> Counted | None:
 
     Raises `InputError` where the file with the counts is malformed or cannot be read.
     """
-    source = path.parent / CHAIN_COUNTS
-    if not source.exists():
+    # A link may lead to a matrix whose counts stand with it.
+    places = (path.parent, path.resolve().parent)
+    source = next((place / CHAIN_COUNTS for place in places if (place / CHAIN_COUNTS).exists()), None)
+    if source is None:
         return None
     try:
         if source.stat().st_size > _LARGEST_FILE:

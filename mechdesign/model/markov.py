@@ -150,7 +150,7 @@ class MarkovChain:
                 bound="a probability above zero for every next state",
                 remedy="leave the state out, or give an initial distribution from which it is reached",
             )
-        if not self.smoothing:
+        if self.counts is None:
             return MarkovChain(reversed_rows(joint))
         seen = (prior.probabilities[:, None] * self.unsmoothed().matrix).T
         return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
@@ -275,8 +275,8 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # The row of an end becomes uniform.
-        return MarkovChain(_smoothed(matrix.matrix, s))
+        # The row of an end becomes uniform; nobody was seen to leave it, and by what was seen it stays.
+        return MarkovChain(_smoothed(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix))
     if chain.counts is None or not s:
         return MarkovChain(_smoothed(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)

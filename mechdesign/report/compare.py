@@ -96,8 +96,8 @@ def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
     return found
 
 
-def html(designs: Sequence[Compared]) -> str:
-    """Return the comparison as one self-contained page."""
+def html(designs: Sequence[Compared], said: str = "") -> str:
+    """Return the comparison as one self-contained page, which begins with the sentence `said`."""
     title = "Comparison: " + ", ".join(plain(each.name) for each in designs)
     notes = "".join(f"<li>{text(each)}</li>" for each in differences(designs))
     heads = ("", *(text(each.name) for each in designs))
@@ -108,11 +108,15 @@ def html(designs: Sequence[Compared]) -> str:
         "</p>"
     )
     parts = [
-        f"<header>\n<h1>{escape(title)}</h1>\n</header>",
+        f"<header>\n<h1>{escape(title)}</h1>\n{_sentence(said)}</header>",
         section("Numbers", *([f"<ul>{notes}</ul>"] if notes else []), table(heads, lines, "numbers"), note),
         *_pictures(designs),
     ]
     return document(title, parts, maps=True)
+
+
+def _sentence(said: str) -> str:
+    return f"<p>{text(said[0].upper() + said[1:])}.</p>\n" if said else ""
 
 
 def _pictures(designs: Sequence[Compared]) -> Iterator[str]:

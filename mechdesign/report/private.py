@@ -9,7 +9,10 @@ from mechdesign.model.problem import Problem
 
 __all__ = ["COUNTED", "HAND_ON", "STEPS", "WRITTEN", "holds_counts", "private", "tells_steps"]
 
-HAND_ON = "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it, which may be handed on"
+HAND_ON = (
+    "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it. The channel in it still depends on "
+    "the prior: only one from data of others hides it"
+)
 """How a prior stays at home."""
 
 COUNTED = (

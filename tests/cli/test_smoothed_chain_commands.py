@@ -81,6 +81,10 @@ def test_counts_of_other_matrices_are_not_used_and_that_is_said(made: Path, tmp_
     shutil.copy(made / "smoothed" / "forward.csv", tmp_path / "c" / "P.csv")
     found = run("leakage", "--forward", tmp_path / "c" / "P.csv", "--epsilon", 0.1, "--steps", 3)
     assert "smoothing 0.1" in found.stderr
+    # So is one that a link leads to.
+    (tmp_path / "l.csv").symlink_to(tmp_path / "c" / "P.csv")
+    found = run("leakage", "--forward", tmp_path / "l.csv", "--epsilon", 0.1, "--steps", 3)
+    assert "smoothing 0.1" in found.stderr
     (tmp_path / "c" / CHAIN_COUNTS).unlink()
     found = run("leakage", "--forward", tmp_path / "c" / "P.csv", "--epsilon", 0.1, "--steps", 3)
     assert "smoothing" not in found.stderr

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -82,8 +83,11 @@ def test_other_commands_say_what_they_hold_of_a_prior(designed: tuple[Path, str]
     folder, _ = designed
     assert "geojson holds the prior" in run("export", folder, "-o", tmp_path / "a.geojson")
     assert "private" not in run("export", folder, "-o", tmp_path / "a.js")
-    assert "rests on it, and is private" in run("compare", folder, folder)
-    assert "rests on it, and is private" in run("audit", folder)
+    for arguments in (["compare", folder, folder], ["audit", folder]):
+        page = tmp_path / f"{arguments[0]}.html"
+        assert "rests on it, and is private" in " ".join(run(*arguments, "-o", page).split())
+        assert "rests on it, and is private" in page.read_text()
+    assert "rests on it, and is private" in " ".join(run("attack", folder).split())
 
 
 def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
@@ -102,7 +106,10 @@ def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
     everything = b"".join(contents(public).values())
     for word in (b"ann only", b"user ann", b"c.csv", b"43 points", b"63 points", b"s.toml", b"seconds", b"checkins"):
         assert word not in everything
-    assert "private" not in run("inspect", public).partition("prior")[0]
+    shown = run("inspect", public)
+    assert "private" not in shown.partition("prior")[0]
+    assert "nothing is claimed of cost" in " ".join(shown.split())
+    assert "private" not in run("attack", public)
 
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
@@ -127,6 +134,15 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
     run("export", tmp_path / "whole", "--without-prior", "-o", tmp_path / "command")
     assert contents(tmp_path / "command") == one
     assert md.Channel.load(tmp_path / "command" / "channel.npz").numerators.shape == (4, 4)
+
+
+def test_a_graph_made_from_steps_stays_and_the_export_says_so(tmp_path: Path) -> None:
+    cost = 1.0 - np.eye(3)
+    made = md.design(md.Problem(md.Prior.from_counts([5, 2, 1]), cost, [md.GraphPrivacy(1.0, nx.path_graph(3))]))
+    for steps, says in (("[[privacy]]\ntransitions = { estimated = true }\n", True), ("", False)):
+        replace(made, origin=Origin(steps, "check-ins in c.csv")).save(tmp_path / "d", report=False)
+        said = run("export", tmp_path / "d", "--without-prior", "-o", tmp_path / "w")
+        assert ("tell which steps were seen" in " ".join(said.split())) is says
 
 
 def test_a_changed_channel_gives_another_folder(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -43,6 +44,10 @@ def test_a_budget_of_a_smoothed_chain_warns_and_says_what_the_counts_give(smooth
         lambda chain: LossFunction(chain),
         lambda chain: md.leakage.constant_budget(1.0, chain.reverse(np.full(6, 1 / 6))),
         lambda chain: LossFunction(smooth(chain, 0.5)),
+        lambda chain: LossFunction(smooth(chain.unsmoothed(), 0.1)),
+        lambda chain: LossFunction(smooth(chain.unsmoothed().reverse(np.full(6, 1 / 6)), 0.1)),
+        lambda chain: LossFunction(smooth(md.leakage.OpenChain([[0, 1], [0, 0]], "any"), 0.1)),
+        lambda chain: LossFunction(copy.deepcopy(chain)),
     ],
 )
 def test_everything_that_bounds_leakage_warns(asked) -> None:
