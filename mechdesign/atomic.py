@@ -7,7 +7,7 @@ crash leaves the old set, the new set, or one whose last file does not fit. Afte
 of which hard links are kept until the end, are put back.
 
 A file that is its owner's alone is readable by nobody else from its first byte on. A file that replaces another keeps
-the mode and the group of the other.
+the mode and the group of the other, but for a private file in place of one that another user put there.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
+from mechdesign.ownership import note_readers
 
 __all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
 
@@ -39,17 +40,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def write_file(path: str | os.PathLike[str], parts: Iterable[bytes], *, private: bool = False) -> None:
+def write_file(
+    path: str | os.PathLike[str], parts: Iterable[bytes], *, private: bool = False, shared: bool = False
+) -> None:
     """Write a file in pieces under a temporary name, and rename it when it is whole.
 
-    Several may write at once: the last one wins. A new file that is `private` has the mode 0600. A file that replaces
-    another keeps its mode and group. Raises `ExportError` on failure; an old file is then as before.
+    Several may write at once: the last one wins. A file that replaces another keeps its mode and group; one that
+    replaces a link does not. A new file that is `private` has the mode 0600, also in place of a file of another user,
+    unless it is `shared` with the group, as a ledger may be.
+
+    Warns (`ExposedFileWarning`) where a private file keeps a mode that lets others read it. Raises `ExportError` on
+    failure; an old file is then as before.
     """
     target = Path(path)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
         with _writing([temporary]):
-            with os.fdopen(_open_new(temporary, target, private), "wb") as file:
+            with os.fdopen(_open_new(temporary, target, private, shared), "wb") as file:
                 for part in parts:
                     file.write(part)
                 file.flush()
@@ -172,10 +179,16 @@ def _write(path: Path, target: Path, content: bytes, private: bool) -> None:
         os.close(descriptor)
 
 
-def _open_new(path: Path, target: Path, private: bool) -> int:
+def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> int:
     """Open a file that does not exist yet, with the mode and group that `target` has or should have."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     old = _replaced(target)
+    if old is not None and private:
+        if old.st_uid != os.geteuid() and not shared:
+            # Whoever put it there would choose who can read what is written now.
+            old = None
+        else:
+            note_readers(target, old, group=shared)
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
         if old is not None:
@@ -189,10 +202,11 @@ def _open_new(path: Path, target: Path, private: bool) -> int:
 def _replaced(target: Path) -> os.stat_result | None:
     """Return what is known of the file that will be replaced, or None where there is none, or it has no mode."""
     try:
-        old = os.stat(target)
+        # The mode of a link's target is not that of what is replaced, the link.
+        old = os.lstat(target)
     except OSError:
         return None
-    return old if stat.S_ISREG(old.st_mode) and hasattr(os, "fchmod") else None
+    return old if stat.S_ISREG(old.st_mode) and hasattr(os, "geteuid") else None
 
 
 def _copy_mode(descriptor: int, old: os.stat_result) -> None:
@@ -201,9 +215,12 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
     if os.fstat(descriptor).st_gid != old.st_gid:
         try:
             os.fchown(descriptor, -1, old.st_gid)
-        except PermissionError:
+        # EPERM for a group that the user is not in, EINVAL for one that the system's user space does not know.
+        except OSError:
             mode &= ~0o070
-    os.fchmod(descriptor, mode)
+    # File systems without modes refuse what changes none.
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
 
 
 def _synchronise(directory: Path) -> None:

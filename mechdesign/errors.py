@@ -14,11 +14,13 @@ __all__ = [
     "BracketWarning",
     "BudgetExceededError",
     "BudgetWarning",
+    "CacheWarning",
     "CertificateError",
     "ClusterError",
     "CorrelationWarning",
     "ExactReleaseError",
     "ExportError",
+    "ExposedFileWarning",
     "GraphWarning",
     "HistoryWarning",
     "InfeasibleError",
@@ -292,6 +294,14 @@ class StateWarning(UserWarning):
 
 class HistoryWarning(UserWarning):
     """What is known of a trace was counted in data that may hold the trace itself; public files depend on them."""
+
+
+class CacheWarning(UserWarning):
+    """The cache can be written by others and is left alone; results are computed instead."""
+
+
+class ExposedFileWarning(UserWarning):
+    """A file that is its owner's alone can be read by others, as those of earlier versions can; it keeps its mode."""
 
 
 class Shown(str):

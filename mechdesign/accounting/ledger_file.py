@@ -14,6 +14,7 @@ from mechdesign.accounting.partition import Partition
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError, LedgerError
+from mechdesign.ownership import note_readers
 from mechdesign.sharing import SHARE
 
 __all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
@@ -92,12 +93,13 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
     }
     document["partitions"] = [partition.text() for partition in places]
     document["sha256"] = _digest(document)
-    write_file(path, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"], private=True)
+    write_file(path, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"], private=True, shared=True)
 
 
 def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Entry, ...]]:
     """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for anything else."""
     try:
+        note_readers(path, path.stat(), group=True)
         document = json.loads(path.read_text(encoding="utf-8"))
     except PermissionError as error:
         raise LedgerError(f"{path} belongs to another user ({error.strerror}). {SHARE}") from error

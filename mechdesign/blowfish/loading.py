@@ -52,7 +52,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     try:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
         rows = (folder / ANSWERS).read_bytes()
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise _damaged(folder, str(error)) from error
     if header.version not in (1, VERSION):
         raise _damaged(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")

@@ -26,8 +26,10 @@ from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
 from mechdesign.errors import (
     BracketWarning,
+    CacheWarning,
     CertificateError,
     ClusterError,
+    ExposedFileWarning,
     GraphWarning,
     LockWarning,
     MechdesignError,
@@ -84,6 +86,8 @@ def exit_code(error: MechdesignError) -> int:
 # Warnings that are said each time.
 _SAID = (
     BracketWarning,
+    CacheWarning,
+    ExposedFileWarning,
     GraphWarning,
     LockWarning,
     MetricWarning,

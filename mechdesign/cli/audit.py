@@ -22,7 +22,7 @@ from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import show_values_option
 from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_matrix, read_only_array
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
 from mechdesign.export import sets
@@ -138,13 +138,13 @@ def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[
         problem, channel, _ = sets.load(file)
         return channel, problem, channel.secrets
     if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
-        with np.load(file, allow_pickle=False) as arrays:
-            names = list(arrays)
-            if "numerators" in names:
-                found = Channel.load(file)
-                return found, None, found.secrets
-            if len(names) == 1:
-                return np.asarray(arrays[names[0]]), None, ()
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+        if "numerators.npy" in names:
+            found = Channel.load(file)
+            return found, None, found.secrets
+        if len(names) == 1 and (matrix := read_only_array(file)) is not None:
+            return matrix, None, ()
     if has_labels(file):
         labels, matrix = read_labelled(file)
         return matrix, None, labels

@@ -72,6 +72,7 @@ def chain(
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
     from mechdesign.atomic import make_folder, write_file
 
+    # It tells how the people of the data move.
     make_folder(directory, private=True)
     if CHAIN_COUNTS not in files:
         # Those of an earlier chain are of other matrices.

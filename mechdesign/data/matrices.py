@@ -10,19 +10,20 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from mechdesign.data.bounds import content_of, require_unpacked
 from mechdesign.data.forms import withholding
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
 from mechdesign.validation import LARGEST_MATRIX
 
-__all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix"]
+__all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array"]
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +68,26 @@ def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse
     if suffix == ".npz":
         return _read_npz(path)
     return _numbers(path, _rows(path, delimiter))
+
+
+@withholding()
+def read_only_array(path: Path) -> NDArray[Any] | None:
+    """Return the array in an archive .npz that NumPy wrote, or None where it holds several.
+
+    Raises:
+        InputError: It cannot be read, is damaged, or unpacks to too much.
+    """
+    content = _content(path)
+    try:
+        _require_sizes(content, path)
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as arrays:
+            names = list(arrays)
+            return np.asarray(arrays[names[0]]) if len(names) == 1 else None
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        raise InputError(str(path), f"is no archive of NumPy ({_reason(error)})") from None
 
 
 def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats | sparse.csr_array, str]:
@@ -164,13 +185,17 @@ def _read_npy(path: Path) -> Floats:
 def _read_npz(path: Path) -> sparse.csr_array:
     content = _content(path)
     try:
-        _require_sizes(content)
+        _require_sizes(content, path)
         content.seek(0)
         loaded = sparse.load_npz(content)
+        # What is made of it has a number for each row, or column, also where nothing is in it.
+        require_unpacked(path, len(content.getbuffer()), 8 * max(loaded.shape))
         if hasattr(loaded, "check_format"):
             # An index beyond the shape would be followed to wherever it points in memory.
             loaded.check_format(full_check=True)
         found = sparse.csr_array(loaded)
+    except InputError:
+        raise
     except _DAMAGE as error:
         raise InputError(str(path), f"is not a sparse matrix of SciPy ({_reason(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "biuf":
@@ -187,12 +212,16 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, _ClaimError) else "it is damaged, or of another format"
 
 
-def _require_sizes(content: io.BytesIO) -> None:
-    """Raise `ValueError` where the arrays of an archive claim more than they hold, or hold too much altogether."""
+def _require_sizes(content: io.BytesIO, path: Path) -> None:
+    """Raise `ValueError` where arrays of an archive claim more than they hold, `InputError` where they hold too much.
+
+    Only ways of compression whose results are read piece by piece pass: others unpack at once whatever is claimed.
+    """
     with zipfile.ZipFile(content) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > max(2**28, 100 * len(content.getbuffer())):
-            raise _ClaimError("it unpacks to much more than its own size")
+        require_unpacked(path, len(content.getbuffer()), sum(entry.file_size for entry in archive.infolist()))
         for entry in archive.infolist():
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise _ClaimError("it is compressed in another way than NumPy does")
             with archive.open(entry) as source:
                 _require_size(source, entry.file_size)
 
@@ -211,6 +240,6 @@ def _require_size(source: IO[bytes], size: int) -> None:
 def _content(path: Path) -> io.BytesIO:
     """Return the content of a file, read as a whole: readers of damaged archives may leave files open."""
     try:
-        return io.BytesIO(path.read_bytes())
+        return io.BytesIO(content_of(path))
     except OSError as error:
         raise unreadable(path, error) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.data.bounds import content_of
 from mechdesign.data.forms import cell, withholding
 from mechdesign.data.text import unreadable
 from mechdesign.errors import InputError
@@ -38,12 +39,19 @@ def read_outline(path: str | Path) -> Outline:
     """
     file = Path(path)
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(content_of(file).decode("utf-8"))
     except OSError as error:
         raise unreadable(file, error) from error
+    except RecursionError:
+        raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(str(file), f"is not JSON ({error})", bound="a GeoJSON file") from None
-    lines = tuple(_lines(document, str(file)))
+    try:
+        lines = tuple(_lines(document, str(file)))
+    except RecursionError:
+        raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
     if not lines:
         raise InputError(str(file), "holds no line", bound="lines or polygons")
     return Outline(lines)

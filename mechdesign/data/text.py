@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.texts import escape, from_cell
+from mechdesign.data.bounds import LimitedReader
 from mechdesign.data.forms import cell, form_of, withholding
 from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
 
@@ -70,6 +71,7 @@ _ALIKE = 0.75
 
 # How files of other formats begin, and what they are; the first that fits is taken.
 _BEGINNING = 1000
+_BUFFER_BYTES = 2**17
 _OTHERS = {
     re.compile(pattern, re.IGNORECASE | re.DOTALL): name
     for pattern, name in {
@@ -263,17 +265,15 @@ def opened(path: Path) -> Iterator[TextIO]:
 def _parquet(path: Path) -> TextIO:
     try:
         import pyarrow as arrow
-        import pyarrow.csv as csv_files
-        import pyarrow.parquet as parquet
+
+        from mechdesign.data.parquet import csv_of
     except ImportError as error:
         raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or write it as CSV") from error
-    text = io.BytesIO()
     try:
-        csv_files.write_csv(parquet.read_table(path), text)
+        text = csv_of(path)
     except arrow.ArrowException as error:
         # What it says may hold what stands in the file.
         raise InputError(str(path), f"is no table of Parquet that can be read ({type(error).__name__})") from None
-    text.seek(0)
     return io.TextIOWrapper(text, encoding="utf-8", newline="")
 
 
@@ -292,7 +292,11 @@ def _start(path: Path) -> bytes:
 
 def _text(path: Path, start: bytes) -> TextIO:
     if start.startswith(_GZIP):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+        return _lines_of(LimitedReader(path, packed=True))
     if start.startswith(_PARQUET):
         return _parquet(path)
-    return path.open(encoding="utf-8-sig", newline="")
+    return _lines_of(LimitedReader(path, packed=False))
+
+
+def _lines_of(content: io.RawIOBase) -> TextIO:
+    return io.TextIOWrapper(io.BufferedReader(content, _BUFFER_BYTES), encoding="utf-8-sig", newline="")

@@ -143,7 +143,7 @@ def _other_design(folder: Path, origin: Origin | None) -> str | None:
     """Return the title of the finished set in `folder` unless it is of the same origin; None where there is none."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     title = str(metadata.get("title") or "without a title")
     try:
@@ -160,7 +160,7 @@ def _is_ours(folder: Path) -> bool:
     if CERTIFICATE in names:
         try:
             document = json.loads((folder / CERTIFICATE).read_bytes())
-        except ValueError:
+        except (ValueError, RecursionError):
             # Cut off by an interrupted export, or not ours: the other files tell.
             document = None
         if isinstance(document, dict) and str(document.get("schema", "")).startswith("mechdesign-certificate/"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,6 +14,7 @@ from mechdesign.errors import StateError
 from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative, as_target
+from mechdesign.ownership import read_own
 
 __all__ = ["Charged", "LedgerSaid", "Losses", "State", "parse_state", "read_content", "write_state"]
 
@@ -26,6 +25,10 @@ def __dir__() -> list[str]:
 
 _SCHEMA = "mechdesign.leakage.accountant/2"
 _FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
+
+_CLOSE = (
+    "{path} {why}: others could make it say that less was released. Check it, and make it yours alone: chmod 600 {path}"
+)
 
 Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
 
@@ -79,23 +82,9 @@ def write_state(path: Path, state: State) -> bytes:
 def read_content(path: Path) -> bytes:
     """Return the bytes of a state that nobody else can write; raise `StateError` where it cannot be read."""
     try:
-        content = path.read_bytes()
-        _require_closed(path)
+        return read_own(path, lambda why: StateError(_CLOSE.format(path=path, why=why)), or_root=True)
     except OSError as error:
         raise StateError(f"{path} cannot be read ({error.strerror})") from error
-    return content
-
-
-def _require_closed(path: Path) -> None:
-    """Raise `StateError` where others than its owner can write a state: they could lower what it says is spent."""
-    if os.name == "nt":
-        return
-    kept = path.stat()
-    if kept.st_uid not in (os.geteuid(), 0) or kept.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise StateError(
-            f"{path} can be written by others, who could make it say that less was released. Check it, and make it "
-            f"yours alone: chmod 600 {path}"
-        )
 
 
 def parse_state(path: Path, content: bytes) -> State:

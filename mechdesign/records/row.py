@@ -81,7 +81,7 @@ def read_row(path: Path) -> Row | None:
             raise ValueError("it is the row of another description")
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordsError(f"{path} is no row ({error}). Delete it, and the row will be run again") from error
     values = {
         name: _NOT_IN_JSON.get(value, value) if isinstance(value, str) else value for name, value in row.values.items()

@@ -189,7 +189,7 @@ def _manifest(directory: Path) -> dict[str, Any] | None:
         document = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordsError(f"{path} is not JSON ({error}). Restore a copy, or choose another folder") from error
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         raise RecordsError(f"{path} is not a list of results of this version ({_SCHEMA}). Choose another folder")

@@ -153,7 +153,7 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
 def _is_rehearsal(directory: Path) -> bool:
     try:
         document = json.loads((directory / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         # An unfinished run, whose outputs somebody may have seen.
         return False
     return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)

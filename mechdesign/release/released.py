@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.atomic import write_file
+from mechdesign.atomic import make_folder, write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError, ReportError
 from mechdesign.export.files import check_writable
@@ -210,6 +210,6 @@ class ReleasedTrace:
         if len(true) < len(self.releases):
             raise InputError("truth", "ends before the trace", value=len(true), bound=f"{len(self.releases)} states")
         check_writable(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, private=True)
         for name, content in private_files(self, true[: len(self.releases)]).items():
-            write_file(folder / name, [content])
+            write_file(folder / name, [content], private=True)

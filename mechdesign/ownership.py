@@ -1,0 +1,97 @@
+"""Whose a file is: who besides its owner can write it, or read it.
+
+What is believed without a proof (results that were kept, states) must be nobody else's to change. What is its owner's
+alone (true data, ledgers, states) should be nobody else's to read. Access lists are seen through the bits of the group,
+which hold their mask. Where the system knows no users (Windows), every file counts as its reader's own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from mechdesign.errors import ExposedFileWarning
+
+__all__ = ["note_readers", "read_own", "why_not_above", "why_not_own"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_NOTED: set[Path] = set()
+
+
+def why_not_own(found: os.stat_result, *, or_root: bool = False) -> str:
+    """Say why a file or folder is not the user's alone to write, or return an empty text where it is.
+
+    Where `or_root` is true it may belong to the system's administrator, who can write everything anyway.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    if found.st_uid != os.geteuid() and not (or_root and found.st_uid == 0):
+        return "belongs to another user"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    return ""
+
+
+def why_not_above(path: Path) -> str:
+    """Say which folder above `path` lets others put something else in its place, or return an empty text.
+
+    Each must belong to the user or to the system's administrator, or have the sticky bit; and one that everybody can
+    write must have the sticky bit. Folders that do not exist are passed over; links are followed.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    for folder in path.resolve().parents:
+        try:
+            found = folder.stat()
+        except OSError:
+            continue
+        ours = found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
+        if not ours and not found.st_mode & stat.S_ISVTX:
+            return f"lies in {folder}, which others can write or own"
+    return ""
+
+
+def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False) -> bytes:
+    """Return the content of a file that nobody else can write.
+
+    What is looked at is the file that is read, whatever takes its name meanwhile. Raises what `refuse` makes of the
+    reason where others can write it, and `OSError` where it cannot be read or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(None, "it is no file", str(path))
+        if why := why_not_own(found, or_root=or_root):
+            raise refuse(why)
+        note_readers(path, found)
+        return file.read()
+
+
+def note_readers(path: Path, found: os.stat_result, *, group: bool = False) -> None:
+    """Warn (`ExposedFileWarning`), once for each path, where the mode of an owner's file lets others read it.
+
+    Where `group` is true the owner's group may, as the members of a shared ledger do.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    mode = stat.S_IMODE(found.st_mode)
+    if not mode & (stat.S_IROTH if group else stat.S_IRGRP | stat.S_IROTH):
+        return
+    where = Path(os.path.abspath(path))
+    if where in _NOTED:
+        return
+    _NOTED.add(where)
+    warnings.warn(
+        f"{where} is for its owner only, and its mode {mode:04o} lets others read it; it keeps that mode. Close it: "
+        f"chmod {mode & (0o770 if group else 0o700):o} {where}",
+        ExposedFileWarning,
+        stacklevel=3,
+    )
