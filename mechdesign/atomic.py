@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
-from mechdesign.ownership import note_readers
 
 __all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
 
@@ -49,8 +48,7 @@ def write_file(
     replaces a link does not. A new file that is `private` has the mode 0600, also in place of a file of another user,
     unless it is `shared` with the group, as a ledger may be.
 
-    Warns (`ExposedFileWarning`) where a private file keeps a mode that lets others read it. Raises `ExportError` on
-    failure; an old file is then as before.
+    Raises `ExportError` on failure; an old file is then as before.
     """
     target = Path(path)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
@@ -183,12 +181,9 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
     """Open a file that does not exist yet, with the mode and group that `target` has or should have."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     old = _replaced(target)
-    if old is not None and private:
-        if old.st_uid != os.geteuid() and not shared:
-            # Whoever put it there would choose who can read what is written now.
-            old = None
-        else:
-            note_readers(target, old, group=shared)
+    if old is not None and private and not shared and old.st_uid != os.geteuid():
+        # Whoever put it there would choose who can read what is written now.
+        old = None
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
         if old is not None:

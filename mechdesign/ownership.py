@@ -15,14 +15,11 @@ from pathlib import Path
 
 from mechdesign.errors import ExposedFileWarning
 
-__all__ = ["note_readers", "read_own", "why_not_above", "why_not_own"]
+__all__ = ["note_readers", "read_own", "readers_of", "why_not_above", "why_not_own"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-_NOTED: set[Path] = set()
 
 
 def why_not_own(found: os.stat_result, *, or_root: bool = False) -> str:
@@ -71,27 +68,22 @@ def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = 
             raise OSError(None, "it is no file", str(path))
         if why := why_not_own(found, or_root=or_root):
             raise refuse(why)
-        note_readers(path, found)
         return file.read()
 
 
-def note_readers(path: Path, found: os.stat_result, *, group: bool = False) -> None:
-    """Warn (`ExposedFileWarning`), once for each path, where the mode of an owner's file lets others read it.
+def readers_of(path: Path) -> str:
+    """Say that the mode of an owner's file lets others read it, and what closes it; else return an empty text."""
+    try:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+    except OSError:
+        return ""
+    if not hasattr(os, "geteuid") or not mode & (stat.S_IRGRP | stat.S_IROTH):
+        return ""
+    close = f"chmod {mode & 0o700:o} {path}"
+    return f"it is for its owner only, and its mode {mode:04o} lets others read it. Close it: {close}"
 
-    Where `group` is true the owner's group may, as the members of a shared ledger do.
-    """
-    if not hasattr(os, "geteuid"):
-        return
-    mode = stat.S_IMODE(found.st_mode)
-    if not mode & (stat.S_IROTH if group else stat.S_IRGRP | stat.S_IROTH):
-        return
-    where = Path(os.path.abspath(path))
-    if where in _NOTED:
-        return
-    _NOTED.add(where)
-    warnings.warn(
-        f"{where} is for its owner only, and its mode {mode:04o} lets others read it; it keeps that mode. Close it: "
-        f"chmod {mode & (0o770 if group else 0o700):o} {where}",
-        ExposedFileWarning,
-        stacklevel=3,
-    )
+
+def note_readers(path: Path) -> None:
+    """Warn (`ExposedFileWarning`) where an owner's file, which is about to be replaced, can be read by others."""
+    if said := readers_of(path):
+        warnings.warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)

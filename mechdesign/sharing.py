@@ -20,7 +20,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mechdesign.errors import InputError, LedgerError, LockWarning
-from mechdesign.ownership import note_readers
 from mechdesign.validation import as_number
 
 __all__ = ["SHARE", "WAIT_S", "ProcessLock", "as_wait", "file_of", "lock_file_of", "locked", "stands"]
@@ -160,16 +159,9 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     except OSError as error:
         raise LedgerError(_unusable(file, error)) from error
     try:
-        _note_readers_of(file)
         yield
     finally:
         lock.release()
-
-
-def _note_readers_of(file: Path) -> None:
-    """Warn where others can read a lock, and so hold it; some systems remove it as it is given back."""
-    with contextlib.suppress(OSError):
-        note_readers(file, file.lstat(), group=True)
 
 
 def _unusable(file: Path, error: OSError) -> str:

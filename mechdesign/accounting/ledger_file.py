@@ -14,7 +14,6 @@ from mechdesign.accounting.partition import Partition
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError, LedgerError
-from mechdesign.ownership import note_readers
 from mechdesign.sharing import SHARE
 
 __all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
@@ -99,7 +98,6 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
 def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Entry, ...]]:
     """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for anything else."""
     try:
-        note_readers(path, path.stat(), group=True)
         document = json.loads(path.read_text(encoding="utf-8"))
     except PermissionError as error:
         raise LedgerError(f"{path} belongs to another user ({error.strerror}). {SHARE}") from error

@@ -13,7 +13,7 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option, show_values_option
+from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
@@ -78,6 +78,7 @@ def blowfish() -> None:
     help="Insist on a release that is exact where the policy of another one in the ledger protects, or the reverse; "
     "the ledger records it.",
 )  # fmt: skip
+@memory_option
 @show_values_option
 def release(
     specification: Path | None,
@@ -152,6 +153,7 @@ def _save(found: Publication, directory: Path, report: bool, force: bool) -> Non
 @blowfish.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("blowfish")
+@memory_option
 @show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
     """Show the expected error of every known way to answer, and the proven limit; no data are needed."""

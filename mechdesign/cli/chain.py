@@ -8,7 +8,7 @@ import click
 
 from mechdesign.cli.console import output, say_note, show_next
 from mechdesign.cli.correlations import warnings_once
-from mechdesign.cli.specified import show_values_option, specified, time_options
+from mechdesign.cli.specified import memory_option, show_values_option, specified, time_options
 from mechdesign.export.files import check_folder
 from mechdesign.model.open_chain import ENDS
 
@@ -35,6 +35,7 @@ _FILE = click.Path(path_type=Path)
     help="Leave steps out of the box out (cut, the default), or lead them to a further state outside (state).",
 )  # fmt: skip
 @time_options
+@memory_option
 @show_values_option
 def chain(
     specification: Path,
@@ -71,6 +72,7 @@ def chain(
     with warnings_once():
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
     from mechdesign.atomic import make_folder, write_file
+    from mechdesign.ownership import note_readers
 
     # It tells how the people of the data move.
     make_folder(directory, private=True)
@@ -78,6 +80,7 @@ def chain(
         # Those of an earlier chain are of other matrices.
         (directory / CHAIN_COUNTS).unlink(missing_ok=True)
     for name, content in files.items():
+        note_readers(directory / name)
         write_file(directory / name, [content], private=True)
     for note in notes:
         say_note(note)

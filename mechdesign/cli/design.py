@@ -24,7 +24,7 @@ from mechdesign.cli.console import (
 )
 from mechdesign.cli.private import say_private
 from mechdesign.cli.schedule import design_schedule
-from mechdesign.cli.specified import example_option, show_values_option, specified
+from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
 from mechdesign.export.files import SET, check_target
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES, PLANE
@@ -60,6 +60,7 @@ _DEFAULT = "city"
 @click.option("--estimate", is_flag=True, help="Only say what it would take: memory, time, and what else would fit.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace also a design of another specification.")
+@memory_option
 @show_values_option
 def design(
     specification: Path | None,

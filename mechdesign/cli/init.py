@@ -8,7 +8,7 @@ import click
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import say, say_note
-from mechdesign.cli.specified import show_values_option, time_options
+from mechdesign.cli.specified import memory_option, show_values_option, time_options
 from mechdesign.errors import ExportError, InputError
 from mechdesign.export.files import check_writable
 
@@ -27,6 +27,7 @@ _FILE = click.Path(path_type=Path)
 @time_options
 @click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
 @click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
+@memory_option
 @show_values_option
 def init(
     data: Path,

@@ -13,7 +13,7 @@ import click
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import Text, output, progress, say_note, show_next, table
 from mechdesign.cli.correlations import check_figure
-from mechdesign.cli.specified import example_option, show_values_option, specified
+from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
 from mechdesign.policy.files import EDGES, FACTS, PICTURE
@@ -43,6 +43,7 @@ _MOST_NAMES = 12
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
 @click.option("--repair/--no-repair", default=True, help="Whether to look for edges that protect exposed secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@memory_option
 @show_values_option
 def policy(
     specification: Path | None,

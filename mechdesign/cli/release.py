@@ -19,6 +19,7 @@ from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, 
 from mechdesign.cli.specified import (
     example_for,
     example_option,
+    memory_option,
     show_values_option,
     specified,
     time_options,
@@ -78,6 +79,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
+@memory_option
 @show_values_option
 def release(
     specification: Path | None,

@@ -12,7 +12,7 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
-from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
@@ -50,6 +50,7 @@ _SEEDED = (
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
     help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
 )  # fmt: skip
+@memory_option
 @show_values_option
 def sample(
     directory: Path,

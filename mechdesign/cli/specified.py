@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from mechdesign.errors import showing_values
+from mechdesign.data.bounds import allowing_memory
+from mechdesign.errors import InputError, showing_values
 from mechdesign.spec import examples
+from mechdesign.validation import renamed
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
 
-__all__ = ["example_for", "example_option", "show_values_option", "specified", "time_options", "with_release"]
+__all__ = [
+    "example_for",
+    "example_option",
+    "memory_option",
+    "show_values_option",
+    "specified",
+    "time_options",
+    "with_release",
+]
 
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -39,6 +49,27 @@ def show_values_option(command: Callable[..., Any]) -> Callable[..., Any]:
         expose_value=False,
         callback=show,
         help="Show in errors what stands in a cell of a file, not its form only.",
+    )(command)
+
+
+def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--memory`` to a command that reads tables or matrices."""
+
+    def allow(ctx: click.Context, _: click.Parameter, memory: float | None) -> None:
+        if memory is not None:
+            try:
+                ctx.with_resource(allowing_memory(memory))
+            except InputError as error:
+                raise renamed(error, "--memory", "memory") from error
+
+    return click.option(
+        "--memory",
+        metavar="GIB",
+        type=float,
+        is_eager=True,
+        expose_value=False,
+        callback=allow,
+        help="What a file that is packed, or a line, may take; 256 MiB or 100 times the file, or 16 MiB, by default.",
     )(command)
 
 

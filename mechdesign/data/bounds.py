@@ -62,7 +62,7 @@ def too_much(path: Path, problem: str, bound: int) -> InputError:
     return InputError(
         str(path),
         problem,
-        bound=f"{bound} bytes",
+        bound=f"at most {bound} bytes",
         remedy="if you trust where it comes from, allow more: --memory of the command, or "
         "mechdesign.data.bounds.allowing_memory, in GiB",
     )
@@ -100,7 +100,7 @@ class LimitedReader(io.RawIOBase):
         if packed:
             found = path.stat()
             _require_gzip(path, found.st_size, found.st_mtime_ns, unpacked_bytes(found.st_size))
-        self._source: BinaryIO | gzip.GzipFile = gzip.open(path, "rb") if packed else path.open("rb")
+        self._source: BinaryIO | gzip.GzipFile = gzip.GzipFile(path, "rb") if packed else path.open("rb")
         self._line = 0
 
     def readable(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +41,12 @@ def csv_of(path: Path) -> io.BytesIO:
         texts = [field.name for field in schema if _is_text(field.type)]
     unpacked = 0
     with parquet.ParquetFile(path, read_dictionary=texts) as file, csv.CSVWriter(text, file.schema_arrow) as writer:
-        for batch in _batches(file):
+        for batch in file.iter_batches(batch_size=_ROWS, use_threads=False):
             unpacked += sum(_length(column) for column in batch.columns)
             require_unpacked(path, size, unpacked)
             writer.write(batch)
     text.seek(0)
     return text
-
-
-def _batches(file: parquet.ParquetFile) -> Iterator[Any]:
-    return file.iter_batches(batch_size=_ROWS, use_threads=False)
 
 
 def _is_text(kind: Any) -> bool:

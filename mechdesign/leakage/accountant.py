@@ -32,6 +32,7 @@ from mechdesign.leakage.history import History
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
+from mechdesign.ownership import readers_of
 from mechdesign.sharing import WAIT_S, ProcessLock, as_wait
 
 __all__ = ["Accountant"]
@@ -260,7 +261,8 @@ class Accountant:
         found = ledger_of(source, state, ledger) if bound else None
         if bound and state.ledger == "unsaid" and ledger == "saved":
             warnings.warn(
-                f"{source} does not say which ledger it had, and goes on without one. Give ledger=, or ledger=None",
+                f"{source} does not say which ledger it had, and goes on without one. Give ledger=, or ledger=None"
+                + (f"; {said}" if (said := readers_of(source)) else ""),
                 StateWarning,
                 stacklevel=2,
             )

@@ -19,6 +19,7 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
+from mechdesign.ownership import note_readers
 from mechdesign.release.adversary import Adversary, Beliefs
 from mechdesign.release.composition import Composition, compose
 from mechdesign.release.files import (
@@ -202,7 +203,11 @@ class ReleasedTrace:
             ) from error
 
     def save_truth(self, directory: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
-        """Write what shows the true states, for their owner only; `truth` holds the true state of each step."""
+        """Write what shows the true states, for their owner only; `truth` holds the true state of each step.
+
+        New files have the mode 0600, and a new folder has 0700. Files that stand there keep theirs, with an
+        `ExposedFileWarning` where others can read them.
+        """
         from mechdesign.release.pictures import private_files
 
         folder = Path(directory)
@@ -212,4 +217,5 @@ class ReleasedTrace:
         check_writable(folder)
         make_folder(folder, private=True)
         for name, content in private_files(self, true[: len(self.releases)]).items():
+            note_readers(folder / name)
             write_file(folder / name, [content], private=True)

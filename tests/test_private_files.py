@@ -1,0 +1,264 @@
+"""Who can read and write files: modes from the first byte on, and what others can write is not believed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import atomic, cache
+from mechdesign.atomic import make_folder, replace_files, write_file
+from mechdesign.errors import CacheWarning, ExposedFileWarning, ExportError
+from mechdesign.leakage import Accountant, LossFunction
+from mechdesign.ownership import note_readers, read_own, why_not_above, why_not_own
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct, autouse=True)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process be another user's, as far as files are looked at."""
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+
+
+def test_private_files_and_folders_are_private_from_the_first_byte_on(tmp_path: Path, umask: int) -> None:
+    seen = []
+
+    def parts(folder: Path) -> Iterator[bytes]:
+        seen.extend(mode(each) for each in folder.iterdir())
+        yield b"true"
+
+    make_folder(tmp_path / "a" / "b", private=True)
+    write_file(tmp_path / "a" / "b" / "c", parts(tmp_path / "a" / "b"), private=True)
+    replace_files(tmp_path / "d" / "e", {"f": b"1", "g": b"2"}, "g", private=True)
+    assert seen == [0o600]
+    assert {mode(tmp_path / name) for name in ("a", "a/b", "d", "d/e")} == {0o700}
+    assert {mode(tmp_path / name) for name in ("a/b/c", "d/e/f", "d/e/g")} == {0o600}
+    make_folder(tmp_path / "p" / "q")
+    write_file(tmp_path / "p" / "q" / "r", [b"public"])
+    replace_files(tmp_path / "s", {"t": b"1"}, "t")
+    assert {mode(tmp_path / name) for name in ("p", "p/q", "s")} == {0o777 & ~umask}
+    assert {mode(tmp_path / name) for name in ("p/q/r", "s/t")} == {0o666 & ~umask}
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o660, 0o644, 0o444, 0o666])
+def test_a_write_keeps_the_mode_and_group_of_what_it_replaces(tmp_path: Path, kept: int, private: bool) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with contextlib.suppress(OSError):
+        # Where this process may, as root, a group that new files do not have.
+        os.chown(path, -1, 12345)
+    path.chmod(kept)
+    group = path.stat().st_gid
+    write_file(path, [b"new"], private=private)
+    replace_files(tmp_path, {"a": b"newer"}, "a", private=private)
+    assert (path.read_bytes(), mode(path), path.stat().st_gid) == (b"newer", kept, group)
+
+
+def test_a_group_that_cannot_be_kept_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o664)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "not in that group")
+
+    other = os.stat_result([*os.stat(tmp_path)[:5], 4321, *([0] * 4)])
+    monkeypatch.setattr(os, "fchown", refuse)
+    monkeypatch.setattr(atomic.os, "fstat", lambda _: other)
+    write_file(path, [b"new"])
+    monkeypatch.undo()
+    assert mode(path) == 0o604
+
+
+def test_files_of_other_users_and_links_give_private_files_no_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("planted", "shared", "target"):
+        (tmp_path / name).write_bytes(b"old")
+        (tmp_path / name).chmod(0o666)
+    (tmp_path / "link").symlink_to("target")
+    write_file(tmp_path / "link", [b"true"], private=True)
+    assert (mode(tmp_path / "link"), (tmp_path / "target").read_bytes()) == (0o600, b"old")
+    elsewhere(monkeypatch)
+    write_file(tmp_path / "planted", [b"true"], private=True)
+    write_file(tmp_path / "shared", [b"ledger"], private=True, shared=True)
+    assert (mode(tmp_path / "planted"), mode(tmp_path / "shared")) == (0o600, 0o666)
+
+
+def test_a_write_that_fails_leaves_file_and_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+
+    def parts() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(28, "full")
+
+    with pytest.raises(ExportError, match="full"):
+        write_file(path, parts(), private=True)
+    assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"old", 0o640, ["a"])
+    with pytest.raises(ExportError):
+        replace_files(path / "below", {"b": b""}, "b", private=True)
+
+
+def test_a_fork_gets_a_lock_of_its_own(umask: int) -> None:
+    if umask:
+        return
+    program = (
+        "import os, threading; from mechdesign import atomic; held = threading.Event(); "
+        "threading.Thread(target=lambda: (atomic.WRITING.acquire(), held.set(), threading.Event().wait()), "
+        "daemon=True).start(); held.wait(); child = os.fork(); "
+        "os._exit(0 if atomic.WRITING.acquire(timeout=5) else 1) if not child else None; "
+        "os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_what_is_replaced_and_open_to_others_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    note_readers(path)
+    for closed in (0o600, 0o622, 0o711):
+        path.touch()
+        path.chmod(closed)
+        note_readers(path)
+    for open_ in (0o640, 0o604):
+        path.chmod(open_)
+        with pytest.warns(ExposedFileWarning, match=f"{open_:04o}.*chmod 600"):
+            note_readers(path)
+
+
+def test_who_can_write_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1")
+    for kept in (0o600, 0o644, 0o755):
+        path.chmod(kept)
+        assert read_own(path, ValueError) == b"1"
+    for kept in (0o620, 0o602, 0o666):
+        path.chmod(kept)
+        with pytest.raises(ValueError, match="can be written by others"):
+            read_own(path, ValueError)
+    path.chmod(0o600)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "none", "."):
+        with pytest.raises(OSError):
+            read_own(tmp_path / name, ValueError)
+    elsewhere(monkeypatch)
+    with pytest.raises(ValueError, match="another user"):
+        read_own(path, ValueError)
+    root = os.stat("/")
+    assert why_not_own(root) == "belongs to another user"
+    assert (why_not_own(root, or_root=True) == "") == (root.st_uid == 0)
+
+
+def test_folders_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    for kept, fine in ((0o755, True), (0o775, True), (0o1777, True), (0o777, False), (0o707, False)):
+        above.chmod(kept)
+        assert (why_not_above(above / "none" / "cache") == "") is fine
+    (tmp_path / "link").symlink_to(above)
+    assert str(above) in why_not_above(tmp_path / "link" / "cache")
+    above.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(above, 4321, -1)
+        assert "own" in why_not_above(above / "cache")
+        above.chmod(0o1755)
+        assert why_not_above(above / "cache") == ""
+
+
+P = 0.9 * np.eye(40) + 0.1 / 40
+LOWERED = {"G": np.array([0.0]), "D": np.array([0.0]), "rest": np.array([1.0])}
+
+
+@pytest.fixture(name="kept")
+def planted_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """Return a cache that says of a matrix that it leaks less than it does, and where."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "above" / "cache"))
+    monkeypatch.setattr(cache, "_SAID", set())
+    digest = _true().digest
+    cache.store("loss-function-1", digest, LOWERED)
+    return tmp_path / "above" / "cache", digest
+
+
+def _true() -> LossFunction:
+    if not _TRUE:
+        _TRUE.append(LossFunction(P, cache=False))
+    return _TRUE[0]
+
+
+_TRUE: list[LossFunction] = []
+
+
+def test_the_cache_is_its_owners_alone(kept: tuple[Path, str]) -> None:
+    folder, _ = kept
+    assert {mode(each) for each in (folder.parent, folder, *folder.iterdir())} == {0o700}
+    assert {mode(each) for each in folder.rglob("*.npz")} == {0o600}
+    # What lies in one's own folder is believed: the check is of who can write it.
+    assert LossFunction(P)(1.0) == 0 < _true()(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "opened"),
+    [("", 0o777), ("", 0o720), ("loss-function-1", 0o702), ("entry", 0o606), ("entry", 0o620), ("..", 0o777)],
+)
+def test_a_cache_that_others_can_write_is_left_alone(kept: tuple[Path, str], name: str, opened: int) -> None:
+    folder, digest = kept
+    path = next(folder.rglob("*.npz")) if name == "entry" else folder / name
+    path.chmod(opened)
+    before = {each: each.read_bytes() for each in folder.rglob("*.npz")}
+    with pytest.warns(CacheWarning, match="is left alone.*chmod") as said:
+        assert LossFunction(P)(1.0) == _true()(1.0) > 0
+        assert cache.load("loss-function-1", digest) is None
+        cache.store("loss-function-1", digest, {"G": np.array([2.0])})
+    assert len(said) == 1
+    assert {each: each.read_bytes() for each in folder.rglob("*.npz")} == before
+    path.chmod(0o600 if name == "entry" else 0o700)
+    assert cache.load("loss-function-1", digest) is not None
+
+
+def test_the_cache_of_another_user_is_left_alone(kept: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, digest = kept
+    elsewhere(monkeypatch)
+    with pytest.warns(CacheWarning, match="own|another user"):
+        assert cache.load("loss-function-1", digest) is None
+
+
+def test_a_cache_of_an_earlier_version_and_one_that_is_new(kept: tuple[Path, str], tmp_path: Path) -> None:
+    folder, digest = kept
+    for each in (folder, folder / "loss-function-1"):
+        each.chmod(0o755)
+    next(folder.rglob("*.npz")).chmod(0o644)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.load("loss-function-1", digest) is not None
+        assert cache.load("loss-function-1", "0" * 64) is None
+
+
+def test_a_state_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    Accountant(1.0, [[1, 0], [0, 1]], path=path).release(0.5)
+    assert mode(path) == 0o600
+    path.chmod(0o602)
+    with pytest.raises(md.errors.StateError, match=r"can be written by others \(mode 0602\).*chmod 600"):
+        Accountant.load(path)
