@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,39 @@ def read_only(array: NDArray[Any]) -> None:
     array.setflags(write=False)
 
 
+def require_unmasked(values: object, path: str) -> None:
+    """Raise `InputError` where `values` is a masked array or holds one: the values under a mask would pass for given.
+
+    Lists, tuples and arrays of objects are searched at any depth, and mappings by their values.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(
+            path,
+            "is a masked array, or holds one",
+            value=f"numpy.ma.{type(values).__name__}",
+            bound="an array without a mask",
+            remedy="leave masked entries out with compressed(), or say what they are with filled(value)",
+        )
+    inside: Iterable[object] = ()
+    if isinstance(values, list | tuple):
+        inside = values
+    elif isinstance(values, Mapping):
+        inside = values.values()
+    elif isinstance(values, np.ndarray) and values.dtype.kind == "O":
+        inside = values.ravel().tolist()
+    # Plain numbers and texts hold nothing: there may be millions of them.
+    if all(issubclass(kind, int | float | str | np.generic) for kind in set(map(type, inside))):
+        return
+    for value in inside:
+        require_unmasked(value, path)
+
+
+def as_array(values: Any, path: str, dtype: Any = None) -> NDArray[Any]:
+    """Return what `numpy.asarray` makes of `values`, unless they are masked: see `require_unmasked`."""
+    require_unmasked(values, path)
+    return np.asarray(values, dtype=dtype)
+
+
 def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     """Return a read-only float64 copy of `values`.
 
@@ -45,6 +78,7 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     Infinities and NaN pass: see `require`; -0.0 becomes 0.0. Raises `InputError` when the values are not real numbers
     or when the number of axes differs.
     """
+    require_unmasked(values, path)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biufO":
@@ -78,7 +112,7 @@ def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = 
     An array that nobody can write to is returned itself, and anything else is copied. -0.0 becomes 0.0, whose quotients
     have the sign that a number >= 0 should give them.
     """
-    raw = np.asarray(values)
+    raw = as_array(values, path)
     if raw.dtype.kind not in "biuf":
         raise InputError(path, f"holds {raw.dtype}", bound="an array of real numbers")
     if raw.ndim != axes:
@@ -93,7 +127,7 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
 
     An array that nobody can write to is returned itself, and anything else is copied.
     """
-    raw = np.asarray(values)
+    raw = as_array(values, path)
     if raw.size == 0 and raw.dtype.kind == "f":
         raw = raw.astype(np.int64)
     if raw.dtype.kind not in "iu":
@@ -138,6 +172,7 @@ def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
 
 def as_integer(value: object, path: str, minimum: int) -> int:
     """Return `value` as an int of at least `minimum`; raise `InputError` otherwise."""
+    require_unmasked(value, path)
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -151,6 +186,7 @@ def as_integer(value: object, path: str, minimum: int) -> int:
 
 def as_number(value: object, path: str) -> float:
     """Return `value` as a finite float; raise `InputError` otherwise."""
+    require_unmasked(value, path)
     try:
         if isinstance(value, str | bytes | bool | np.bool_):
             raise TypeError
@@ -172,6 +208,7 @@ def as_smoothing(value: object, path: str) -> float:
 
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
     """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` naming the first other entry."""
+    require_unmasked(values, path)
     try:
         raw = np.asarray(values)
     except ValueError as error:
@@ -190,6 +227,7 @@ def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
     """Return values that can be compared; NaN cannot, and would be a category of its own each time."""
     if isinstance(values, str | bytes):
         raise InputError(path, "is one text", value=values, bound="a list of values")
+    require_unmasked(values, path)
     try:
         found = values.tolist() if isinstance(values, np.ndarray) else list(values)
     except TypeError as error:

@@ -26,7 +26,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Status, solve
-from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
+from mechdesign.validation import SUM_TOLERANCE, as_array, as_floats, read_only, require
 
 __all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
 
@@ -209,7 +209,7 @@ class _Game:
         if given is None:
             raise InputError(path, "is missing: this attack needs one", bound=f"of shape ({self.secrets},)")
         try:
-            probabilities = Prior(np.asarray(given)).probabilities
+            probabilities = Prior(as_array(given, "prior")).probabilities
         except InputError as error:
             place = path + error.path.removeprefix("prior")
             raise InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy) from error

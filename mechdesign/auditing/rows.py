@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.exact import nearest
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
-from mechdesign.validation import Floats, read_only, require
+from mechdesign.validation import Floats, read_only, require, require_unmasked
 
 __all__ = ["Rows", "exact_rows"]
 
@@ -119,6 +119,7 @@ def exact_rows(matrix: Channel | ArrayLike) -> Rows:
 
 def _given(matrix: ArrayLike) -> NDArray[Any]:
     bound = "a matrix (n, m) of probabilities, a row for each secret"
+    require_unmasked(matrix, "matrix")
     try:
         raw = np.asarray(matrix)
     except (TypeError, ValueError) as error:

@@ -26,7 +26,7 @@ from mechdesign.blowfish.secret_graphs import (
     one_per_pair,
 )
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_labels, read_only
+from mechdesign.validation import Integers, as_labels, read_only, require_unmasked
 
 __all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
 
@@ -240,6 +240,7 @@ class PartitionGraph(CliqueGraph):
 
 def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
     """Return the number of the block of each value, int64 of shape (|T|,), from labels that can be compared."""
+    require_unmasked(labels, path)
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
         numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     else:

@@ -23,7 +23,7 @@ from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
 from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph, require_room
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_indices
+from mechdesign.validation import Integers, as_array, as_indices
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
@@ -186,7 +186,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     if origins is None:
         box = _box(domain)
         return Lattice(_spread_out(domain, box), box.unit)
-    given = np.asarray(origins, dtype=object)
+    given = as_array(origins, "origins", np.dtype(object))
     axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if given.ndim != 2 or given.shape[1] != len(axes) or given.shape[0] < number:
         raise InputError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, read_only
+from mechdesign.validation import Integers, as_array, read_only, require_unmasked
 
 __all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
 
@@ -92,7 +92,7 @@ def marginal_constraints(
     arrays = [cells == cell for cell in range(int(np.prod(shape)))]
     if table is None:
         return list(arrays)
-    known = np.asarray(table)
+    known = as_array(table, "table")
     if known.shape != shape:
         raise InputError("table", "has the wrong shape", value=known.shape, bound=str(shape))
     return list(zip(arrays, known.ravel().tolist(), strict=True))
@@ -106,6 +106,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     if isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 1:
         entry, answer = entry
         known = None if answer is None else _known(answer, path)
+    require_unmasked(entry, path)
     try:
         array = np.asarray(entry)
     except ValueError as error:

@@ -27,7 +27,7 @@ from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.validation import as_generator, as_integer
+from mechdesign.validation import as_array, as_generator, as_integer
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
@@ -445,7 +445,7 @@ def _checked(counts: ArrayLike, theta: int, epsilon: object) -> tuple[Integers, 
 
 
 def _as_counts(counts: ArrayLike) -> Integers:
-    array = np.asarray(counts)
+    array = as_array(counts, "counts")
     if array.ndim != 1 or array.size == 0:
         raise InputError("counts", "are not a list of counts", value=array.shape, bound="one count per value, (|T|,)")
     if array.dtype.kind not in "iuf":

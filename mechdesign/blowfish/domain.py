@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.errors import InputError, Shown
-from mechdesign.validation import Integers, as_floats, as_indices, read_only
+from mechdesign.validation import Integers, as_array, as_floats, as_indices, read_only, require_unmasked
 
 __all__ = ["Attribute", "Domain"]
 
@@ -98,6 +98,7 @@ class Attribute:
 
     def codes(self, column: object, path: str) -> Integers:
         """Return the numbers of the values in a column; raise `InputError` naming the first row outside the domain."""
+        require_unmasked(column, f"{path}[{self.name!r}]")
         array = np.asarray(column) if not isinstance(column, list | tuple) else column
         if isinstance(array, np.ndarray):
             if array.ndim != 1:
@@ -333,7 +334,7 @@ class Domain:
             shown = ", ".join(map(str, present))
             raise InputError("data", f"has no column for the attribute {name!r}", value=shown, bound="one column each")
         column = data[name]
-        return column if isinstance(column, list | tuple) else np.asarray(column)
+        return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
 
     def _transposed(self, rows: list[Any] | tuple[Any, ...]) -> list[Any]:
         width = len(self.attributes)
@@ -352,6 +353,7 @@ _TABLE = "a table with named columns, an array with a column per attribute, a li
 
 
 def _numbers(data: Any, size: int) -> Integers:
+    require_unmasked(data, "data")
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -375,6 +377,7 @@ def _attribute(name: object, values: object) -> Attribute:
     # The values of a set have no order to number them by.
     if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
+    require_unmasked(values, path)
     if isinstance(values, range):
         found: range | tuple[Hashable, ...] = values
         if values and max(abs(values[0]), abs(values[-1])) > _LARGEST_POSITION:

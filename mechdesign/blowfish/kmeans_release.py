@@ -24,7 +24,7 @@ from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
-from mechdesign.validation import as_floats, as_generator, as_integer, read_only
+from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_unmasked
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -233,6 +233,7 @@ def _as_reals(points: object, domain: Domain) -> Floats | None:
     """
     if not isinstance(points, np.ndarray | list | tuple):
         return None
+    require_unmasked(points, "points")
     try:
         array = np.asarray(points)
     except ValueError:

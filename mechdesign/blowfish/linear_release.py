@@ -29,7 +29,7 @@ from mechdesign.blowfish.workload import Workload
 from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
-from mechdesign.validation import as_generator
+from mechdesign.validation import as_generator, require_unmasked
 
 if TYPE_CHECKING:
     from mechdesign.accounting.partition import Partition
@@ -358,6 +358,7 @@ def _with_noise(
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
+    require_unmasked(queries, "queries")
     try:
         given = np.atleast_2d(np.asarray(queries))
     except ValueError as error:

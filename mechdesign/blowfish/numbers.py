@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact, float_up, nearest, printed
 from mechdesign.errors import InputError
+from mechdesign.validation import require_unmasked
 
 __all__ = ["Lattice", "as_lattice", "plain", "root_up"]
 
@@ -51,6 +52,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
     Floats are the binary numbers they are; they stay floats where their integers would not fit an int64. Fractions,
     Decimals and texts in arrays of objects are exact.
     """
+    require_unmasked(matrix, path)
     try:
         array = np.asarray(matrix)
     except ValueError as error:

@@ -23,7 +23,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
-from mechdesign.validation import as_floats, as_integer
+from mechdesign.validation import as_array, as_floats, as_integer
 
 __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
@@ -151,8 +151,8 @@ def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> floa
         prior: shape (n,).
         cost: c(s, answer), shape (n, k).
     """
-    joint = np.asarray(prior)[:, None] * np.asarray(channel)
-    return float((joint.T @ np.asarray(cost)).min(axis=1).sum())
+    joint = as_array(prior, "prior")[:, None] * as_array(channel, "channel")
+    return float((joint.T @ as_array(cost, "cost")).min(axis=1).sum())
 
 
 def compare_counts(
@@ -175,7 +175,7 @@ def compare_counts(
     matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
     weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
     found = []
-    for epsilon in np.atleast_1d(np.asarray(epsilons)).tolist():
+    for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
         made = optimal_count(records, epsilon, cost, prior, **solving)
         geometric, laplace = Geometric(epsilon, size).probabilities(), _rounded_laplace(float(exact(epsilon)), size)
         found.append(

@@ -27,6 +27,7 @@ from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
+from mechdesign.validation import as_array
 
 __all__ = [
     "Option",
@@ -111,7 +112,7 @@ def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = N
     budget = Budget.of(epsilon, rho)
     options = {} if partition is None else {"partition": partition}
     law = budget.noise(policy, "histogram", Fraction(1), **options)
-    blocks = None if partition is None else np.unique(np.asarray(partition).ravel(), return_inverse=True)[1]
+    blocks = None if partition is None else np.unique(as_array(partition, "partition").ravel(), return_inverse=True)[1]
     queries = policy.domain.size if blocks is None else int(blocks.max()) + 1
     taken = Option("independent", "noise on each count", 0.0 if law is None else law.standard_deviation, taken=True)
     workload: Any = "histogram"

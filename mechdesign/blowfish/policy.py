@@ -22,7 +22,7 @@ from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGr
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.model.distances import margin, reach
-from mechdesign.validation import Integers, read_only
+from mechdesign.validation import Integers, as_array, read_only
 
 __all__ = ["Policy", "as_policy", "block_numbers"]
 
@@ -221,7 +221,7 @@ which changes from one value of age to the next or the previous one.
 
     def check_counts(self, counts: ArrayLike) -> None:
         """Raise `InputError` if a histogram, shape (|T|,), does not have the publicly known counts."""
-        histogram = np.asarray(counts)
+        histogram = as_array(counts, "counts")
         if histogram.shape != (self.domain.size,):
             raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
         for index, constraint in enumerate(self.constraints):

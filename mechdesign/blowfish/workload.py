@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.errors import InputError
+from mechdesign.validation import require_unmasked
 
 from .domain import Domain
 from .secret_graphs import require_room
@@ -338,6 +339,7 @@ def _range_list(pairs: Sequence[tuple[Any, ...]], size: int) -> RangeQueries:
 
 
 def _coefficients(workload: Any) -> MatrixQueries:
+    require_unmasked(workload, "workload")
     try:
         rows: Any = workload if sparse.issparse(workload) else np.atleast_2d(np.asarray(workload))
         if rows.dtype.kind not in "biuf":

@@ -33,7 +33,7 @@ from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound, Ra
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_distribution, as_nonnegative, as_whole_numbers, require_below
+from mechdesign.validation import Integers, as_array, as_distribution, as_nonnegative, as_whole_numbers, require_below
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
 
@@ -87,27 +87,27 @@ class Stated:
     @staticmethod
     def metric(epsilon: Fraction, distance: ArrayLike) -> Stated:
         """State p(o|s) <= exp(ε·d(s,t)) p(o|t)."""
-        return Stated("metric", {"epsilon": epsilon}, {"distance": np.asarray(distance)})
+        return Stated("metric", {"epsilon": epsilon}, {"distance": as_array(distance, "distance")})
 
     @staticmethod
     def threshold(epsilon: Fraction, distance: ArrayLike, radius: Fraction) -> Stated:
         """State p(o|s) <= exp(ε) p(o|t) wherever d(s,t) <= radius."""
-        return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": np.asarray(distance)})
+        return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": as_array(distance, "distance")})
 
     @staticmethod
     def graph(epsilon: Fraction, edges: ArrayLike) -> Stated:
         """State p(o|s) <= exp(ε) p(o|t) in both directions of every edge."""
-        return Stated("graph", {"epsilon": epsilon}, {"edges": np.asarray(edges)})
+        return Stated("graph", {"epsilon": epsilon}, {"edges": as_array(edges, "edges")})
 
     @staticmethod
     def distortion(minimum: Fraction, error: ArrayLike) -> Stated:
         """State that no attack has an expected error below `minimum`."""
-        return Stated("distortion", {"minimum": minimum}, {"error": np.asarray(error)})
+        return Stated("distortion", {"minimum": minimum}, {"error": as_array(error, "error")})
 
     @staticmethod
     def pairs(name: str, epsilon: Fraction, ordered: ArrayLike, weights: ArrayLike, part: int = 0) -> Stated:
         """State p(o|s) <= exp(ε·w) p(o|t) for the `ordered` pairs (s, t), shape (k, 2), of `weights` w (k,)."""
-        arrays = {"pairs": np.asarray(ordered), "weights": np.asarray(weights)}
+        arrays = {"pairs": as_array(ordered, "pairs"), "weights": as_array(weights, "weights")}
         return Stated("pairs", {"epsilon": epsilon}, arrays, name, part)
 
     @staticmethod
@@ -123,19 +123,19 @@ class Stated:
 
         `numerators` A and `denominators` B are int64 (k,), all 1 unless given.
         """
-        array = np.asarray(ordered)
+        array = as_array(ordered, "pairs")
         ones = np.ones(len(array), dtype=np.int64)
-        tops = ones if numerators is None else np.asarray(numerators)
-        bottoms = ones if denominators is None else np.asarray(denominators)
+        tops = ones if numerators is None else as_array(numerators, "numerators")
+        bottoms = ones if denominators is None else as_array(denominators, "denominators")
         arrays = {"pairs": array, "numerators": tops, "denominators": bottoms}
         return Stated("ratios", {"factor": factor}, arrays, name, part)
 
     @staticmethod
     def floor(name: str, minimum: Fraction, error: ArrayLike, prior: ArrayLike | None = None, part: int = 0) -> Stated:
         """State that no attack of an adversary who believes `prior` (n,) expects an error below `minimum`."""
-        arrays = {"error": np.asarray(error)}
+        arrays = {"error": as_array(error, "error")}
         if prior is not None:
-            arrays["prior"] = np.asarray(prior)
+            arrays["prior"] = as_array(prior, "prior")
         return Stated("floor", {"minimum": minimum}, arrays, name, part)
 
     @staticmethod

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.cli.console import say_note
 from mechdesign.data.forms import withholding
@@ -46,8 +48,10 @@ def located(
     nearest: bool = False,
     draws: int = 1,
     rng: np.random.Generator | None = None,
-) -> Integers:
+) -> tuple[Integers, int]:
     """Return the secret to answer for at a place, or each place in a file, once for each draw: int64 (k · draws,).
+
+    The second value says how many answers at most are for one place: a cell, or between anchors equal coordinates.
 
     Places outside a grid are refused, or take the nearest cell and are counted in a note. Between anchors each draw has
     an anchor of its own, and places outside are projected.
@@ -74,7 +78,7 @@ def located(
                 say_note(
                     f"{missed // draws} of {len(places[0])} places lie outside the anchors: projected to the border"
                 )
-            return anchors
+            return anchors, draws * _most(np.column_stack(places))
         with nullcontext() if source is None else withholding():
             cells, missed = locate(known, domain.borders(axes), axes, places, "nearest" if nearest else "refuse")
     except InputError as error:
@@ -82,7 +86,12 @@ def located(
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(cells)} places lie"
         say_note(f"{which} outside the grid, and the nearest cell is taken")
-    return np.repeat(cells, draws)
+    return np.repeat(cells, draws), draws * _most(cells)
+
+
+def _most(given: NDArray[Any]) -> int:
+    """Return how often the row that stands most often in an array stands there."""
+    return int(np.unique(given, axis=0, return_counts=True)[1].max(initial=0))
 
 
 def _in_words_of_the_command(error: InputError, name: str) -> InputError:

@@ -72,7 +72,9 @@ def sample(
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
     nothing else of the file is copied.
 
-    Each draw spends the privacy budget anew. The randomness is the operating system's unless a seed is given.
+    Each draw spends the privacy budget anew: k answers for one place, or for places in one cell, are k times the ε. The
+    largest such k is said on the console, and stands in no file. The randomness is the operating system's unless a seed
+    is given.
     """
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
@@ -80,19 +82,23 @@ def sample(
         check_writable(target.parent)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
-    if source is None and size is not None and size > 1:
-        say_note(f"{size} draws for one {'place' if at is not None else 'secret'} spend {size} times the ε")
     rows = None
+    draws = 1 if size is None else size
     require_design(directory)
     if secret is not None:
         channel = Channel.load(directory)
-        found = answers(channel, None, channel.sample(_index(channel, secret), 1 if size is None else size, seed))
+        found, most = answers(channel, None, channel.sample(_index(channel, secret), draws, seed)), draws
     else:
         problem, channel, _ = load(directory)
-        draws, rng = 1 if size is None else size, None if seed is None else as_generator(seed)
-        secrets = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        rng = None if seed is None else as_generator(seed)
+        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
+    if most > 1:
+        # How often a place occurs in a file tells of the places: it goes to the console alone.
+        which = "secret" if secret is not None else "place"
+        also = "; keep this number to yourself, as you do the places" if source is not None else ""
+        say_note(f"up to {most} answers for one {which}: {most} times the ε{also}")
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
         # On a screen labels are shown; a file holds them as they are.

@@ -20,6 +20,7 @@ from mechdesign.data.times import Clock, order_of
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
+from mechdesign.validation import as_array
 
 __all__ = ["Names", "States", "Steps", "as_states", "as_steps", "read_states"]
 
@@ -186,7 +187,7 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
 
 def _moments(given: Any, clock: Clock) -> NDArray[np.datetime64]:
     """Return the moments in a column in memory, NaT where they are missing: dates, or what a file may hold."""
-    column = np.asarray(given)
+    column = as_array(given, "times")
     if column.dtype.kind == "M":
         return column.astype("datetime64[s]")
     moments = []

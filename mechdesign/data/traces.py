@@ -23,7 +23,7 @@ from mechdesign.data.times import Clock, rows_without_time
 from mechdesign.errors import InputError, MissingTimeWarning, Shown, values_are_shown
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
-from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 
 __all__ = ["Points", "Trace", "Visits", "read_checkins", "read_places", "read_plt", "read_points", "to_grid"]
 
@@ -68,7 +68,7 @@ class Trace:
         if len(self.longitude) != k:
             raise InputError("longitude", "differs in length", value=len(self.longitude), bound=f"{k} values")
         if self.time is not None:
-            if np.asarray(self.time).dtype.kind in "biuf":
+            if as_array(self.time, "time").dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
                 raise InputError("time", "holds numbers", bound=bound)
             time = np.array(self.time, dtype="datetime64[s]")

@@ -4,7 +4,8 @@
 //   if (!verify().holds) throw new Error("this is not the channel that was certified");
 //   const answer = sample({ lat: 35.68, lon: 139.75 });   // { index, label, lat, lon }
 //
-// p(o|s) = N[s][o] / 2^62 with the integers N below. Each answer that is drawn spends the privacy budget anew.
+// p(o|s) = N[s][o] / 2^62 with the integers N below. Each answer that is drawn spends the privacy budget anew: up to k
+// answers for one place are k times the ε, and most() says how large k is by now.
 // Written by mechdesign @VERSION@. It needs BigInt and, unless other random bytes are handed over, crypto.
 
 const TEXT = @TEXT@;
@@ -14,9 +15,19 @@ const DATA = JSON.parse(TEXT);
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
 const remembered = new Map();
+const drawnFor = new Map();
+let largest = 0;
 
 /** How many answers sample has drawn since the module was loaded: each one has spent the budget once. */
 export let count = 0;
+
+/** Up to how many answers sample has drawn for one place since the module was loaded: k answers are k times the ε.
+ *
+ * One place is one cell or secret, and between anchors one pair of coordinates; an answer that was remembered is not
+ * drawn again. The number tells how often somebody was where they were: it is theirs, and not to be sent anywhere. */
+export function most() {
+  return largest;
+}
 
 /** What the module holds, for people: title, sizes, labels, places, and what is claimed. */
 export const about = Object.freeze({
@@ -46,6 +57,9 @@ export function sample(place, options = {}) {
   if (remember && remembered.has(secret)) return answer(remembered.get(secret));
   const drawn = draw(secret, random);
   count += 1;
+  const key = DATA.lattice === null || "secret" in place ? secret : String(DATA.axes.map((name) => place[name]));
+  drawnFor.set(key, (drawnFor.get(key) ?? 0) + 1);
+  largest = Math.max(largest, drawnFor.get(key));
   if (remember) remembered.set(secret, drawn);
   return answer(drawn);
 }

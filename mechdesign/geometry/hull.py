@@ -20,7 +20,16 @@ from mechdesign.errors import InputError
 from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
 from mechdesign.model.distances import refuse_distances
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers, as_floats, as_generator, as_integer, read_only, require
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_floats,
+    as_generator,
+    as_integer,
+    read_only,
+    require,
+    require_unmasked,
+)
 
 __all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "hull_of"]
 
@@ -150,6 +159,7 @@ class SensitivityHull:
         return dimensions.reshape(vectors.shape[:-1]), volumes.reshape(vectors.shape[:-1])
 
     def _vectors(self, v: ArrayLike) -> Floats:
+        require_unmasked(v, "v")
         try:
             raw = np.asarray(v)
             if raw.dtype.kind == "c":

@@ -26,7 +26,7 @@ from mechdesign.model import distances
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Integers, as_integer, as_labels, renamed
+from mechdesign.validation import Integers, as_array, as_integer, as_labels, renamed, require_unmasked
 
 __all__ = [
     "as_grid",
@@ -158,7 +158,7 @@ def threshold(
             domain, "domain", f"give them as threshold(distance=matrix, radius={exact_text(limit)})"
         )
         pairs = distances.pairs_within(domain, limit)
-        graph = from_edges(domain.size if isinstance(domain, Domain) else len(np.asarray(domain)), pairs)
+        graph = from_edges(domain.size if isinstance(domain, Domain) else len(as_array(domain, "domain")), pairs)
     else:
         try:
             lengths = distances.matrix(distance)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
             raise InputError("P", "holds entries that are no probabilities", bound="finite numbers >= 0")
     else:
         try:
-            steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(np.asarray(P))).matrix)
+            steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(as_array(P, "matrix"))).matrix)
         except InputError as error:
             raise renamed(error, "P", "matrix") from error
     steps.eliminate_zeros()
@@ -246,6 +246,7 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
     Edges may be repeated, in either direction. Raises `InputError` for a self-loop: a secret is not hidden by itself.
     """
     n = as_integer(n, "n", 1)
+    require_unmasked(edges, "edges")
     try:
         pairs = np.asarray(edges)
     except ValueError as error:

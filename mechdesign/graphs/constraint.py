@@ -20,7 +20,7 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.model.connectivity import connected, members
 from mechdesign.model.prior import Prior
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Integers, as_integer
+from mechdesign.validation import Integers, as_array, as_integer, require_unmasked
 
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
 
@@ -52,7 +52,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     first; probabilities count relative to their sum, and all sums are exact. δ = 0 gives the secrets of positive
     probability. Returns sorted indices.
     """
-    probabilities = (prior if isinstance(prior, Prior) else Prior(np.asarray(prior))).probabilities
+    probabilities = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     share = 1 - exact(delta, "delta")
     if not 0 < share <= 1:
         raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
@@ -143,10 +143,12 @@ def _node(g: nx.Graph, node: int, path: str) -> int:
 def _support(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support, sorted and without repetition."""
     bound = "at least one node, of shape (k,)"
+    # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
+    plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
+    listed = list(support) if plain else support  # type: ignore[arg-type]
+    require_unmasked(listed, "support")
     try:
-        # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
-        plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
-        found = np.asarray(list(support) if plain else support)  # type: ignore[arg-type]
+        found = np.asarray(listed)
     except ValueError as error:
         raise InputError("support", "is no list of nodes", value=support, bound=bound) from error
     if found.ndim != 1 or found.size == 0:

@@ -21,7 +21,7 @@ from mechdesign.leakage.formulas import limit_of, log_ratio
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.matrices import as_transition
 from mechdesign.leakage.numbers import as_alphas, as_not_negative, as_target
-from mechdesign.validation import as_integer
+from mechdesign.validation import as_array, as_integer
 
 __all__ = [
     "Piecewise",
@@ -236,7 +236,7 @@ def algorithm8(alpha: float, steps: int, P_B: Any, P_F: Any) -> Floats:
 
 def _dense(P: Any) -> Floats:
     matrix = as_transition(P, "P")
-    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+    return as_array(matrix.toarray() if sparse.issparse(matrix) else matrix, "matrix")
 
 
 def _each(alpha: ArrayLike, one: Any) -> Floats | float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
-from mechdesign.validation import as_nonnegative, require
+from mechdesign.validation import as_array, as_nonnegative, require
 
 __all__ = ["CostCurve", "as_curves"]
 
@@ -36,7 +36,7 @@ class CostCurve:
 
     def at(self, epsilon: ArrayLike) -> Floats:
         """Return the cost at one ε or at an array of them."""
-        return np.asarray(np.interp(np.asarray(epsilon, dtype=np.float64), self.epsilons, self.costs))
+        return np.asarray(np.interp(as_array(epsilon, "epsilon", np.float64), self.epsilons, self.costs))
 
     def least(self, epsilon: float) -> float:
         """Return the least budget that costs no more than `epsilon` does; it differs where the curve is flat."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.leakage.lines import Floats
+from mechdesign.validation import as_array
 
 __all__ = ["breakpoint_between", "limit_of", "log_ratio"]
 
@@ -26,7 +27,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
 
     The arguments broadcast; with u = e^−α and e = 1 − u it is ln(1 + Ge/(De + u)).
     """
-    G, D, alpha = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in (G, D, alpha)))
+    G, D, alpha = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, alpha)))
     u, e = np.exp(-alpha), -np.expm1(-alpha)
     below = D * e + u
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -61,7 +62,7 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
     A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges from
     ε = ln(1/Q) on; an ε within rounding of that bound counts as diverging.
     """
-    G, D, rest = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in (G, D, rest)))
+    G, D, rest = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, rest)))
     if epsilon == 0:
         return np.zeros(G.shape)
     Q = G + D

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import exact, printed
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
-from mechdesign.validation import as_number
+from mechdesign.validation import as_number, require_unmasked
 
 __all__ = ["as_alphas", "as_not_negative", "as_target", "rounded_down", "rounded_up"]
 
@@ -24,6 +24,7 @@ _EXACT = (int, Fraction, Decimal)
 def as_alphas(alpha: ArrayLike) -> Floats:
     """Return numbers α ≥ 0, infinity included, as float64 of any shape; raise `InputError` naming the first bad one."""
     bound = "numbers >= 0"
+    require_unmasked(alpha, "alpha")
     try:
         values = np.asarray(alpha)
         if values.dtype.kind not in "biufO":

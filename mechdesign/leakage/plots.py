@@ -26,7 +26,7 @@ from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
 from mechdesign.model.markov import smooth
-from mechdesign.validation import as_budgets
+from mechdesign.validation import as_array, as_budgets
 
 __all__ = [
     "allocation",
@@ -219,7 +219,7 @@ def utility(
         (panels[1], strengths, right, f"smoothing s ({steps} releases)"),
     ):
         constant, allocated = zip(*noises, strict=True)
-        _lines(axes, np.asarray(values), (("the same ε for all", constant), ("more at both ends", allocated)))
+        _lines(axes, as_array(values, "values"), (("the same ε for all", constant), ("more at both ends", allocated)))
         axes.axhline(sensitivity / alpha, color="0.3", linestyle="--", label="no correlation")
         axes.set_yscale("log")
         _label(axes, label, "mean absolute noise")

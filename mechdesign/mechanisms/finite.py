@@ -19,7 +19,7 @@ from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
+from mechdesign.validation import Floats, as_array, as_floats, as_generator, as_integer, read_only, require
 
 __all__ = ["FiniteMechanism", "hops"]
 
@@ -73,7 +73,7 @@ class FiniteMechanism(Mechanism):
         numerators = certified_numerators(self._masses, self.bound, len(self.nodes))
         if observables is None:
             return Channel(numerators)
-        size = observables.size if isinstance(observables, Domain) else len(np.asarray(observables))
+        size = observables.size if isinstance(observables, Domain) else len(as_array(observables, "observables"))
         if size <= int(self.nodes[-1]):
             raise InputError("observables", "lack some of the nodes", value=size, bound=f"> {int(self.nodes[-1])}")
         placed = np.zeros((len(self.nodes), size), dtype=np.int64)

@@ -29,7 +29,7 @@ from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import as_generator, as_integer
+from mechdesign.validation import as_generator, as_integer, require_unmasked
 
 __all__ = ["HullChoice", "KNormMechanism"]
 
@@ -294,6 +294,7 @@ class KNormMechanism(Mechanism):
         return int(np.searchsorted(self.nodes, number))
 
     def _coordinates(self, z: ArrayLike) -> Floats:
+        require_unmasked(z, "z")
         try:
             coordinates = np.asarray(z, dtype=np.float64)
         except (TypeError, ValueError) as error:

@@ -84,7 +84,8 @@ def sample_at(
         channel: The channel.
         latitude: In degrees; on the plane x, in the unit of the secrets. A number, or an array, an answer for each.
         longitude: In degrees; on the plane y.
-        size: How many answers for one place, as in `Channel.sample`; each spends the privacy budget anew.
+        size: How many answers for one place, as in `Channel.sample`. Up to k answers for one place, or for places in
+            one cell, are k times the ε, whether `size` or an array that repeats a place asks for them.
         rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
         x: The name of the first argument on the plane.
         y: The name of the second argument on the plane.

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.certify import bundle
 from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError, Total
-from mechdesign.validation import as_generator, as_integer, as_nonnegative, read_only
+from mechdesign.validation import as_array, as_generator, as_integer, as_nonnegative, read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
@@ -51,7 +51,7 @@ class Channel:
 
     def __post_init__(self) -> None:
         """Check the rows in overflow-safe integer arithmetic."""
-        given = np.asarray(self.numerators)
+        given = as_array(self.numerators, "numerators")
         if given.ndim != 2 or 0 in given.shape or given.dtype.kind not in "iu":
             raise InputError(
                 "numerators", "must be integers of shape (n, m)", value=f"{given.dtype} of shape {given.shape}"
@@ -125,6 +125,9 @@ class Channel:
         int64 array of observable indices of shape `size` (a 0-d array without `size`). The bits come from the
         operating system; draws with `rng`, a NumPy generator or a seed, are a rehearsal: whoever learns the generator's
         state can often tell the secret.
+
+        Up to k answers for one secret are k times the ε, whether `size` or an array that repeats an index asks for
+        them: ``np.unique(secret, return_counts=True)[1].max()`` is k of an array. No ledger hears of these draws.
 
         Raises InputError for a secret that does not exist or a negative size.
         """
@@ -203,7 +206,7 @@ class Channel:
                     "secret", "is not known", value=secret, bound=f"one of {', '.join(self.secrets[:5])}, …"
                 )
             return np.array(self.secrets.index(secret))
-        chosen = np.asarray(secret)
+        chosen = as_array(secret, "secret")
         n = self.numerators.shape[0]
         if chosen.dtype.kind not in "iu" or (chosen.size and (chosen.min() < 0 or chosen.max() >= n)):
             raise InputError("secret", "is not known", value=secret, bound=f"a label, or an index from 0 to {n - 1}")

@@ -13,7 +13,7 @@ from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
+from mechdesign.validation import Floats, as_array, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
 
 __all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 
@@ -137,7 +137,7 @@ class MarkovChain:
         backward[j, i] = Pr(previous = i | now = j) = π_i P[i, j] / Σ_i' π_i' P[i', j], with π = `initial` the
         distribution of the previous state, shape (n,). Raises `InputError` for a state j that cannot be reached.
         """
-        prior = initial if isinstance(initial, Prior) else Prior(np.asarray(initial))
+        prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "initial"))
         if len(prior) != self.size:
             raise InputError("initial", "differs in number of states", value=len(prior), bound=f"{self.size} states")
         joint = prior.probabilities[:, None] * self.matrix
@@ -211,7 +211,7 @@ class VaryingChain:
         made: list[MarkovChain] = []
         for step, matrix in enumerate(matrices):
             try:
-                made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix)))
+                made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix")))
             except InputError as error:
                 raise renamed(error, f"chains[{step}]", "matrix") from error
         return cls(tuple(made), cyclic)
@@ -277,7 +277,7 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     if isinstance(matrix, OpenChain) and s > 0:
         # The row of an end becomes uniform; nobody was seen to leave it, and by what was seen it stays.
         return MarkovChain(_smoothed(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
-    chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(np.asarray(matrix))
+    chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
         return MarkovChain(_smoothed(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
     return MarkovChain(_smoothed(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, as_floats, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, require
 
 __all__ = ["DEGREES", "PLANE", "Axes", "Borders", "Outside", "given_places", "interval", "locate", "nearest_scale"]
 
@@ -101,7 +101,7 @@ def locate(
 def _coordinates(value: object, name: str) -> Floats:
     if value is None:
         raise InputError(name, "is missing", bound="a number, or an array of numbers")
-    given = np.asarray(value)
+    given = as_array(value, name)
     if given.dtype.kind not in "iuf":
         raise InputError(name, "is not a number", value=value, bound="a number, or an array of numbers")
     flat = as_floats(given.reshape(-1), name, "(n,)")

@@ -23,7 +23,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import as_floats, require
+from mechdesign.validation import as_array, as_floats, require
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
@@ -190,7 +190,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     `prior` is (n,), `distance` (k, n), estimates by secrets; exact for the float64 numbers given. Where every answer
     tells which of several sets the secret is in, `told` (n,) numbers these sets, and the minimum is one for each set.
     """
-    probabilities = np.asarray(prior, dtype=np.float64)
+    probabilities = as_array(prior, "prior", np.float64)
     sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
     constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
     constant[np.arange(sets.size), sets] = 1 << EXPONENT

@@ -25,7 +25,7 @@ from mechdesign.graphs.builders import as_grid
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.prior import Prior
-from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, as_integer, as_labels, require
+from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, as_integer, as_labels, require
 
 __all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
 
@@ -118,7 +118,7 @@ def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floa
         require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
         sums = matrix.sum(axis=1)
         require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "channel", "a row that sums to 1")
-    weights = (prior if isinstance(prior, Prior) else Prior(np.asarray(prior))).probabilities
+    weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
         raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")
     return matrix, weights

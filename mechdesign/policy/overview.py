@@ -17,7 +17,7 @@ from mechdesign.graphs.exposure import degree_of_protection, exposed
 from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method, Repair, repair
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_array
 
 __all__ = ["Geometry", "Overview", "overview"]
 
@@ -101,7 +101,7 @@ def overview(
     see `exposed` and `repair`. Raises `InputError` as these do.
     """
     check_graph(g)
-    possible = np.array(sorted(g), dtype=np.int64) if support is None else np.asarray(support, dtype=np.int64)
+    possible = np.array(sorted(g), dtype=np.int64) if support is None else as_array(support, "support", np.int64)
     kept = constrain(g, possible)
     places: Floats | None = None
     if points is not None and not (isinstance(points, Domain) and points.points.shape[1] == 0):

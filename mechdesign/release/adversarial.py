@@ -21,7 +21,7 @@ from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_array
 
 __all__ = ["AdversarialPrivacy", "adversarial_level", "adversarial_privacy"]
 
@@ -132,7 +132,7 @@ def _exact(weights: Floats) -> list[Fraction]:
 
 def _belief(belief: Prior | ArrayLike, n: int) -> Floats:
     try:
-        weights: Floats = Prior(np.asarray(belief)).probabilities
+        weights: Floats = Prior(as_array(belief, "prior")).probabilities
     except InputError as error:
         place = "belief" + error.path.removeprefix("prior")
         raise InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy) from error

@@ -24,7 +24,7 @@ from mechdesign.release.filter import Transition, as_chain, as_initial, forward
 from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 
@@ -62,7 +62,7 @@ class Beliefs:
     def errors(self, truth: ArrayLike, distance: ArrayLike, which: str = "posteriors") -> Floats:
         """Return how far the best estimate of each time is from the true state, shape (T,)."""
         estimates = expected_error(self._chosen(which), distance)[1]
-        found: Floats = np.asarray(distance, dtype=np.float64)[estimates, self._truth(truth)]
+        found: Floats = as_array(distance, "distance", np.float64)[estimates, self._truth(truth)]
         return found
 
     def _chosen(self, which: str) -> Floats:

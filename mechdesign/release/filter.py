@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from mechdesign.errors import InputError
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_floats, read_only, renamed, require
+from mechdesign.validation import Floats, as_array, as_floats, read_only, renamed, require
 
 __all__ = ["Filtered", "Transition", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
 
@@ -134,9 +134,9 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
     try:
-        if several or np.ndim(np.asarray(transition)) == 3:
+        if several or np.ndim(as_array(transition, "matrix")) == 3:
             return VaryingChain.of(transition)  # type: ignore[arg-type]
-        return MarkovChain(np.asarray(transition))
+        return MarkovChain(as_array(transition, "matrix"))
     except InputError as error:
         raise renamed(error, path, error.path.split("[")[0]) from error
 
@@ -144,7 +144,7 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
 def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
     """Return a checked distribution over n states; errors name `path`."""
     try:
-        prior = initial if isinstance(initial, Prior) else Prior(np.asarray(initial))
+        prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
         raise renamed(error, path, "prior") from error
     if len(prior) != n:

@@ -38,7 +38,7 @@ from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.problem import without_prior
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_array
 
 if TYPE_CHECKING:
     import os
@@ -211,7 +211,7 @@ class ReleasedTrace:
         from mechdesign.release.pictures import private_files
 
         folder = Path(directory)
-        true = np.asarray(truth, dtype=np.int64)
+        true = as_array(truth, "truth", np.int64)
         if len(true) < len(self.releases):
             raise InputError("truth", "ends before the trace", value=len(true), bound=f"{len(self.releases)} states")
         check_writable(folder)

@@ -20,7 +20,7 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
 from mechdesign.requirements.numbers import Number, not_negative
-from mechdesign.validation import Floats, Integers, as_floats, renamed, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, renamed, require
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
 
@@ -218,7 +218,7 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
     for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
         try:
-            prior = each if isinstance(each, Prior) else Prior(np.asarray(each))
+            prior = each if isinstance(each, Prior) else Prior(as_array(each, "prior"))
         except InputError as error:
             raise renamed(error, path, "prior") from error
         if len(prior) != n:

@@ -42,7 +42,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_answer_for_a_place_is_a_place(city: Path) -> None:
     result = run("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5)
-    assert "20 draws for one place spend 20 times the ε" in result.stderr
+    assert "up to 20 answers for one place: 20 times the ε\n" in result.stderr
     drawn = result.stdout.splitlines()
     channel = md.Channel.load(city)
     domain = md.Domain.geographic_grid(4, 3, 35.6, 35.8, 139.6, 139.9)
@@ -57,13 +57,34 @@ def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
     result = run("sample", city, "--input", "p.csv", "-n", 2, "-o", "out.csv")
     assert result.exit_code == 0, result.stderr
     assert "out.csv holds 4 answers" in result.stderr
-    assert "times the ε" not in result.stderr
+    assert "up to 2 answers for one place: 2 times the ε" in result.stderr
     rows = list(csv.DictReader(io.StringIO(Path("out.csv").read_text())))
     assert [row["row"] for row in rows] == ["0", "0", "1", "1"]
     # What was read, true places and users among them, is not written.
     assert list(rows[0]) == ["row", "observable_index", "observable", "latitude", "longitude"]
     seeded = [run("sample", city, "--input", "p.csv", "--seed", 1).stdout for _ in range(2)]
     assert seeded[0] == seeded[1]
+
+
+def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alone(city: Path) -> None:
+    # The first and the third are two places in one cell.
+    Path("p.csv").write_text("lat,lon\n35.61,139.61\n35.7,139.7\n35.62,139.62\n")
+    result = run("sample", city, "--input", "p.csv", "-n", 3, "-o", "out.csv")
+    assert "up to 6 answers for one place: 6 times the ε; keep this number to yourself" in result.stderr
+    assert "times" not in Path("out.csv").read_text()
+    assert "times" not in result.stdout
+    shown = run("sample", city, "--input", "p.csv")
+    assert "up to 2 answers for one place: 2 times the ε" in shown.stderr
+    assert "ε" not in shown.stdout
+    assert "up to 4 answers for one secret: 4 times the ε\n" in run("sample", city, "--secret", "1", "-n", 4).stderr
+    for once in (["--secret", "1"], ["--at", "35.68,139.75"], ["--at", "35.68,139.75", "-n", 0]):
+        assert "times the ε" not in run("sample", city, *once).stderr
+
+
+def test_between_anchors_one_place_is_one_pair_of_coordinates() -> None:
+    Path("p.csv").write_text("x,y\n0.5,0.5\n0.5,0.25\n0.5,0.5\n")
+    drawn, most = located(md.Domain.anchors(3, 2, 2.0, 1.0), None, Path("p.csv"), draws=5)
+    assert (len(drawn), most) == (15, 10)
 
 
 def test_places_outside(city: Path) -> None:

@@ -308,10 +308,13 @@ def test_an_answer_is_remembered_for_its_cell_until_it_is_forgotten() -> None:
     assert len({answers[i] for i, place in enumerate(visits) if place in (here, near, {"secret": 0})}) == 1
     assert len({answers[i] for i, place in enumerate(visits) if place in (there, {"secret": 1})}) == 1
     assert module.call("counted") == 2
+    assert module.call("largestCount") == 1
     # Without it, and after it, answers are drawn anew.
     fresh = [found["index"] for found in module.call("visit", [here] * 40, {})]
     assert len(set(fresh)) > 1
     assert module.call("counted") == 42
+    # The cell and the secret of its number are one place.
+    assert module.call("largestCount") == 41
     again = module.call("visit", [here, "forget"] * 40, {"remember": True})
     assert len({found["index"] for found in again[::2]}) > 1
     assert module.call("counted") == 81

@@ -90,3 +90,5 @@ def test_nothing_is_remembered_between_anchors() -> None:
     assert code.call("counted") == 0
     code.call("visit", [{"x": 1.0, "y": 1.0}] * 3, {"remember": False})
     assert code.call("counted") == 3
+    code.call("visit", [{"x": 1.0, "y": 0.5}, {"secret": 3}] * 2, {"remember": False})
+    assert code.call("largestCount") == 3

@@ -18,6 +18,7 @@ const stream = (place, words, size, options) => called(() => Array.from({ length
 const visit = (places, options) => called(() => places.map((place) =>
     place === "forget" ? forget() ?? null : sample(place, { ...options, random })));
 const counted = () => called(() => count);
+const largestCount = () => called(most);
 let seed = 1;
 const random = (bytes) => bytes.forEach((_, i) => {
     bytes[i] = (seed = (seed * 48271) % 2147483647) >> 8; });
