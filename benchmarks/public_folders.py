@@ -462,7 +462,8 @@ transition = {transition}
     if rng.random() < 0.5:
         # Another place in the same cell is another history, too.
         other = list(first)
-        other[-1] = rng.choice(neighbours[other[-1]])
+        # A state that cannot follow would be refused, and that is told: docs/threat_model.md says so.
+        other[-1] = rng.choice(neighbours[other[-2]] if steps > 1 else range(n))
     return Case(
         f"trace, {mechanism}{', timed' * timed}",
         ("release", "s.toml", "t.csv", "-o", "released", *rng.choice([(), ("--channels",), ("--truth", "mine")])),

@@ -1,0 +1,422 @@
+"""Share ledgers, accountants and traces between threads and processes in random ways, with kills and forks.
+
+    python benchmarks/interleavings.py [--count 1000] [--seed 7] [--only KIND] [--store]
+
+Each interleaving is a process that makes one object that keeps a budget and hands it to 2 to 8 workers: threads,
+processes that were forked with the object, processes that open its file themselves, and processes that were forked by a
+thread in the middle of its work. Each worker releases until it is refused, and writes down what it released *after* the
+call has returned. Some processes get SIGKILL at a random moment, at times the one that made the object.
+
+What must hold, whatever happened: no more was released than was recorded, no more was recorded than the budget, nobody
+waits for ever, and the object can be used afterwards. The exit code is 1 where something does not hold.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Processes are forked: no library may have threads of its own.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import copy
+import pickle
+import random
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mechdesign as md
+from mechdesign import blowfish
+from mechdesign.errors import MechdesignError
+from mechdesign.leakage import Accountant
+
+RESULT = Path(__file__).parent / "results" / "interleavings.txt"
+
+TIMEOUT_S = 60.0
+"""Who is not done by then waits for ever."""
+
+MOVES = [[0.8, 0.2], [0.2, 0.8]]
+
+
+class Kept(ABC):
+    """An object that keeps a budget, in a folder; released are texts of exact numbers ε."""
+
+    kind = ""
+    in_file = True
+    """Whether a process that opens the file has the same object."""
+
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        self.folder, self.rng = folder, rng
+        self.budget = Fraction(rng.choice(["1", "0.3", "2"]))
+        self.share = rng.choice(["0.1", "0.05", "0.3", "1"])
+
+    @abstractmethod
+    def make(self) -> Any:
+        """Make the object."""
+
+    @abstractmethod
+    def opened(self) -> Any:
+        """Return the object, opened by its file in another process."""
+
+    @abstractmethod
+    def release(self, kept: Any) -> Iterator[str]:
+        """Release once, or several times, and yield what was released after each call has returned."""
+
+    @abstractmethod
+    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+        """Return what is recorded, and whether that is within the budget."""
+
+    def handed(self, kept: Any, rng: random.Random) -> Any:
+        """Return the object as a worker gets it: itself, or what should be the same."""
+        return rng.choice([lambda: kept, lambda: copy.copy(kept), lambda: copy.deepcopy(kept)])()
+
+
+class LedgerInMemory(Kept):
+    """A ledger without a path."""
+
+    kind, in_file = "ledger in memory", False
+
+    def make(self) -> Any:
+        return md.Ledger(epsilon=self.budget)
+
+    def opened(self) -> Any:
+        raise NotImplementedError
+
+    def release(self, kept: Any) -> Iterator[str]:
+        kept.spend("an answer", "one record", epsilon=self.share)
+        yield self.share
+
+    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+        spent = kept.spent.epsilon or Fraction(0)
+        return spent, spent <= self.budget
+
+
+class LedgerFile(LedgerInMemory):
+    """A ledger with a path, which may be pickled."""
+
+    kind, in_file = "ledger in a file", True
+
+    def make(self) -> Any:
+        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+
+    def opened(self) -> Any:
+        return md.Ledger(path=self.folder / "ledger.json")
+
+    def handed(self, kept: Any, rng: random.Random) -> Any:
+        return pickle.loads(pickle.dumps(kept)) if rng.random() < 0.25 else super().handed(kept, rng)
+
+
+class Histograms(LedgerFile):
+    """Releases from a table, charged to a ledger with a path."""
+
+    kind = "table releases"
+
+    def release(self, kept: Any) -> Iterator[str]:
+        policy = blowfish.Policy.full(blowfish.Domain({"a": range(2)}))
+        blowfish.release_histogram({"a": [0, 1, 1]}, policy, self.share, ledger=kept)
+        yield self.share
+
+
+class AccountantInMemory(Kept):
+    """An accountant without a path, at times with a ledger in memory."""
+
+    kind, in_file = "accountant in memory", False
+
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        super().__init__(folder, rng)
+        self.matrix = rng.choice([None, MOVES])
+        self.ledger = rng.random() < 0.5
+
+    def make(self) -> Any:
+        ledger = md.Ledger(epsilon=self.budget) if self.ledger else None
+        return Accountant(float(self.budget), forward=self.matrix, ledger=ledger)
+
+    def opened(self) -> Any:
+        raise NotImplementedError
+
+    def handed(self, kept: Any, rng: random.Random) -> Any:
+        return kept
+
+    def release(self, kept: Any) -> Iterator[str]:
+        kept.release(float(self.share))
+        yield self.share
+
+    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+        known = [Fraction(repr(float(epsilon))) for epsilon in kept.epsilons]
+        within = not known or bool(kept.leakage.max() <= float(self.budget))
+        return sum(known, Fraction(0)), within
+
+
+class AccountantFile(AccountantInMemory):
+    """An accountant with a path, at times with a ledger of its own file."""
+
+    kind, in_file = "accountant in a file", True
+
+    def make(self) -> Any:
+        ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json") if self.ledger else None
+        return Accountant(float(self.budget), forward=self.matrix, ledger=ledger, path=self.folder / "state.json")
+
+    def opened(self) -> Any:
+        return Accountant.load(self.folder / "state.json")
+
+    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+        spent, within = super().recorded(self.opened())
+        if self.ledger:
+            charged = md.Ledger(path=self.folder / "ledger.json").spent.epsilon or Fraction(0)
+            # A process that was killed may have charged the ledger for what it never released.
+            return min(spent, charged), within and charged <= self.budget
+        return spent, within
+
+
+class TraceInMemory(Kept):
+    """A trace with a ledger in memory, whose stages are drawn from again."""
+
+    kind, in_file = "trace, ledger in memory", False
+
+    def make(self) -> Any:
+        self.ledger = self.made_ledger()
+        city, chain = md.Domain.grid(2, 1, 2.0, 1.0), md.MarkovChain(MOVES)
+        rules = {"mechanism": "randomised-response", "ledger": self.ledger}
+        trace = md.release.Trace(city, md.policy.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
+        if self.rng.random() < 0.5:
+            # What is fitted once is not fitted again; the trace stays as it was.
+            trace.table(1)
+        return trace
+
+    def made_ledger(self) -> Any:
+        return md.Ledger(epsilon=self.budget)
+
+    def opened(self) -> Any:
+        raise NotImplementedError
+
+    def handed(self, kept: Any, rng: random.Random) -> Any:
+        return kept if rng.random() < 0.8 else copy.copy(kept)
+
+    def release(self, kept: Any) -> Iterator[str]:
+        stage = kept.step(0).stage
+        yield self.share
+        stage.draw(1)
+        yield self.share
+
+    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+        spent = self.ledger.spent.epsilon or Fraction(0)
+        return spent, spent <= self.budget
+
+
+class TraceFile(TraceInMemory):
+    """Traces with one ledger in a file: a process that opens it makes a trace of its own."""
+
+    kind, in_file = "trace, ledger in a file", True
+
+    def made_ledger(self) -> Any:
+        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+
+    def opened(self) -> Any:
+        return self.make()
+
+
+KINDS: tuple[type[Kept], ...] = (
+    LedgerInMemory, LedgerFile, Histograms, AccountantInMemory, AccountantFile, TraceInMemory, TraceFile,
+)  # fmt: skip
+
+
+@dataclass
+class Shared:
+    """What the workers of one interleaving have in common: the log, and the end of a pipe that all hold."""
+
+    kept: Any
+    keeper: Kept
+    log: int
+
+    def work(self, rng: random.Random, get: Callable[[], Any], rounds: int) -> None:
+        """Release until refused, and write down what was released."""
+        try:
+            kept = get()
+            for _ in range(rounds):
+                time.sleep(rng.random() * 0.003)
+                for released in self.keeper.release(kept):
+                    os.write(self.log, f"released {released}\n".encode())
+        except MechdesignError as error:
+            os.write(self.log, f"refused {type(error).__name__}\n".encode())
+        except BaseException:
+            os.write(self.log, ("failed " + traceback.format_exc().replace("\n", " | ") + "\n").encode())
+
+    def forked(self, rng: random.Random, get: Callable[[], Any], rounds: int) -> int:
+        """Fork a process that works, and return its number."""
+        child = os.fork()
+        if child == 0:
+            try:
+                self.work(rng, get, rounds)
+            finally:
+                os._exit(0)
+        return child
+
+
+def interleave(keeper: Kept, rng: random.Random, log: int) -> None:
+    """Make the object and let the workers loose: the process of an interleaving."""
+    sys.setswitchinterval(rng.choice([1e-6, 1e-5, 5e-3]))
+    kept = keeper.make()
+    shared = Shared(kept, keeper, log)
+    if rng.random() < 0.3:
+        shared.work(rng, lambda: kept, 1)
+    threads, children = [], []
+    for _ in range(rng.randint(2, 8)):
+        own, rounds = random.Random(rng.random()), rng.randint(1, 4)
+        handed = lambda own=own: keeper.handed(kept, own)  # noqa: E731
+        ways = ["thread", "thread", "fork", "fork from a thread"] + ["open"] * keeper.in_file
+        match rng.choice(ways):
+            case "thread":
+                threads.append(threading.Thread(target=shared.work, args=(own, handed, rounds)))
+                threads[-1].start()
+            case "fork":
+                children.append(shared.forked(own, handed, rounds))
+            case "open":
+                children.append(shared.forked(own, keeper.opened, rounds))
+            case _:
+
+                def both(own: random.Random = own, handed: Callable[[], Any] = handed, rounds: int = rounds) -> None:
+                    shared.work(own, handed, 1)
+                    children.append(shared.forked(own, handed, rounds))
+                    shared.work(own, handed, rounds)
+
+                threads.append(threading.Thread(target=both))
+                threads[-1].start()
+        time.sleep(rng.random() * 0.002)
+    for child in list(children):
+        if rng.random() < 0.3:
+            time.sleep(rng.random() * 0.01)
+            os.kill(child, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    for child in children:
+        os.waitpid(child, 0)
+    spent, within = keeper.recorded(kept)
+    os.write(log, f"recorded {spent} {within}\n".encode())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an interleaving ended: what does not hold, and how many lines of each sort were written."""
+
+    faults: tuple[str, ...]
+    lines: Counter[str]
+    killed: bool
+
+
+def run(make: type[Kept], seed: int) -> Ended:
+    """Run one interleaving in processes of its own, and look at what is left."""
+    rng = random.Random(f"{make.kind} {seed}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        keeper = make(folder, rng)
+        kill = rng.random() < 0.25
+        reading, holding = os.pipe()
+        log = os.open(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        with warnings.catch_warnings():
+            # Forks beside threads are what this is about.
+            warnings.simplefilter("ignore")
+            root = os.fork()
+            if root == 0:
+                try:
+                    os.setsid()
+                    os.close(reading)
+                    interleave(keeper, rng, log)
+                except BaseException:
+                    os.write(log, ("failed " + traceback.format_exc().replace("\n", " | ") + "\n").encode())
+                finally:
+                    os._exit(0)
+        os.close(holding)
+        if kill:
+            time.sleep(random.Random(seed).random() * 0.03)
+            os.kill(root, signal.SIGKILL)
+        # The pipe ends when the last process is gone that holds it.
+        done = bool(select.select([reading], [], [], TIMEOUT_S)[0])
+        os.close(reading)
+        if not done:
+            os.killpg(root, signal.SIGKILL)
+        os.waitpid(root, 0)
+        os.close(log)
+        text = (folder / "log").read_text()
+        faults = list(_faults(text, keeper, kill)) if done else ["somebody waits for ever"]
+    return Ended(tuple(faults), Counter(line.split(" ")[0] for line in text.splitlines()), kill)
+
+
+def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
+    lines = [line.split(" ", 2) for line in text.splitlines()]
+    yield from (" ".join(line) for line in lines if line[0] == "failed")
+    released = sum((Fraction(line[1]) for line in lines if line[0] == "released"), Fraction(0))
+    if released > keeper.budget:
+        yield f"released {released} of {keeper.budget}"
+    known = [(Fraction(line[1]), line[2] == "True") for line in lines if line[0] == "recorded"]
+    if keeper.in_file and any(keeper.folder.glob("*.json")):
+        # Whoever comes after all kills opens what is there, and is not kept waiting.
+        left = keeper.opened()
+        known.append(_recorded_after(keeper, left))
+    elif not killed and not known:
+        yield "nothing was recorded"
+    for recorded, within in known:
+        if released > recorded:
+            yield f"released {released}, recorded {recorded}"
+        if not within:
+            yield f"recorded {recorded} of {keeper.budget}"
+
+
+def _recorded_after(keeper: Kept, left: Any) -> tuple[Fraction, bool]:
+    keeper.recorded(left)
+    try:
+        # Not counted: it comes after everything, and must be answered or refused.
+        for _ in keeper.release(left):
+            break
+    except MechdesignError:
+        pass
+    recorded, within = keeper.recorded(left)
+    return recorded, within
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--only", metavar="KIND", help="kinds with this text in their name")
+    parser.add_argument("--store", action="store_true", help=f"write {RESULT.name}, too")
+    asked = parser.parse_args()
+    kinds = [kind for kind in KINDS if asked.only is None or asked.only in kind.kind]
+    started, rows, wrong = time.perf_counter(), {kind.kind: Counter[str]() for kind in kinds}, 0
+    for index in range(asked.count):
+        kind = kinds[index % len(kinds)]
+        ended = run(kind, asked.seed * 1_000_000 + index)
+        rows[kind.kind] += ended.lines + Counter(interleavings=1, killed=ended.killed)
+        for fault in ended.faults:
+            wrong += 1
+            rows[kind.kind]["faults"] += 1
+            print(f"{kind.kind}, {index}: {fault[:600]}", file=sys.stderr, flush=True)
+    heads = ("interleavings", "killed", "released", "refused", "faults")
+    lines = [f"python benchmarks/interleavings.py --count {asked.count} --seed {asked.seed}", ""]
+    lines.append(f"{'':26}" + "".join(f"{head:>15}" for head in heads))
+    lines += [f"{name:26}" + "".join(f"{row[head]:>15}" for head in heads) for name, row in rows.items()]
+    lines += [
+        "",
+        "killed: the process that made the object got SIGKILL; forks are killed in all rows",
+        f"{wrong} faults",
+    ]
+    print("\n".join(lines), f"\n{time.perf_counter() - started:.0f} s")
+    if asked.store:
+        RESULT.write_text("\n".join(lines) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
