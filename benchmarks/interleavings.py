@@ -11,6 +11,7 @@ What must hold, whatever happened: no more was released than was recorded, no mo
 waits for ever, and the object can be used afterwards. The exit code is 1 where something does not hold.
 """
 
+# ruff: noqa: D102 - `Kept` says what the methods of its kinds do
 from __future__ import annotations
 
 import os
