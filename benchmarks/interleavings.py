@@ -114,7 +114,8 @@ class LedgerFile(LedgerInMemory):
         return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def opened(self) -> Any:
-        return md.Ledger(path=self.folder / "ledger.json")
+        # Whoever comes first makes the file, and so says the budget, too.
+        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
         return pickle.loads(pickle.dumps(kept)) if rng.random() < 0.25 else super().handed(kept, rng)
@@ -171,12 +172,15 @@ class AccountantFile(AccountantInMemory):
         return Accountant(float(self.budget), forward=self.matrix, ledger=ledger, path=self.folder / "state.json")
 
     def opened(self) -> Any:
-        return Accountant.load(self.folder / "state.json")
+        # A ledger that is in a file is made when something is first spent.
+        made = not self.ledger or (self.folder / "ledger.json").exists()
+        return Accountant.load(self.folder / "state.json") if made else self.make()
 
     def recorded(self, kept: Any) -> tuple[Fraction, bool]:
         spent, within = super().recorded(self.opened())
         if self.ledger:
-            charged = md.Ledger(path=self.folder / "ledger.json").spent.epsilon or Fraction(0)
+            ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+            charged = ledger.spent.epsilon or Fraction(0)
             # A process that was killed may have charged the ledger for what it never released.
             return min(spent, charged), within and charged <= self.budget
         return spent, within
