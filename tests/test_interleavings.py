@@ -1,0 +1,111 @@
+"""Threads, processes, forks and kills at what keeps a budget: a sample of `benchmarks/interleavings.py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    path = Path(__file__).parents[1] / "benchmarks" / "interleavings.py"
+    spec = importlib.util.spec_from_file_location("interleavings", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["interleavings"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+KINDS = [
+    "ledger in memory",
+    "ledger in a file",
+    "table releases",
+    "accountant in memory",
+    "accountant in a file",
+    "trace, ledger in memory",
+    "trace, ledger in a file",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_more_is_released_than_recorded_nor_recorded_than_allowed(script: ModuleType, kind: str) -> None:
+    make = {each.kind: each for each in script.KINDS}[kind]
+    ended = [script.run(make, seed) for seed in range(3)]
+    assert [each.faults for each in ended] == [()] * 3
+    assert sum(each.lines["released"] for each in ended)
+
+
+class Careless:
+    """A budget in a file that is read, and replaced a moment later, with no lock at all."""
+
+    def __init__(self, path: Path, budget: Fraction) -> None:
+        self.path, self.budget = path, budget
+
+    def spent(self) -> Fraction:
+        return Fraction(self.path.read_text()) if self.path.exists() else Fraction(0)
+
+    def spend(self, epsilon: str) -> None:
+        after = self.spent() + Fraction(epsilon)
+        if after > self.budget:
+            raise self._refusal()
+        time.sleep(0.002)
+        self.path.write_text(str(after))
+
+    def _refusal(self) -> Exception:
+        from mechdesign.errors import BudgetExceededError
+
+        return BudgetExceededError("the budget would be passed")
+
+
+def careless(script: ModuleType) -> type[Any]:
+    class Kind(script.Kept):  # type: ignore[name-defined, misc]
+        kind, in_file = "careless", True
+
+        def make(self) -> Any:
+            return Careless(self.folder / "spent.json", self.budget)
+
+        opened = make
+
+        def release(self, kept: Any) -> Iterator[str]:
+            kept.spend(self.share)
+            yield self.share
+
+        def recorded(self, kept: Any) -> tuple[Fraction, bool]:
+            return kept.spent(), kept.spent() <= self.budget
+
+    return Kind
+
+
+def test_what_is_released_past_the_record_is_found(script: ModuleType) -> None:
+    found = {fault.split(" ")[0] for seed in range(6) for fault in script.run(careless(script), seed).faults}
+    assert "released" in found
+
+
+def test_who_waits_for_ever_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kind(careless(script)):  # type: ignore[misc]
+        kind = "waits"
+
+        def release(self, kept: Any) -> Iterator[str]:
+            threading.Event().wait()
+            yield self.share
+
+    monkeypatch.setattr(script, "TIMEOUT_S", 0.5)
+    assert ("somebody waits for ever",) in [script.run(Kind, seed).faults for seed in range(2)]
+
+
+def test_all_kinds_are_run(script: ModuleType) -> None:
+    assert [each.kind for each in script.KINDS] == KINDS
