@@ -38,22 +38,28 @@ def some(script: ModuleType, name: str, seed: int, words: str = "") -> Any:
     return next(case for case in found if words in case.kind and case.private[0] != case.private[1])
 
 
+def compared(script: ModuleType, case: Any) -> tuple[str, list[str]]:
+    """Compare until the outputs of one history can come from the other, too: they are the system's."""
+    ends = (script.compare(case) for _ in range(30))
+    return next(end for end in ends if end[0] != "impossible")
+
+
 @pytest.mark.parametrize(
     ("kind", "seed"), [("histogram", 5), ("sum", 6), ("quantiles", 3), ("ranges", 5), ("kmeans", 5), ("workload", 4)]
 )
 def test_releases_from_neighbouring_tables_differ_through_their_answers_only(
     script: ModuleType, kind: str, seed: int
 ) -> None:
-    assert script.compare(some(script, "table_case", seed, kind)) == ("answered", [])
+    assert compared(script, some(script, "table_case", seed, kind)) == ("answered", [])
 
 
 @pytest.mark.parametrize("kind", ["lp", "planar-isotropic, timed"])
 def test_traces_of_neighbouring_histories_differ_through_their_outputs_only(script: ModuleType, kind: str) -> None:
-    assert script.compare(some(script, "trace_case", 1, kind)) == ("answered", [])
+    assert compared(script, some(script, "trace_case", 1, kind)) == ("answered", [])
 
 
 def test_answers_for_places_depend_on_them_through_what_was_drawn_only(script: ModuleType) -> None:
-    assert script.compare(some(script, "sample_case", 1, "-n")) == ("answered", [])
+    assert compared(script, some(script, "sample_case", 1, "-n")) == ("answered", [])
 
 
 def test_what_stands_in_a_table_release_otherwise_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +73,7 @@ def test_what_stands_in_a_table_release_otherwise_is_found(script: ModuleType, m
         return found
 
     monkeypatch.setattr(ReleaseSpecification, "release", leaky)
-    outcome, differences = script.compare(case)
+    outcome, differences = compared(script, case)
     assert outcome == "answered"
     assert any(each.startswith("stdout: -A") for each in differences)
 
@@ -82,7 +88,7 @@ def test_what_stands_in_a_trace_otherwise_is_found(script: ModuleType, monkeypat
 
     monkeypatch.setattr(Stage, "draw", watched)
     monkeypatch.setattr(released, "steps_json", lambda *arguments: written(*arguments) + b" " * sum(seen))
-    assert any("released/steps.json: sizes" in each for each in script.compare(case)[1])
+    assert any("released/steps.json: sizes" in each for each in compared(script, case)[1])
 
 
 def test_what_is_said_otherwise_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +101,7 @@ def test_what_is_said_otherwise_is_found(script: ModuleType, monkeypatch: pytest
         return secrets, most
 
     monkeypatch.setattr(sample, "located", talkative)
-    assert any(each.startswith("stderr: -note: the first place") for each in script.compare(case)[1])
+    assert any(each.startswith("stderr: -note: the first place") for each in compared(script, case)[1])
 
 
 def test_draws_that_depend_on_data_are_found(script: ModuleType) -> None:
