@@ -25,6 +25,7 @@ import json
 import random
 import re
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -231,10 +232,13 @@ def compare(case: Case) -> tuple[str, list[str]]:
     """Return how the first run ended, and every difference of the second."""
     draws = Draws()
     with tempfile.TemporaryDirectory() as folder:
-        first = run(case, 0, Path(folder) / "first", draws)
+        # One name for both, which full paths show.
+        here = Path(folder) / "here"
+        first = run(case, 0, here, draws)
+        shutil.rmtree(here)
         draws.given = 0
         try:
-            second = run(case, 1, Path(folder) / "other", draws)
+            second = run(case, 1, here, draws)
         except Impossible:
             return "impossible", []
         except DrawnOtherwise as error:
