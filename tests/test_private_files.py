@@ -16,7 +16,7 @@ import pytest
 import mechdesign as md
 from mechdesign import atomic, cache
 from mechdesign.atomic import make_folder, replace_files, write_file
-from mechdesign.errors import CacheWarning, ExposedFileWarning, ExportError
+from mechdesign.errors import CacheWarning, ExportError, ExposedFileWarning
 from mechdesign.leakage import Accountant, LossFunction
 from mechdesign.ownership import note_readers, read_own, why_not_above, why_not_own
 

@@ -157,7 +157,7 @@ def test_lines(tmp_path: Path, small: None, packed: bool, end: str) -> None:
         return path
 
     assert [len(text) for text in read_columns(written(4 * KIB), ["b"])["b"]] == [4, 4 * KIB, 1]
-    with pytest.raises(InputError, match="line that is too long; must be at most 4096 bytes.*--memory"):
+    with pytest.raises(InputError, match=r"line that is too long; must be at most 4096 bytes.*--memory"):
         # The end of a line is seen with what is read beside it: pieces are of 128 KiB.
         read_columns(written(300 * KIB), ["b"])
     with allowing_memory(1):
