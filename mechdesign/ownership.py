@@ -49,6 +49,8 @@ def why_not_above(path: Path) -> str:
             found = folder.stat()
         except OSError:
             continue
+        if not stat.S_ISDIR(found.st_mode):
+            continue
         ours = found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
         if not ours and not found.st_mode & stat.S_ISVTX:
             return f"lies in {folder}, which others can write or own"

@@ -65,7 +65,8 @@ def test_no_pickles(folder: Path) -> None:
         cache.store("kind", KEY, {"a": np.array([None])})
     path = cache.path_of("kind", KEY)
     assert path is not None
-    path.parent.mkdir(parents=True)
+    folder.mkdir(0o700)
+    path.parent.mkdir(0o700)
     np.savez(path, a=np.array([{}], dtype=object), content_digest=np.zeros(32, dtype=np.uint8))
     assert cache.load("kind", KEY) is None
 

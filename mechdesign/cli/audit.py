@@ -20,6 +20,7 @@ from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix, read_only_array
@@ -142,7 +143,7 @@ def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if "numerators.npy" in names:
-            found = Channel.load(file)
+            found = Channel.load(file, allowed_gib())
             return found, None, found.secrets
         if len(names) == 1 and (matrix := read_only_array(file)) is not None:
             return matrix, None, ()

@@ -9,6 +9,7 @@ import click
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_json, say_note, show_next, table
 from mechdesign.cli.private import say_private_folders
+from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.report.compare import compared, differences, html, rows
@@ -20,6 +21,7 @@ __all__ = ["compare"]
 @click.argument("directories", metavar="A B …", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+@memory_option
 def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
     """Compare designs: costs, requirements and adversaries, and with -o their maps side by side.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import say_note, show_next
+from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.export.files import check_writable
@@ -44,6 +45,7 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
     "--without-prior", "public", is_flag=True,
     help="Write a folder like DIR to FILE, with a uniform prior in place of a private one, and no claim of cost.",
 )  # fmt: skip
+@memory_option
 def export(directory: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 

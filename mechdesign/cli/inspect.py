@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.atomic import write_file
 from mechdesign.certify.revealed import revealed
 from mechdesign.cli.console import Text, certificate_tables, output, say_json, show_next, table
-from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
@@ -42,6 +42,7 @@ _MOST = 5
     help="Draw the lines and borders in a GeoJSON file on the maps of the report.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what is shown as JSON.")
+@memory_option
 @show_values_option
 def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
     """Show what is in DIR, a folder that `mechdesign design` wrote: secrets, prior, answers, certificate, files.

@@ -13,6 +13,7 @@ from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
 from mechdesign.export.files import check_writable
@@ -86,7 +87,7 @@ def sample(
     draws = 1 if size is None else size
     require_design(directory)
     if secret is not None:
-        channel = Channel.load(directory)
+        channel = Channel.load(directory, allowed_gib())
         found, most = answers(channel, None, channel.sample(_index(channel, secret), draws, seed)), draws
     else:
         problem, channel, _ = load(directory)

@@ -53,7 +53,7 @@ def show_values_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option ``--memory`` to a command that reads tables or matrices."""
+    """Add the option ``--memory`` to a command that reads tables, matrices or designs."""
 
     def allow(ctx: click.Context, _: click.Parameter, memory: float | None) -> None:
         if memory is not None:
@@ -69,7 +69,7 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         expose_value=False,
         callback=allow,
-        help="What a file that is packed, or a line, may take; 256 MiB or 100 times the file, or 16 MiB, by default.",
+        help="What a packed file, a line or a design may take; else 256 MiB or 100 times the file, 16 MiB, 2 GiB.",
     )(command)
 
 

@@ -1,7 +1,8 @@
 """How much a file may make its reader take, so that a few bytes cannot ask for all the memory there is.
 
 What is packed (.npz, gzip, Parquet) may unpack to 256 MiB, or to 100 times the size of the file where that is more, as
-in bundles. A line of a text may take 16 MiB. Both may be raised: by `allowing_memory`, or ``--memory`` of a command.
+each archive of a bundle. A line of a text may take 16 MiB. Both may be raised: by `allowing_memory`, or by ``--memory``
+of a command.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import Any, BinaryIO
 from mechdesign.certify.memory import as_bytes
 from mechdesign.errors import InputError
 
-__all__ = ["LimitedReader", "allowing_memory", "content_of", "require_unpacked", "too_much", "unpacked_bytes"]
+__all__ = [
+    "LimitedReader",
+    "allowed_gib",
+    "allowing_memory",
+    "content_of",
+    "require_unpacked",
+    "unpacked_bytes",
+]
 
 
 def __dir__() -> list[str]:
@@ -52,12 +60,17 @@ def allowing_memory(memory: float) -> Iterator[None]:
         _ALLOWED.reset(before)
 
 
+def allowed_gib() -> float | None:
+    """Return how many GiB `allowing_memory` allows, for readers with a bound of their own; None where it does not."""
+    return _ALLOWED.get() / 2**30 or None
+
+
 def unpacked_bytes(size: int) -> int:
     """Return how many bytes a file of `size` bytes may unpack to."""
     return max(_UNPACKED_BYTES, _GROWTH * size, _ALLOWED.get())
 
 
-def too_much(path: Path, problem: str, bound: int) -> InputError:
+def _too_much(path: Path, problem: str, bound: int) -> InputError:
     """Return the error for a file that would take more than `bound` bytes."""
     return InputError(
         str(path),
@@ -71,7 +84,7 @@ def too_much(path: Path, problem: str, bound: int) -> InputError:
 def require_unpacked(path: Path, size: int, unpacked: int) -> None:
     """Raise `InputError` where a file of `size` bytes unpacks to too many."""
     if unpacked > (bound := unpacked_bytes(size)):
-        raise too_much(path, "unpacks to much more than its own size", bound)
+        raise _too_much(path, "unpacks to much more than its own size", bound)
 
 
 def content_of(path: Path) -> bytes:
@@ -118,7 +131,7 @@ class LimitedReader(io.RawIOBase):
         end = max(content.rfind(b"\n"), content.rfind(b"\r"))
         self._line = len(content) - end - 1 if end >= 0 else self._line + len(content)
         if self._line > self._longest:
-            raise too_much(self._path, "has a line that is too long", self._longest)
+            raise _too_much(self._path, "has a line that is too long", self._longest)
         return len(content)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -140,4 +153,4 @@ def _require_gzip(path: Path, size: int, changed: int, bound: int) -> None:
         while piece := source.read(_PIECE_BYTES):
             rest -= len(piece)
             if rest < 0:
-                raise too_much(path, "unpacks to much more than its own size", bound)
+                raise _too_much(path, "unpacks to much more than its own size", bound)

@@ -24,6 +24,7 @@ from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
+from mechdesign.data.bounds import allowed_gib
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of, require_plain_names
 from mechdesign.export.table import exact_csv
@@ -92,12 +93,12 @@ def _measured(stated: Stated, problem: Problem) -> dict[str, str] | None:
 
 def load_problem(directory: str | Path) -> Problem:
     """Return the problem that the set in `directory` answers; see `load`."""
-    return _problem(bundle.read(directory))
+    return _problem(bundle.read(directory, allowed_gib()))
 
 
 def load_stated(directory: str | Path) -> tuple[Problem, Origin | None]:
     """Return the problem that the set in `directory` answers, and where it is said to come from; see `load`."""
-    return stated_of(bundle.read(directory))
+    return stated_of(bundle.read(directory, allowed_gib()))
 
 
 def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
@@ -120,7 +121,7 @@ def load(directory: str | Path) -> tuple[Problem, Channel, Certificate]:
     The digests of the files are checked, and nothing else: `mechdesign.verify` recomputes what the certificate claims.
     Raises `CertificateError` for a set that is incomplete or malformed.
     """
-    found = bundle.read(directory)
+    found = bundle.read(directory, allowed_gib())
     channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
     return _problem(found), channel, found.certificate
 
