@@ -17,6 +17,9 @@ def file_digest(path: Path) -> str:
     What has not changed since, in size and time, is not read again. Raises `InputError` for what cannot be read.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # Devices and pipes would never end.
+            raise OSError(None, "it is no file", str(path))
         inner = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
         stamps = tuple((each, (found := each.stat()).st_size, found.st_mtime_ns) for each in inner)
         return _digest(path, stamps)

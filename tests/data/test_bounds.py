@@ -19,6 +19,7 @@ from scipy import sparse
 
 from mechdesign.data import bounds
 from mechdesign.data.bounds import allowing_memory, unpacked_bytes
+from mechdesign.data.digest import file_digest
 from mechdesign.data.inspection import look_at
 from mechdesign.data.matrices import read_matrix, read_only_array
 from mechdesign.data.outline import read_outline
@@ -109,6 +110,7 @@ def test_sparse_matrices_of_huge_shapes(tmp_path: Path, shape: tuple[int, int]) 
         read_matrix(tmp_path / "a.npz")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="devices are those of POSIX")
 def test_files_with_holes(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     path.touch()
@@ -120,6 +122,8 @@ def test_files_with_holes(tmp_path: Path) -> None:
     (tmp_path / "pipe.npy").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="no file"):
         read_matrix(tmp_path / "pipe.npy")
+    with pytest.raises(InputError, match="no file"):
+        file_digest(tmp_path / "pipe.npy")
 
 
 def test_gzip(tmp_path: Path, small: None) -> None:
