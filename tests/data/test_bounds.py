@@ -43,7 +43,7 @@ def npz(path: Path, size: int, kind: int = zipfile.ZIP_DEFLATED, claim: tuple[in
     shape = (1, size // 8) if claim is None else claim
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
     with zipfile.ZipFile(path, "w", kind) as archive:
-        archive.writestr("P.npy", head.getvalue() + bytes(size))
+        archive.writestr("P.npy", head.getvalue() + bytes(size), compresslevel=1)
     return path
 
 
@@ -62,7 +62,7 @@ def test_the_bound_is_that_of_bundles() -> None:
 
 def test_archives(tmp_path: Path) -> None:
     bomb = npz(tmp_path / "b.npz", 2**28 + 8)
-    assert bomb.stat().st_size < 2**19
+    assert bomb.stat().st_size < 2**21
     tracemalloc.start()
     for read in (read_matrix, read_only_array):
         with pytest.raises(InputError, match=f"{MUCH}.*in GiB"):
