@@ -93,13 +93,13 @@ def _renew_lock() -> None:
 
 
 def _renew_cached_properties() -> None:
-    """Give a forked process new locks of cached properties: before Python 3.12 each has one for all objects.
+    """Give a forked process new locks of this package's cached properties: before Python 3.12 each has one lock.
 
     A thread that was computing a value when the process was forked would hold it in the new one for ever.
     """
     classes, known = [object], {object}
     for found in classes:
-        for each in vars(found).values():
+        for each in vars(found).values() if found.__module__.startswith("mechdesign.") else ():
             if type(each) is functools.cached_property:
                 each.lock = threading.RLock()  # type: ignore[attr-defined]
         below = [one for one in type.__subclasses__(found) if one not in known]

@@ -47,9 +47,15 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_more_is_released_than_recorded_nor_recorded_than_allowed(script: ModuleType, kind: str) -> None:
     make = {each.kind: each for each in script.KINDS}[kind]
-    ended = [script.run(make, seed) for seed in range(3)]
-    assert [each.faults for each in ended] == [()] * 3
-    assert sum(each.lines["released"] for each in ended)
+    released = 0
+    # On a busy machine a process may be killed before it released anything.
+    for seed in range(20):
+        ended = script.run(make, seed)
+        assert ended.faults == ()
+        released += ended.lines["released"]
+        if seed >= 2 and released:
+            return
+    pytest.fail("nothing was released")
 
 
 class Careless:
@@ -124,6 +130,8 @@ def test_a_fork_while_a_thread_computes_a_cached_value_does_not_wait_for_it() ->
             go_on.wait(10)
             return 1
 
+    # As one of the package.
+    Slow.__module__ = "mechdesign.slow"
     other = Slow()
     thread = threading.Thread(target=lambda: other.value)
     thread.start()
