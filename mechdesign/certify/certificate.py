@@ -99,6 +99,13 @@ class Certificate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied: a view of a mapping can be neither."""
+        return {**vars(self), "provenance": dict(self.provenance)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, provenance=MappingProxyType(state["provenance"]))
+
     def __repr__(self) -> str:
         """Say whether it holds, what was realised, and the cost, in few digits: the fields have all of them."""
         return f"Certificate({', '.join(f'{name}: {value}' for name, value in self._facts())})"

@@ -84,6 +84,10 @@ class Stated:
             # What holds for no number of secrets, such as a factor below 1, is found at once.
             form.claim(self, 0)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say what a copy, or what was pickled, is made of: a view of a mapping can be neither."""
+        return Stated, (self.kind, dict(self.numbers), dict(self.arrays), self.name, self.part)
+
     @staticmethod
     def metric(epsilon: Fraction, distance: ArrayLike) -> Stated:
         """State p(o|s) <= exp(ε·d(s,t)) p(o|t)."""

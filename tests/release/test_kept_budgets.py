@@ -109,8 +109,9 @@ def test_releases_at_one_time_are_charged_and_restarts_keep_the_ledger() -> None
 
 
 @COPIES
-def test_a_copy_of_a_trace_that_has_released_does_not_step(copied: Callable[[Trace], Trace]) -> None:
-    trace = made()
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_copy_of_a_trace_that_has_released_does_not_step(copied: Callable[[Trace], Trace], mechanism: str) -> None:
+    trace = made(mechanism=mechanism)
     early = copied(trace)
     trace.step(1)
     early.step(1)
