@@ -184,6 +184,13 @@ def as_integer(value: object, path: str, minimum: int) -> int:
     return number
 
 
+def as_truth(value: object, path: str) -> bool:
+    """Return a truth value; raise `InputError` for anything else: a text such as "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(path, "is not a truth value", value=value, bound="True or False")
+    return bool(value)
+
+
 def as_number(value: object, path: str) -> float:
     """Return `value` as a finite float; raise `InputError` otherwise."""
     require_unmasked(value, path)

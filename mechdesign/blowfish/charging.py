@@ -24,7 +24,7 @@ from mechdesign.blowfish.secret_graphs import SecretGraph, UnionGraph
 from mechdesign.blowfish.workload import MatrixQueries, RangeQueries, Workload
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers
+from mechdesign.validation import Integers, as_truth
 
 __all__ = [
     "charge",
@@ -69,8 +69,7 @@ def charge(
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: an earlier release, or this one, is exact where the policy of the other protects.
     """
-    if not isinstance(together, bool):
-        raise InputError("together", "is not a truth value", value=together, bound="True or False")
+    as_truth(together, "together")
     if ledger is None:
         return None
     if not callable(getattr(ledger, "spend", None)):

@@ -22,7 +22,7 @@ from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGr
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
 from mechdesign.model.distances import margin, reach
-from mechdesign.validation import Integers, as_array, read_only
+from mechdesign.validation import Integers, as_array, as_truth, read_only
 
 __all__ = ["Policy", "as_policy", "block_numbers"]
 
@@ -163,8 +163,7 @@ class Policy:
 
     @classmethod
     def _built(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
-        if not isinstance(unbounded, bool):
-            raise InputError("unbounded", "is not a truth value", value=unbounded, bound="True or False")
+        as_truth(unbounded, "unbounded")
         if unbounded and not graph.has_null:
             graph = UnionGraph((graph, NullGraph(domain.size)))
         known = as_constraints(constraints, domain.size)

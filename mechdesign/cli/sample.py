@@ -97,9 +97,8 @@ def sample(
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if most > 1:
         # How often a place occurs in a file tells of the places: it goes to the console alone.
-        which = "secret" if secret is not None else "place"
         also = "; keep this number to yourself, as you do the places" if source is not None else ""
-        say_note(f"up to {most} answers for one {which}: {most} times the ε{also}")
+        say_note(f"up to {most} answers for one place: {most} times the ε{also}")
     if as_csv or source is not None or target is not None:
         domain = problem.observables if rows is not None else None
         # On a screen labels are shown; a file holds them as they are.

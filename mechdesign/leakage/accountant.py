@@ -34,6 +34,7 @@ from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.ownership import readers_of
 from mechdesign.sharing import WAIT_S, ProcessLock, as_wait
+from mechdesign.validation import as_truth
 
 __all__ = ["Accountant"]
 
@@ -251,6 +252,7 @@ class Accountant:
         version, is about other matrices, or whose ledger is missing or lacks its releases. Warns with `StateWarning`
         where a state of version 1, which does not say which ledger it had, is opened without `ledger`.
         """
+        bound = as_truth(bound, "bound")
         source = file_of(path)
         content = read_content(source)
         state = parse_state(source, content)

@@ -22,6 +22,7 @@ from mechdesign.release.history import History
 from mechdesign.spec.document import Document
 from mechdesign.spec.priors import PriorTable, read_traces
 from mechdesign.spec.tables import convert, one_of
+from mechdesign.validation import as_truth
 
 __all__ = ["compared"]
 
@@ -59,6 +60,7 @@ def compared(
     Warns:
         HistoryWarning: Something was counted in data, and trace or data have no times.
     """
+    as_truth(own_history, "own_history")
     sources = list(_sources(document, folder))
     counted = tuple(source.key for source in sources if source.counted)
     given = tuple(source.key for source in sources if not source.counted)

@@ -21,6 +21,7 @@ from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import as_truth
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
@@ -116,13 +117,14 @@ class Design:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
-            InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it.
+            InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
+                is no truth value.
         """
         from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 
         problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
-        if not prior:
+        if not as_truth(prior, "prior"):
             from mechdesign.export.without_prior import check_public_target, without_prior
 
             check_public_target(Path(directory))

@@ -76,7 +76,7 @@ def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alon
     shown = run("sample", city, "--input", "p.csv")
     assert "up to 2 answers for one place: 2 times the ε" in shown.stderr
     assert "ε" not in shown.stdout
-    assert "up to 4 answers for one secret: 4 times the ε\n" in run("sample", city, "--secret", "1", "-n", 4).stderr
+    assert "up to 4 answers for one place: 4 times the ε\n" in run("sample", city, "--secret", "1", "-n", 4).stderr
     for once in (["--secret", "1"], ["--at", "35.68,139.75"], ["--at", "35.68,139.75", "-n", 0]):
         assert "times the ε" not in run("sample", city, *once).stderr
 

@@ -181,6 +181,14 @@ def test_what_is_stated_under_a_prior_is_refused(tmp_path: Path, own: list[float
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize("wrong", ["no", "uniform", None, 0])
+def test_what_is_no_truth_value_does_not_write_the_prior(tmp_path: Path, wrong: object) -> None:
+    made = md.design(md.Problem(md.Prior.uniform(2), 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))]))
+    with pytest.raises(InputError, match="prior: is not a truth value"):
+        made.save(tmp_path / "d", prior=wrong)  # type: ignore[arg-type]
+    assert not (tmp_path / "d").exists()
+
+
 def test_anchors_are_refused_for_their_costs_tell_the_visits() -> None:
     anchors = md.Domain.anchors(2, 2, 1.0, 1.0)
     channel = md.Channel(np.full((4, 1), 2**62))

@@ -364,6 +364,9 @@ def test_what_if(tmp_path):
             trial.save(same)
     with pytest.raises(InputError, match="ledger"):
         Accountant.load(path, bound=False, ledger=ledger)
+    for wrong in ("no", 0, None):
+        with pytest.raises(InputError, match="bound: is not a truth value"):
+            Accountant.load(path, bound=wrong)
 
 
 def test_a_state_says_which_ledger_it_had(tmp_path):
