@@ -11,7 +11,7 @@ from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
-from mechdesign.model.origin import Origin
+from mechdesign.model.origin import STANDS_IN, Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
@@ -21,8 +21,6 @@ from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["merged", "stated_problem", "without_prior"]
-
-_STANDS_IN = "uniform: it stands in place of a private one, and nothing is claimed of cost"
 
 
 def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
@@ -71,4 +69,4 @@ def without_prior(design: Design) -> Design:
     arrays = (numerators, EXPONENT, stated.prior, stated.cost)
     certificate = certify(Evidence(*arrays, stated.objective, stated.stated), summary.provenance())
     certificate.require()
-    return Design(stated, design.channel, certificate, None, summary, Origin(prior=_STANDS_IN))
+    return Design(stated, design.channel, certificate, None, summary, Origin(prior=STANDS_IN))

@@ -63,8 +63,8 @@ def html(
         *coordinates_section(problem, certificate),
         *adversaries_section(problem, channel),
         *_policy_graph(problem, certificate),
-        _costs(problem, channel, certificate),
-        *_pictures(problem, channel, outline),
+        _costs(problem, channel, certificate, origin),
+        *_pictures(problem, channel, outline, origin),
         evidence_section(problem, certificate, origin),
         _provenance(channel, certificate),
         _use(problem),
@@ -102,8 +102,13 @@ def _header(title: str, problem: Problem, certificate: Certificate, origin: Orig
     )
 
 
+def _stands_in(origin: Origin | None) -> bool:
+    """Return whether the prior stands in place of a private one, which is left out."""
+    return origin is not None and origin.prior == STANDS_IN
+
+
 def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
-    if origin is not None and origin.prior == STANDS_IN:
+    if _stands_in(origin):
         return (f"The prior is {STANDS_IN}",)
     return private(problem, origin)
 
@@ -169,7 +174,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     yield section("Policy graph", *parts)
 
 
-def _costs(problem: Problem, channel: Channel, certificate: Certificate) -> str:
+def _costs(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None) -> str:
     found = cost_measure(problem)
     compared = baselines(problem)
     aim = certificate.objective
@@ -185,9 +190,14 @@ def _costs(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     if certificate.forbidden:
         rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
     note = (
-        "<p>Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported "
-        "with the channel and can be checked without any solver.</p>"
+        "Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported with "
+        "the channel and can be checked without any solver."
     )
+    if _stands_in(origin):
+        note = (
+            "Expected costs and errors, also those of other mechanisms, are under a uniform prior, which stands in "
+            "place of a private one. The channel was not made for it."
+        )
     picture = bars.cost_bars(
         certificate.cost,
         certificate.lower_bound,
@@ -199,7 +209,7 @@ def _costs(problem: Problem, channel: Channel, certificate: Certificate) -> str:
     return section(
         "Cost",
         table((), rows, "numbers"),
-        note,
+        f"<p>{note}</p>",
         picture,
         side_by_side(problem, channel, certificate, compared),
     )
@@ -221,13 +231,16 @@ def _meaning(compared: Sequence[Baseline]) -> str:
     return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
 
 
-def _pictures(problem: Problem, channel: Channel, outline: Outline | None) -> Iterable[str]:
+def _pictures(problem: Problem, channel: Channel, outline: Outline | None, origin: Origin | None) -> Iterable[str]:
     found = attack_measure(problem)
     best = attack.optimal(channel, problem.prior, found.matrix)
     measured = found.name or "error as given"
     shown = pictures.pictures(problem, channel, best.per_secret, found.unit, outline)
     yield shown.data
-    yield section("Prior", shown.prior("What an adversary is taken to believe before any answer."))
+    believed = "What an adversary is taken to believe before any answer."
+    if _stands_in(origin):
+        believed = "Uniform, in place of a private one: what is shown below is under it, too."
+    yield section("Prior", shown.prior(believed))
     yield section(
         "Answers",
         shown.answers(

@@ -106,6 +106,12 @@ def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(
     everything = b"".join(contents(public).values())
     for word in (b"ann only", b"user ann", b"c.csv", b"43 points", b"63 points", b"s.toml", b"seconds", b"checkins"):
         assert word not in everything
+    # The page says nothing of costs, multipliers and beliefs that the folder does not have.
+    page, of_prior = ((each / "report.html").read_text() for each in (public, folder))
+    for said in ("Costs are rounded up and the bound is rounded down. The bound follows from", "is taken to believe"):
+        assert said in of_prior
+        assert said not in page
+    assert "The channel was not made for it." in page
     shown = run("inspect", public)
     assert "private" not in shown.partition("prior")[0]
     assert "nothing is claimed of cost" in " ".join(shown.split())
