@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mechdesign.errors import ExposedFileWarning
 
-__all__ = ["note_readers", "read_own", "readers_of", "why_not_above", "why_not_own"]
+__all__ = ["note_readers", "read_own", "read_regular", "readers_of", "why_not_above", "why_not_own"]
 
 
 def __dir__() -> list[str]:
@@ -57,20 +57,33 @@ def why_not_above(path: Path) -> str:
     return ""
 
 
-def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False) -> bytes:
-    """Return the content of a file that nobody else can write.
+def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None) -> bytes:
+    """Return the content of a file, and never wait for that of a pipe, nor read a device, which has no end.
 
-    What is looked at is the file that is read, whatever takes its name meanwhile. Raises what `refuse` makes of the
-    reason where others can write it, and `OSError` where it cannot be read or is no file.
+    `require` is given what is known of the file, and may raise. What is looked at is the file that is read, whatever
+    takes its name meanwhile. Raises `OSError` where it cannot be read or is no file.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise OSError(None, "it is no file", str(path))
+        if require is not None:
+            require(found)
+        return file.read()
+
+
+def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False) -> bytes:
+    """Return the content of a file that nobody else can write.
+
+    Raises what `refuse` makes of the reason where others can write it, and what `read_regular` raises.
+    """
+
+    def require(found: os.stat_result) -> None:
         if why := why_not_own(found, or_root=or_root):
             raise refuse(why)
-        return file.read()
+
+    return read_regular(path, require)
 
 
 def readers_of(path: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from mechdesign.accounting.ledger import Ledger, require_folder
 from mechdesign.accounting.ledger_file import NUMBER, write_ledger
 from mechdesign.errors import InputError, LedgerError
+from mechdesign.ownership import read_regular
 from mechdesign.sharing import WAIT_S, file_of, lock_file_of, locked, stands
 
 __all__ = ["MANIFEST", "Checked", "begin_ledger", "check_folders"]
@@ -127,12 +128,13 @@ def check_folders(ledger: Ledger, folders: Sequence[str | os.PathLike[str]]) -> 
 def _numbers(folder: Path) -> tuple[str, ...]:
     file = folder / MANIFEST
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(file).decode("utf-8"))
         entries = document["entries"] if "entries" in document else [document["entry"]]
         if not isinstance(entries, list) or not all(number is None or NUMBER.fullmatch(number) for number in entries):
             raise ValueError("numbers of entries are 32 hexadecimal digits")
     except OSError as error:
-        raise InputError(str(file), f"cannot be read ({error.strerror})", bound="the folder of a release") from error
+        reason = error.strerror or error
+        raise InputError(str(file), f"cannot be read ({reason})", bound="the folder of a release") from error
     except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise InputError(str(file), "names no entry of a ledger", bound="a release of this version or later") from error
     charged = tuple(number for number in entries if number is not None)

@@ -62,7 +62,7 @@ class Ledger:
         rho: the budget under zero-concentrated differential privacy; None for no limit on ρ.
         path: the file, made when something is first to be spent, for its owner only. One that exists must have been
             made with the same budget; with neither `epsilon` nor `rho` given, its own applies. A ledger that was
-            removed while its lock still stands is not made again.
+            removed while its lock still stands, or once this object has seen it, is not made again.
         wait: how long another process that uses the file is waited for, in seconds.
 
     Raises:
@@ -95,6 +95,7 @@ or give the ledger that the data deserve a larger budget
         self._lock = ProcessLock()
         self._entries: tuple[Entry, ...] = ()
         self._charging_in: int | None = None
+        self._stood = False
         if self._path is not None and stands(self._path):
             self._read(adopt=epsilon is None and rho is None)
 
@@ -337,8 +338,9 @@ or give the ledger that the data deserve a larger budget
                     self._refresh()
                     yield
                     return
-                if not stood and not self._entries:
+                if not stood and not self._stood:
                     write_ledger(self._path, self._budget_epsilon, self._budget_rho, ())
+                    self._stood = True
                     yield
                     return
             # Another process may have made the lock and be about to make the ledger.
@@ -364,7 +366,7 @@ or give the ledger that the data deserve a larger budget
             )
 
     def _refresh(self) -> None:
-        if self._path is not None and (self._entries or stands(self._path)):
+        if self._path is not None and (self._stood or stands(self._path)):
             self._read(adopt=False)
 
     def _read(self, *, adopt: bool) -> None:
@@ -379,6 +381,7 @@ or give the ledger that the data deserve a larger budget
             )
         _require_grown(self._path, self._entries, entries)
         self._entries = entries
+        self._stood = True
 
 
 def _entry(

@@ -14,6 +14,7 @@ from mechdesign.accounting.partition import Partition
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError, LedgerError
+from mechdesign.ownership import read_regular
 from mechdesign.sharing import SHARE
 
 __all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
@@ -98,11 +99,11 @@ def write_ledger(path: Path, epsilon: Fraction | None, rho: Fraction | None, ent
 def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Entry, ...]]:
     """Return the budgets ε and ρ and the entries of a ledger; raise `LedgerError` for anything else."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(path).decode("utf-8"))
     except PermissionError as error:
         raise LedgerError(f"{path} belongs to another user ({error.strerror}). {SHARE}") from error
     except OSError as error:
-        raise LedgerError(f"{path} cannot be read ({error.strerror})") from error
+        raise LedgerError(f"{path} cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"{path} is not JSON ({error}). Restore a copy") from error
     if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _EARLIER):

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import mechdesign as md
+from mechdesign.accounting.beginning import begin_ledger, check_folders
 from mechdesign.accounting.ledger import Ledger, Partition
 from mechdesign.accounting.ledger_file import read_ledger
 from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
@@ -481,3 +482,43 @@ def test_a_file_is_locked_again_after_an_error(tmp_path: Path) -> None:
         with pytest.raises(KeyError), locked(tmp_path / "x", 0):
             raise KeyError("x")
     assert md.Ledger is Ledger
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_no_ledger_and_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/zero")
+    # A reader that waits, or reads without an end, is stopped by the alarm.
+    code = in_child(lambda: signal.alarm(5) or _is_refused(path))
+    assert code == 1
+    (tmp_path / "out").mkdir()
+    (tmp_path / "pipe").rename(tmp_path / "out" / "release.json")
+    assert in_child(lambda: signal.alarm(5) or _are_unreadable(tmp_path / "out")) == 1
+
+
+def _is_refused(path: Path) -> int:
+    try:
+        Ledger(epsilon=1, path=path)
+    except LedgerError as error:
+        return int("it is no file" in str(error))
+    return 0
+
+
+def _are_unreadable(folder: Path) -> int:
+    try:
+        check_folders(Ledger(epsilon=1), [folder])
+    except InputError as error:
+        return int("it is no file" in str(error))
+    return 0
+
+
+def test_a_ledger_that_was_seen_is_not_begun_again(tmp_path: Path) -> None:
+    Ledger(epsilon=1, path=tmp_path / "l.json").spend("a", "b", epsilon="0.5")
+    begin_ledger(tmp_path / "m.json", epsilon=1)
+    for name in ("l.json", "m.json"):
+        ledger = Ledger(path=tmp_path / name, wait=0.1)
+        (tmp_path / name).unlink()
+        lock_file_of(tmp_path / name).unlink()
+        with pytest.raises(LedgerError, match="is missing"):
+            ledger.spend("a", "b", epsilon="0.5")
+        assert not (tmp_path / name).exists()
