@@ -185,7 +185,11 @@ class Accountant:
             history = kept.history.extended(epsilon)
             self._judge(kept.history, history)
             charged = self._charged(epsilon, len(kept.history))
-            state = replace(kept.state, releases=(*kept.state.releases, charged), ledger=said_of(self._ledger))
+            # Whoever goes on without a ledger does so alone: the file names it still.
+            named = kept.state.ledger
+            if self._ledger is not None or named == "unsaid":
+                named = said_of(self._ledger)
+            state = replace(kept.state, releases=(*kept.state.releases, charged), ledger=named)
             content = None
             if self._path is not None:
                 try:
@@ -242,7 +246,8 @@ class Accountant:
             path: the file, made by ``Accountant(…, path=)`` or by `save`.
             bound: False reads it once, to see what would be: no release is written to the file or to a ledger.
             ledger: the ledger to charge. The one that the state names by its path is opened again unless another is
-                given; one that was in memory must be given. None goes on without.
+                given; one that was in memory must be given. With None this object goes on without, and the file names
+                the ledger still.
             backward: the matrices that the state must be about, in any form that `Accountant` takes. Its pieces are
                 checked against them: a state that comes from elsewhere is only as good as its pieces.
             forward: likewise.
@@ -262,12 +267,7 @@ class Accountant:
             raise InputError("ledger", "is not charged by an accountant that is not bound", bound="None, or left out")
         found = ledger_of(source, state, ledger) if bound else None
         if bound and state.ledger == "unsaid" and ledger == "saved":
-            warnings.warn(
-                f"{source} does not say which ledger it had, and goes on without one. Give ledger=, or ledger=None"
-                + (f"; {said}" if (said := readers_of(source)) else ""),
-                StateWarning,
-                stacklevel=2,
-            )
+            _note_unsaid(source, "Give ledger=, or ledger=None")
         _require_apart(source, found)
         losses = checked_losses(source, state.losses, (backward, forward))
         history = _history(replace(state, losses=losses))
@@ -318,7 +318,9 @@ class Accountant:
                         "another path"
                     )
                 require_ledger(path, there, self._ledger)
-                state = replace(self._kept.state, releases=there.releases)
+                if there.ledger == "unsaid" and self._ledger is None:
+                    _note_unsaid(path, "Give ledger=, or open it with Accountant.load(…, ledger=None)", stacklevel=5)
+                state = replace(there, losses=self._kept.state.losses)
                 self._kept = _Kept(state, _history(state), content)
             else:
                 self._kept = self._kept._replace(content=write_state(path, self._kept.state))
@@ -340,7 +342,7 @@ class Accountant:
         history = kept.history
         for charged in there.releases[known:]:
             history = history.extended(charged.epsilon)
-        self._kept = kept = _Kept(replace(kept.state, releases=there.releases), history, content)
+        self._kept = kept = _Kept(replace(there, losses=kept.state.losses), history, content)
         return kept
 
     def _require_process(self) -> None:
@@ -395,6 +397,13 @@ def _require_grown(path: Path, there: State, ours: State) -> None:
             f"{path} holds releases that this accountant does not know, and is left as it is: saving would forget "
             "them. Go on with Accountant.load, which shares the file"
         )
+
+
+def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
+    said = f"{path} does not say which ledger it had, and goes on without one. {remedy}"
+    if readers := readers_of(path):
+        said += f"; {readers}"
+    warnings.warn(said, StateWarning, stacklevel=stacklevel)
 
 
 def _remedy(history: History, epsilon: float, alpha: float) -> str:

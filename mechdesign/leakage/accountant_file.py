@@ -33,7 +33,7 @@ _CLOSE = (
 Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
 
 LedgerSaid = Path | Literal["none", "memory", "unsaid"]
-"""Which ledger an accountant had: the path of one, none, one in memory; states of version 1 do not say."""
+"""Which ledger an accountant had: the path of one, none, one in memory; states of version 1, and copies, do not say."""
 
 
 class Charged(NamedTuple):
@@ -135,7 +135,7 @@ def _budget(value: Any) -> float:
 def _ledger(said: Any) -> LedgerSaid:
     if isinstance(said, dict) and isinstance(said["path"], str):
         return Path(said["path"])
-    if said == "none" or said == "memory":
+    if said in ("none", "memory", "unsaid"):
         return said  # type: ignore[no-any-return]
     raise ValueError(f"{said!r} does not say which ledger there was")
 

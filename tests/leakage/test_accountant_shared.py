@@ -436,6 +436,11 @@ def test_states_of_version_1_open_with_a_note(tmp_path):
     with pytest.warns(StateWarning, match="ledger=None" + ("; it is for its owner.*chmod 600" * (os.name != "nt"))):
         one = Accountant.load(path)
     two = Accountant.load(path, ledger=None)
+    Accountant.load(path, bound=False).save(tmp_path / "copy.json")
+    with pytest.warns(StateWarning, match="does not say which ledger"):
+        assert len(Accountant.load(tmp_path / "copy.json")) == 5
+    with pytest.warns(StateWarning, match="does not say which ledger"):
+        Accountant(1.0, two._kept.state.losses[0][0], path=path)
     one.release(0.25)
     assert two.epsilons.tolist() == [0.1] * 5 + [0.25]
     assert json.loads(path.read_text())["schema"].endswith("/2")
@@ -569,9 +574,22 @@ def test_a_release_row_of_another_form_is_refused(tmp_path):
         path.write_text(json.dumps(wrong))
         with pytest.raises(StateError, match=r"a\.json"):
             Accountant.load(path)
-    for key, value in (("ledger", {"path": 3}), ("ledger", "unsaid"), ("on_excess", "ignore"), ("alpha", -1.0)):
+    for key, value in (("ledger", {"path": 3}), ("ledger", "lost"), ("on_excess", "ignore"), ("alpha", -1.0)):
         wrong = document | {key: value}
         wrong["sha256"] = hashlib.sha256(json.dumps(wrong, sort_keys=True).encode()).hexdigest()
         path.write_text(json.dumps(wrong))
         with pytest.raises(StateError, match=r"a\.json"):
             Accountant.load(path)
+
+
+def test_one_who_goes_on_without_the_ledger_does_so_alone(tmp_path):
+    ledger, path = md.Ledger(2, path=tmp_path / "l.json"), tmp_path / "a.json"
+    Accountant(1.0, IDENTITY, ledger=ledger, path=path).release(0.125)
+    Accountant.load(path, ledger=None).release(0.125)
+    Accountant.load(path).release(0.125)
+    assert ledger.spent.epsilon == 0.25
+    earlier = Accountant(1.0, IDENTITY, path=tmp_path / "b.json")
+    Accountant(1.0, IDENTITY, path=tmp_path / "b.json", ledger=ledger).release(0.125)
+    earlier.release(0.125)
+    Accountant.load(tmp_path / "b.json").release(0.125)
+    assert ledger.spent.epsilon == 0.5
