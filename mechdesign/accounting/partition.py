@@ -12,11 +12,12 @@ import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_whole_numbers, read_only
 

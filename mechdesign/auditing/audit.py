@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from mechdesign.auditing.tight import LARGEST, Tight, Witness, rates, tight, une
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact, float_down, float_up
 from mechdesign.certify.revealed import revealed
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError, MetricWarning
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.model import distances
@@ -124,7 +124,7 @@ class Audit:
             found.setdefault(frozenset((s, t)), loss)
         return tuple(found.values())
 
-    @functools.cached_property
+    @cached_property
     def exposure(self) -> Floats:
         """The largest ε that any pair with a secret in it needs, for each secret, shape (n,), rounded to nearest.
 
@@ -140,18 +140,18 @@ class Audit:
             most[list(witness.pair)] = math.inf
         return most
 
-    @functools.cached_property
+    @cached_property
     def ruled_out(self) -> NDArray[np.int64]:
         """For each secret how many others some answer to it rules out, shape (n,)."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
 
-    @functools.cached_property
+    @cached_property
     def revealed(self) -> tuple[int, ...]:
         """The secrets that have an answer which no other secret is ever given, ascending, whatever was asked about."""
         return revealed(self._rows.floats)
 
-    @functools.cached_property
+    @cached_property
     def design(self) -> Design | None:
         """The certified design of least cost with the ε that the channel really has; designed when first asked for.
 
@@ -172,7 +172,7 @@ class Audit:
         # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
-    @functools.cached_property
+    @cached_property
     def optimum(self) -> float | None:
         """The proved lower bound of the cost of any channel with this ε, rounded down; None without a cost.
 
@@ -189,7 +189,7 @@ class Audit:
         # Within ε·d of a constant channel no cost is below exp(−ε·d) times its cost.
         return float_down(least * (1 - Fraction(self._reach)))
 
-    @functools.cached_property
+    @cached_property
     def distortion(self) -> float:
         """The expected error of the best attack under the prior (Privacy Games, equation 19), in floating point."""
         return float(attack.optimal(self.matrix, self.prior, self.error).distortion)
@@ -201,7 +201,7 @@ class Audit:
                 raise InputError("names", "is not an attack", value=name, bound=f"one of {', '.join(_ATTACKS)}")
         return {name: float(getattr(attack, name)(self.matrix, self.prior, self.error).distortion) for name in names}
 
-    @functools.cached_property
+    @cached_property
     def _rates(self) -> tuple[Floats, NDArray[np.int64]]:
         return rates(self._rows, self.bound)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import nearest
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.validation import Floats, read_only, require, require_unmasked
@@ -64,7 +64,7 @@ class Rows:
         """The largest distance of a row's sum from 1."""
         return max(abs(total - 1) for total in self.sums)
 
-    @functools.cached_property
+    @cached_property
     def split(self) -> tuple[Floats, NDArray[np.int64]]:
         """p(o|s) as x·2**e, both (n, m): within 3·2**-53 of it relatively, whatever the size of entries and sums."""
         mantissas, exponents = np.frexp(self.floats)

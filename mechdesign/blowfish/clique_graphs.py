@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from mechdesign.blowfish.secret_graphs import (
     merged,
     one_per_pair,
 )
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers, as_labels, read_only, require_unmasked
 

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.certify.exact import exact, exact_text
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
 from mechdesign.validation import as_array, as_generator, as_integer

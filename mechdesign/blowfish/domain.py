@@ -8,7 +8,6 @@ import operator
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain, require_plain_texts
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError, Shown
 from mechdesign.validation import Integers, as_array, as_floats, as_indices, read_only, require_unmasked
 

@@ -39,7 +39,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +50,7 @@ from mechdesign.blowfish.linear_queries import ALL, FEW_ROWS, Additive, Extremes
 from mechdesign.blowfish.numbers import root_up
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
 from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
+from mechdesign.computed import cached_property
 from mechdesign.validation import Integers, read_only
 
 if TYPE_CHECKING:

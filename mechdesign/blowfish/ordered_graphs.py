@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from mechdesign.blowfish.secret_graphs import (
     largest_of,
     one_per_pair,
 )
+from mechdesign.computed import cached_property
 from mechdesign.validation import Integers
 
 __all__ = ["OrderedGraph", "ThresholdGraph"]

@@ -18,12 +18,13 @@ unbiased estimates those of least variance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
+
+from mechdesign.computed import cached_property
 
 __all__ = ["Block", "RangeTree", "height"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
@@ -13,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
+from mechdesign.computed import cached_property
 from mechdesign.display import card, data_frame, line_plot
 from mechdesign.leakage.ends import as_open_rows, emptied, end_states, known_rows, line_of_any
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
@@ -254,7 +254,7 @@ class LossFunction:
             return False
         return disjoint_rows(known_rows(emptied(self.matrix, self.end_states))) is None
 
-    @functools.cached_property
+    @cached_property
     def unsmoothed(self) -> LossFunction:
         """The loss by the counts alone, where the chain was smoothed; else itself."""
         return self if self.smoothed is None else LossFunction(self.smoothed.unsmoothed())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import secrets as system
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
+from mechdesign.computed import cached_property
 from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError, Total
 from mechdesign.validation import as_array, as_generator, as_integer, as_nonnegative, read_only
@@ -106,7 +106,7 @@ class Channel:
         """The common denominator, 2**62."""
         return 1 << EXPONENT
 
-    @functools.cached_property
+    @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """p(o|s) as float64 of shape (n, m), each entry rounded to nearest."""
         matrix = np.ldexp(self.numerators.astype(np.float64), -EXPONENT)

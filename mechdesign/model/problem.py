@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
+from mechdesign.computed import cached_property
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT
@@ -164,22 +164,22 @@ class Problem:
         n, m = self.cost.shape
         return f"Problem({n} secrets, {m} observables, {self.objective} cost; {kinds})"
 
-    @functools.cached_property
+    @cached_property
     def stated(self) -> tuple[Stated, ...]:
         """What the requirements state, in order: one statement for each claim."""
         return tuple(stated for _, stated in self._numbered)
 
-    @functools.cached_property
+    @cached_property
     def claims(self) -> tuple[Claim, ...]:
         """What the requirements claim of a channel, in order, in the words of the verifier."""
         return tuple(stated.claim(self.prior.size) for stated in self.stated)
 
-    @functools.cached_property
+    @cached_property
     def places(self) -> tuple[int, ...]:
         """For each claim the index of the requirement that makes it: most requirements make one."""
         return tuple(place for place, _ in self._numbered)
 
-    @functools.cached_property
+    @cached_property
     def _numbered(self) -> tuple[tuple[int, Stated], ...]:
         return tuple((place, stated) for place, each in enumerate(self.requirements) for stated in each.stated())
 

@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mechdesign.atomic import write_file
+from mechdesign.computed import cached_property
 from mechdesign.errors import ExportError, InputError, RecordsError
 from mechdesign.records.environment import environment
 from mechdesign.records.identity import canonical, identity

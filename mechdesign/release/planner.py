@@ -11,7 +11,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 import networkx as nx
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain_texts
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.geometry.diagrams import nearest
 from mechdesign.geometry.hull import as_points

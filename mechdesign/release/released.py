@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ import numpy as np
 
 from mechdesign.atomic import make_folder, write_file
 from mechdesign.certify.exact import exact_text
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError, ReportError
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
@@ -124,27 +124,27 @@ class ReleasedTrace:
             return "floating-point noise: a rehearsal, not to be published"
         return "the operating system"
 
-    @functools.cached_property
+    @cached_property
     def composition(self) -> Composition:
         """What all steps tell together."""
         return compose(self.releases)
 
-    @functools.cached_property
+    @cached_property
     def beliefs(self) -> Beliefs:
         """What an adversary believes who knows the transitions and the initial distribution."""
         return Adversary(self.transition, self.initial).watch(self.releases)
 
-    @functools.cached_property
+    @cached_property
     def lengths(self) -> Floats:
         """The distances between states, shape (n, n)."""
         return distances.euclidean(self.domain)
 
-    @functools.cached_property
+    @cached_property
     def answers(self) -> dict[str, bytes]:
         """The files of what was released, by name: the outputs, and what is known of each step."""
         return {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
 
-    @functools.cached_property
+    @cached_property
     def files(self) -> dict[str, bytes]:
         """The files that may be published, by name, but for the manifest."""
         from mechdesign.release.page import html

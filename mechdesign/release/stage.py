@@ -13,7 +13,6 @@ from these no ledger hears of.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,6 +26,7 @@ from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.privacy import realised
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.repairs import Repair
@@ -129,7 +129,7 @@ class Stage:
         """
         return self.fitted.channel
 
-    @functools.cached_property
+    @cached_property
     def design(self) -> Design | None:
         """The channel, its problem, and the proof of its privacy; None where outputs are not snapped.
 
@@ -216,7 +216,7 @@ class Stage:
         read_only(result)
         return result
 
-    @functools.cached_property
+    @cached_property
     def degrees(self) -> Integers:
         """How many members of C each state cannot be told from, its degree of protection; shape (n,).
 
@@ -235,7 +235,7 @@ class Stage:
         read_only(result)
         return result
 
-    @functools.cached_property
+    @cached_property
     def realised(self) -> float | None:
         """The least ε, rounded up, such that *all* states that may be the true one are ε-indistinguishable.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import MappingProxyType
 
 import networkx as nx
 
+from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.states import Names
 from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
@@ -121,7 +121,7 @@ class Graphs:
         with at(place, {"P": ""}):
             return graphs.transitions(steps)
 
-    @functools.cached_property
+    @cached_property
     def _names(self) -> Names:
         return Names.of(self.secrets.labels)
 

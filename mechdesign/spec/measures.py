@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
@@ -120,7 +120,7 @@ class Measures:
             # Distances and errors are not written into the table itself.
             return kind.from_table(table, _Reading(self, path))
 
-    @functools.cached_property
+    @cached_property
     def graphs(self) -> Graphs:
         """What builds graphs on the secrets."""
         return Graphs(self.secrets, self.folder, self.prior)

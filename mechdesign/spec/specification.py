@@ -12,7 +12,6 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
-import functools
 import os
 import tomllib
 import warnings
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.texts import require_plain, require_plain_texts
+from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
@@ -132,7 +132,7 @@ class Specification:
             vars(made)["_data"] = vars(other)["_data"]
         return made
 
-    @functools.cached_property
+    @cached_property
     def domain(self) -> Domain:
         """The secrets."""
         return build_domain(self.document.domain, "domain", self.folder)
@@ -351,12 +351,12 @@ class Specification:
         """The text as it is kept with designs: without comments, which may name people."""
         return without_comments(self.text)
 
-    @functools.cached_property
+    @cached_property
     def origin(self) -> Origin:
         """Where the problem comes from, as it is kept with designs: `kept_text`, the prior, digests of the data."""
         return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
 
-    @functools.cached_property
+    @cached_property
     def schedule(self) -> Schedule | None:
         """The ε of successive releases, or None where ε is a number."""
         place = scheduled(self.document.privacy)
@@ -364,7 +364,7 @@ class Specification:
             return None
         return read_schedule(self.document.privacy[place]["epsilon"], f"privacy[{place}].epsilon", self.folder)
 
-    @functools.cached_property
+    @cached_property
     def policy(self) -> Policy:
         """The policy graph, the union of those of all ``[[privacy]]`` tables, and what ``[policy]`` says of it.
 
@@ -372,29 +372,29 @@ class Specification:
         """
         return build_policy(self._first.requirements, self.policy_settings)
 
-    @functools.cached_property
+    @cached_property
     def policy_settings(self) -> PolicySettings:
         """What ``[policy]`` says: how policy graphs are to be kept, if there are any."""
         return build_settings(self.document.policy, self._data.measures.graphs)
 
-    @functools.cached_property
+    @cached_property
     def release_settings(self) -> ReleaseSettings:
         """What ``[release]`` says; raise `SpecificationError` where no transitions are named."""
         return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
 
-    @functools.cached_property
+    @cached_property
     def _domains(self) -> tuple[Domain, Domain]:
         """The secrets and the observables, which are cheap."""
         return self.domain, self._observables[0]
 
-    @functools.cached_property
+    @cached_property
     def _observables(self) -> tuple[Domain, tuple[int, ...] | None]:
         """The observables, and their indices where they are some of the secrets."""
         if self.document.observables is None:
             return self.domain, None
         return build_observables(self.document.observables, "observables", self.domain, self.folder)
 
-    @functools.cached_property
+    @cached_property
     def _data(self) -> _Data:
         document = self.document
         secrets, (observables, subset) = self._domains[0], self._observables
@@ -408,7 +408,7 @@ class Specification:
         cost, objective = measures.cost(document.cost, "cost")
         return _Data(prior, cost, objective, measures, notes)
 
-    @functools.cached_property
+    @cached_property
     def _first(self) -> Problem:
         return self._problem(None if self.schedule is None else self.schedule.distinct[0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.computed import cached_property
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
 from mechdesign.programs.chains import implied_exponents
@@ -71,24 +71,24 @@ class NormalForm:
         """Number of observables."""
         return int(self.problem.cost.shape[1])
 
-    @functools.cached_property
+    @cached_property
     def forbidden(self) -> NDArray[np.bool_]:
         """Which answers are forbidden to a group (k, m): those that are to one of its members."""
         forbidden = np.zeros((self.groups, self.observables), dtype=np.bool_)
         np.logical_or.at(forbidden, self.group, np.isinf(self.problem.cost))
         return forbidden
 
-    @functools.cached_property
+    @cached_property
     def finite_cost(self) -> Floats:
         """The costs (n, m) of the problem, with 0 where the answer is forbidden."""
         return np.where(np.isinf(self.problem.cost), 0.0, self.problem.cost)
 
-    @functools.cached_property
+    @cached_property
     def components(self) -> Integers:
         """A label for each group (k,), equal where a chain of bounds joins them."""
         return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))
 
-    @functools.cached_property
+    @cached_property
     def implied(self) -> Floats:
         """The exponents (k, k) that chains of bounds imply: shortest paths, 0 on the diagonal."""
         return implied_exponents(self.exponents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from trace_examples import ring, strip
 import mechdesign as md
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError, TraceError
 from mechdesign.release import Trace
+from mechdesign.release import stage as stages
 
 # Libraries have threads of their own, which take no part here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -216,3 +218,45 @@ def test_threads_draw_from_one_stage() -> None:
     for thread in threads:
         thread.join()
     assert len(drawn) == len(ledger.entries) == 5
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_was_proved_of_a_stage_is_copied_with_it(mechanism: str) -> None:
+    trace = made(mechanism=mechanism)
+    release = trace.step(0)
+    assert release.certificate is not None
+    for again in (copy.deepcopy(release), pickle.loads(pickle.dumps(release))):
+        assert again.certificate == release.certificate
+        assert again.stage.design.problem.stated[0].numbers == release.stage.design.problem.stated[0].numbers
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            again.certificate.provenance["solver"] = "another"
+    for copied in (copy.deepcopy, pickled):
+        with pytest.raises(TraceError, match="copy"):
+            copied(trace).step(0)
+
+
+@needs_fork
+def test_a_fork_does_not_wait_for_what_another_thread_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    proved = stages.certify
+
+    def wait(*evidence: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            go_on.wait(10)
+        return proved(*evidence)
+
+    monkeypatch.setattr(stages, "certify", wait)
+    mine, other = (made().table(1)[0] for _ in range(2))
+    thread = threading.Thread(target=lambda: mine.design)
+    thread.start()
+    begun.wait()
+
+    def work() -> None:
+        signal.alarm(10)
+        assert other.design is not None
+
+    assert in_a_fork(work, None)
+    go_on.set()
+    thread.join()
+    assert mine.design is mine.design

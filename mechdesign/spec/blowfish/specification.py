@@ -22,7 +22,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -54,6 +53,7 @@ from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.certify.texts import require_plain, require_plain_texts
+from mechdesign.computed import cached_property
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.errors import SpecificationError
 from mechdesign.sharing import WAIT_S
@@ -245,7 +245,7 @@ class ReleaseSpecification:
             return None
         return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
-    @functools.cached_property
+    @cached_property
     def _planned(self) -> tuple[Plan, Strategy | None]:
         table, policy = self.table, self.policy
         with named(_KEYS):

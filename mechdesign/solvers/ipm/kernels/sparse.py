@@ -9,12 +9,12 @@ With e = M_·r and f = H_r⁻¹ e the solution of M b' = b is b'_r = (b_r − f�
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 from mechdesign.solvers.ipm.kernels.numpy import WORTH_SINGLE
@@ -75,7 +75,7 @@ class SparseKernel(Pairs):
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
 
-    @functools.cached_property
+    @cached_property
     def _shape(self) -> Shape:
         return Shape(self.levels, self._high, self._low)
 
