@@ -8,10 +8,8 @@ goes on, since all processes share the file.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import stat
-import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -92,25 +90,8 @@ def _renew_lock() -> None:
     _RENEWING = threading.Lock()
 
 
-def _renew_cached_properties() -> None:
-    """Give a forked process new locks of this package's cached properties: before Python 3.12 each has one lock.
-
-    A thread that was computing a value when the process was forked would hold it in the new one for ever.
-    """
-    classes, known = [object], {object}
-    for found in classes:
-        for each in vars(found).values() if found.__module__.startswith("mechdesign.") else ():
-            if type(each) is functools.cached_property:
-                each.lock = threading.RLock()  # type: ignore[attr-defined]
-        below = [one for one in type.__subclasses__(found) if one not in known]
-        known.update(below)
-        classes += below
-
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
-    if sys.version_info < (3, 12):
-        os.register_at_fork(after_in_child=_renew_cached_properties)
 
 
 def file_of(path: str | PathLike[str]) -> Path:

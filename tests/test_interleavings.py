@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
-import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -118,36 +115,3 @@ def test_who_waits_for_ever_is_found(script: ModuleType, monkeypatch: pytest.Mon
 
 def test_all_kinds_are_run(script: ModuleType) -> None:
     assert [each.kind for each in script.KINDS] == KINDS
-
-
-def test_a_fork_while_a_thread_computes_a_cached_value_does_not_wait_for_it() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    class Slow:
-        @functools.cached_property
-        def value(self) -> int:
-            begun.set()
-            go_on.wait(10)
-            return 1
-
-    # As one of the package.
-    Slow.__module__ = "mechdesign.slow"
-    other = Slow()
-    thread = threading.Thread(target=lambda: other.value)
-    thread.start()
-    assert begun.wait(10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child == 0:
-        go_on.set()
-        os._exit(Slow().value)
-    until = time.monotonic() + 10
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
-        time.sleep(0.01)
-    if ended == (0, 0):
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    go_on.set()
-    thread.join()
-    assert os.waitstatus_to_exitcode(ended[1]) == 1
