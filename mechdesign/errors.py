@@ -55,6 +55,8 @@ __all__ = [
     "UnsoundWarning",
     "showing_values",
     "values_are_shown",
+    "values_are_withheld",
+    "withholding_values",
 ]
 
 
@@ -63,6 +65,7 @@ def __dir__() -> list[str]:
 
 
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
+_WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 
 
 @contextmanager
@@ -85,6 +88,21 @@ def showing_values() -> Iterator[None]:
 def values_are_shown() -> bool:
     """Tell whether errors show what stands in the cells of a file; see `showing_values`."""
     return _SHOWS_VALUES.get()
+
+
+@contextmanager
+def withholding_values() -> Iterator[None]:
+    """Leave what came from a file out of warnings in the block, which does not yield, unless values are shown."""
+    before = _WITHHOLDS_VALUES.set(True)
+    try:
+        yield
+    finally:
+        _WITHHOLDS_VALUES.reset(before)
+
+
+def values_are_withheld() -> bool:
+    """Tell whether a warning leaves values out, as they came from a file; see `showing_values`."""
+    return _WITHHOLDS_VALUES.get() and not _SHOWS_VALUES.get()
 
 
 class MechdesignError(Exception):

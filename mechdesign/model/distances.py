@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
 from mechdesign.certify.exact import exact, nearest, printed
-from mechdesign.errors import InputError, MetricWarning, Shown
+from mechdesign.errors import InputError, MetricWarning, Shown, values_are_withheld
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._written import (
     CHEBYSHEV,
@@ -384,19 +384,25 @@ def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
     diagonal = np.diagonal(distances)
     if diagonal.any():
         worst = int(np.argmax(diagonal))
-        _warn(f"{path}[{worst},{worst}] is {diagonal[worst]}: the distance of a secret from itself is not zero")
+        found = "above 0" if values_are_withheld() else diagonal[worst]
+        _warn(f"{path}[{worst},{worst}] is {found}: the distance of a secret from itself is not zero")
     excess = _relative_excess(distances, distances.T)
     row, column = np.unravel_index(int(np.argmax(excess)), excess.shape)
     if excess[row, column] > _METRIC_TOLERANCE:
+        entry, other = f"[{row},{column}]", f"[{column},{row}]"
         _warn(
-            f"{path} is not symmetric: [{row},{column}] is {distances[row, column]}, "
-            f"[{column},{row}] is {distances[column, row]}"
+            f"{path} is not symmetric: {entry} and {other} differ"
+            if values_are_withheld()
+            else f"{path} is not symmetric: {entry} is {distances[row, column]}, {other} is {distances[column, row]}"
         )
     violation, i, k, j = _worst_triple(distances)
     if violation > _METRIC_TOLERANCE:
+        entry, sides = f"[{i},{j}]", f"[{i},{k}] + [{k},{j}]"
         _warn(
-            f"{path} violates the triangle inequality: [{i},{j}] is {distances[i, j]}, more than "
-            f"[{i},{k}] + [{k},{j}] = {distances[i, k]} + {distances[k, j]}"
+            f"{path} violates the triangle inequality: {entry} is more than {sides}"
+            if values_are_withheld()
+            else f"{path} violates the triangle inequality: {entry} is {distances[i, j]}, more than {sides} = "
+            f"{distances[i, k]} + {distances[k, j]}"
         )
 
 

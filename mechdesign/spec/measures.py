@@ -18,7 +18,7 @@ from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import SpecificationError, withholding_values
 from mechdesign.graphs import builders as graphs
 from mechdesign.model import distances
 from mechdesign.model.dithering import anchor_means, between
@@ -116,7 +116,7 @@ class Measures:
             raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
         kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
         table = convert(raw, kind.table, path)
-        with at(path), withholding("distance"), withholding("error"):
+        with at(path), withholding("distance"), withholding("error"), withholding_values():
             # Distances and errors are not written into the table itself.
             return kind.from_table(table, _Reading(self, path))
 

@@ -15,7 +15,7 @@ from cli_examples import run
 import mechdesign as md
 from mechdesign.data import budgets, channels, costs, matrices, outline, places, states, text, traces
 from mechdesign.data.forms import cell, form_of, withheld, withholding
-from mechdesign.errors import InputError, MechdesignError, Shown, Total, showing_values, values_are_shown
+from mechdesign.errors import InputError, MechdesignError, MetricWarning, Shown, Total, showing_values, values_are_shown
 from mechdesign.spec.blowfish.specification import parse as parse_release
 from mechdesign.spec.specification import parse
 
@@ -246,3 +246,29 @@ def test_sums_of_rows_are_shown(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "P.csv", [[0.25, 0.5], [0.0, 1.0]], delimiter=",")
     said = run("leakage", tmp_path / "P.csv", "--epsilon", 1, "--steps", 2).stderr
     assert "does not sum to 1; found 0.75" in said
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("0,46.9512\n7.4391,0\n", "is not symmetric: [0,1] and [1,0] differ"),
+        ("46.9512,1\n1,0\n", "[0,0] is above 0"),
+        ("0,1,46.9512\n1,0,1\n46.9512,1,0\n", "[0,2] is more than [0,1] + [1,2]"),
+    ],
+)
+def test_a_warning_of_a_matrix_in_a_file_names_entries_and_no_values(tmp_path: Path, rows: str, says: str) -> None:
+    (tmp_path / "d.csv").write_text(rows)
+    n = rows.count("\n")
+    text = f"domain.grid = {{ columns = {n}, rows = 1, width = {n}.0, height = 1.0 }}\nprior.uniform = true\n"
+    text += 'cost.distance = "hamming"\n[[privacy]]\nkind = "metric"\nepsilon = 1\nmatrix = { path = "d.csv" }\n'
+    with pytest.warns(MetricWarning) as caught:
+        parse(text, tmp_path).problem()
+    said = " ".join(str(each.message) for each in caught)
+    assert says in said
+    assert "46.95" not in said
+    assert "7.43" not in said
+    with showing_values(), pytest.warns(MetricWarning, match=r"46\.9512"):
+        parse(text, tmp_path).problem()
+    # Arrays that Python hands over are shown.
+    with pytest.warns(MetricWarning, match=r"46\.9512"):
+        md.distances.check_metric(np.array([list(map(float, row.split(","))) for row in rows.split()]))
