@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data.chain_counts import counts_of
 from mechdesign.data.states import Steps
 from mechdesign.data.tables import ChainTable, Raw
 from mechdesign.errors import HistoryWarning, SpecificationError
@@ -156,5 +157,12 @@ def _chain(raw: Raw | None, path: str, prior: Raw, folder: Path) -> Iterator[_So
         yield _Source(f"{path}.{form}", data.form, data.raw)
     elif form in ("path", "paths"):
         names = [Path(name) for name in ([table.path] if table.path is not None else table.paths or ())]
-        counted = any(name.name in _CHAIN and (folder / name).with_name(_STATES).is_file() for name in names)
+        counted = any(_is_counted(folder / name) for name in names)
         yield _Source(f"{path}.{form}", form, None, counted)
+
+
+def _is_counted(matrix: Path) -> bool:
+    """Tell whether a file is one of `mechdesign chain`, by what stands with it, or where a link leads to."""
+    places = (matrix, matrix.resolve())
+    named = any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
+    return named or counts_of(matrix) is not None

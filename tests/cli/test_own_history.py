@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -319,3 +320,20 @@ def test_a_true_place_is_not_shown_where_it_cannot_be_released() -> None:
     assert caught.value.value == "9"
     with showing_values(), pytest.raises(InputError, match=r"found '?5"):
         given.release([5])
+
+
+def test_a_counted_chain_is_known_by_its_counts_and_through_a_link() -> None:
+    Path("c.csv").write_text("user,time,lat,lon\n" + table(PAST))
+    Path("s.toml").write_text(text(TIMED, "estimated = true"))
+    assert CliRunner().invoke(main, ["chain", "s.toml", "-o", "chain"]).exit_code == 0
+    Path("copy").mkdir()
+    shutil.copy("chain/forward.csv", "copy/P.csv")
+    shutil.copy("chain/chain-counts.json", "copy")
+    Path("P.csv").symlink_to("chain/forward.csv")
+    for path in ("chain/forward.csv", "copy/P.csv", "P.csv"):
+        with pytest.warns(HistoryWarning, match="nothing tells whether the trace is among them"):
+            found = release(transition=f'path = "{path}"')
+        assert found.history.counted == ("release.transition.path",)
+    # Alone it is a matrix of which nobody here knows where it is from.
+    Path("copy/chain-counts.json").unlink()
+    assert release(transition='path = "copy/P.csv"').history.given == ("release.transition.path",)
