@@ -54,10 +54,10 @@ def check_target(
     check_writable(folder)
 
 
-def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool = False) -> None:
+def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:
     """Raise `ExportError` unless files can be written into `folder`, and all that stands there is `ours`.
 
-    With `force` it may hold other things too. `what` says whose folder it is.
+    With `force` it may hold other things too; None where that cannot be said. `what` says whose folder it is.
     """
     try:
         file = folder.exists() and not folder.is_dir()
@@ -68,8 +68,8 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
         raise ExportError(f"{folder} is not a folder; choose another one")
     if others and not force:
         raise ExportError(
-            f"{folder} holds {others[0]}, which is no part of {what}; choose another folder, or say --force to write "
-            "beside it"
+            f"{folder} holds {others[0]}, which is no part of {what}; choose another folder"
+            + ("" if force is None else ", or say --force to write beside it")
         )
     check_writable(folder)
 

@@ -295,3 +295,16 @@ def test_what_is_said_follows_the_origin(origin: Origin | None, words: str) -> N
     assert len(said) == 1
     assert words in said[0]
     assert "private" in said[0]
+
+
+def test_a_folder_of_other_things_is_refused_with_a_remedy_that_there_is(
+    designed: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = designed
+    (tmp_path / "thesis.tex").touch()
+    specification = folder.parent / "s.toml"
+    for arguments in (["export", folder, "--without-prior"], ["chain", specification]):
+        refused = CliRunner().invoke(main, [*map(str, arguments), "-o", str(tmp_path)])
+        assert refused.exit_code == 2
+        assert "choose another folder" in refused.stderr
+        assert "--force" not in refused.stderr
