@@ -115,7 +115,7 @@ def _is_left_alone(path: Path) -> bool:
 
 def _said_of(place: Path, root: Path) -> str:
     why = why_not_own(place.stat())
-    return why if not why or place == root else f"holds {place.relative_to(root)}, which {why},"
+    return why if not why or place == root else f"holds {place.relative_to(root)}, which {why}"
 
 
 def _content(path: Path) -> bytes:

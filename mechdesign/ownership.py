@@ -89,10 +89,12 @@ def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = 
 def readers_of(path: Path) -> str:
     """Say that the mode of an owner's file lets others read it, and what closes it; else return an empty text."""
     try:
-        mode = stat.S_IMODE(path.lstat().st_mode)
+        found = path.lstat()
     except OSError:
         return ""
-    if not hasattr(os, "geteuid") or not mode & (stat.S_IRGRP | stat.S_IROTH):
+    mode = stat.S_IMODE(found.st_mode)
+    # What replaces a link has a mode of its own.
+    if not hasattr(os, "geteuid") or not stat.S_ISREG(found.st_mode) or not mode & (stat.S_IRGRP | stat.S_IROTH):
         return ""
     close = f"chmod {mode & 0o700:o} {path}"
     return f"it is for its owner only, and its mode {mode:04o} lets others read it. Close it: {close}"

@@ -227,7 +227,7 @@ def test_a_cache_that_others_can_write_is_left_alone(kept: tuple[Path, str], nam
     path = next(folder.rglob("*.npz")) if name == "entry" else folder / name
     path.chmod(opened)
     before = {each: each.read_bytes() for each in folder.rglob("*.npz")}
-    with pytest.warns(CacheWarning, match="is left alone.*chmod"):
+    with pytest.warns(CacheWarning, match="[^,], and is left alone.*chmod"):
         assert LossFunction(P)(1.0) == _true()(1.0) > 0
     # It is said once.
     assert cache.load("loss-function-1", digest) is None
@@ -262,3 +262,14 @@ def test_a_state_that_others_can_write_is_refused(tmp_path: Path) -> None:
     path.chmod(0o602)
     with pytest.raises(md.errors.StateError, match=r"can be written by others \(mode 0602\).*chmod 600"):
         Accountant.load(path)
+
+
+def test_nothing_is_said_of_the_mode_of_a_link_that_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"of others")
+    (tmp_path / "mine").symlink_to("target")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        note_readers(tmp_path / "mine")
+    write_file(tmp_path / "mine", [b"new"], private=True)
+    assert mode(tmp_path / "mine") == 0o600
+    assert (tmp_path / "target").read_bytes() == b"of others"
