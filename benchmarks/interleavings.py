@@ -347,7 +347,8 @@ def run(make: type[Kept], seed: int) -> Ended:
                     os._exit(0)
         os.close(holding)
         if kill:
-            time.sleep(random.Random(seed).random() * 0.03)
+            _wait_for_a_line(folder / "log")
+            time.sleep(random.Random(seed).random() * 0.02)
             os.kill(root, signal.SIGKILL)
         # The pipe ends when the last process is gone that holds it.
         done = bool(select.select([reading], [], [], TIMEOUT_S)[0])
@@ -359,6 +360,13 @@ def run(make: type[Kept], seed: int) -> Ended:
         text = (folder / "log").read_text()
         faults = list(_faults(text, keeper, kill)) if done else ["somebody waits for ever"]
     return Ended(tuple(faults), Counter(line.split(" ")[0] for line in text.splitlines()), kill)
+
+
+def _wait_for_a_line(log: Path) -> None:
+    """Wait until somebody has written something, or a second."""
+    until = time.monotonic() + 1.0
+    while not log.stat().st_size and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _faults(text: str, keeper: Kept, killed: bool) -> Iterator[str]:
