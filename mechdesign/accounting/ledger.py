@@ -206,6 +206,14 @@ or give the ledger that the data deserve a larger budget
         """What is left of the budget in ρ, exact, or None without one."""
         return None if self._budget_rho is None else self._budget_rho - self.spent.rho
 
+    def begin(self) -> None:
+        """Make the file now, empty, where there is none yet, so that others can open it; without a path do nothing.
+
+        Raises what `spend` raises of the file and its lock.
+        """
+        with self._lock, self._alone(), self._held():
+            pass
+
     def spend(
         self,
         what: str,

@@ -223,6 +223,8 @@ class Accountant:
             self._now()
             return
         kept = self._now()
+        if self._ledger is not None:
+            self._ledger.begin()
         with locked(target, self._wait):
             if target.exists():
                 _require_grown(target, parse_state(target, read_content(target)), kept.state)
@@ -307,6 +309,9 @@ class Accountant:
 
     def _begin(self, path: Path) -> None:
         """Write the file that is to hold the releases, or go on with the one that exists."""
+        if self._ledger is not None:
+            # What the file names can be opened again.
+            self._ledger.begin()
         with locked_to_begin(path, self._wait):
             if path.exists():
                 require_one_name(path)

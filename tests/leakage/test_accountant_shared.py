@@ -593,3 +593,15 @@ def test_one_who_goes_on_without_the_ledger_does_so_alone(tmp_path):
     earlier.release(0.125)
     Accountant.load(tmp_path / "b.json").release(0.125)
     assert ledger.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_accountant_is_opened_again_before_anything_was_released(tmp_path: Path, saved: bool) -> None:
+    ledger = md.Ledger(epsilon=2, path=tmp_path / "l.json")
+    if saved:
+        Accountant(1.0, ledger=ledger).save(tmp_path / "a.json")
+    else:
+        Accountant(1.0, ledger=ledger, path=tmp_path / "a.json")
+    again = Accountant.load(tmp_path / "a.json")
+    again.release(0.5)
+    assert ledger.spent.epsilon == md.Ledger(path=tmp_path / "l.json").spent.epsilon == 0.5
