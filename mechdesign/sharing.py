@@ -11,8 +11,9 @@ import contextlib
 import os
 import stat
 import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,18 @@ from filelock import FileLock, Timeout
 from mechdesign.errors import InputError, LedgerError, LockWarning
 from mechdesign.validation import as_number
 
-__all__ = ["SHARE", "WAIT_S", "ProcessLock", "as_wait", "file_of", "lock_file_of", "locked", "stands"]
+__all__ = [
+    "SHARE",
+    "WAIT_S",
+    "ProcessLock",
+    "as_wait",
+    "file_of",
+    "lock_file_of",
+    "locked",
+    "locked_to_begin",
+    "require_one_name",
+    "stands",
+]
 
 
 def __dir__() -> list[str]:
@@ -39,6 +51,9 @@ SHARE = (
 """What a user can do who may not use the ledger of another."""
 
 _SAID_AFTER_S = 1.0
+# How long another process may take between making the lock and making the file, and how often the file is looked for.
+_BEGINNING_S = 1.0
+_PAUSE_S = 0.02
 
 
 class ProcessLock:
@@ -162,6 +177,34 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def locked_to_begin(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
+    """Hold the lock of a file that the caller makes where there is none.
+
+    Raises what `missing` returns where an earlier lock stands and its file is gone, and what `locked` raises. Another
+    process may have made the lock a moment ago: its file is waited for, at most a second.
+    """
+    until = time.monotonic() + min(wait, _BEGINNING_S)
+    while True:
+        earlier = stands(lock_file_of(path))
+        with locked(path, wait):
+            if stands(path) or not earlier:
+                yield
+                return
+        if time.monotonic() >= until:
+            raise missing()
+        time.sleep(_PAUSE_S)
+
+
+def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
+    """Raise what `refuse` makes of the reason where a hard link would keep the old content as a second file."""
+    if stands(path) and path.stat().st_nlink > 1:
+        raise refuse(
+            f"{path} has another name as well, a hard link, which would keep what is left now: nothing was recorded. "
+            "Remove the other name, or copy the file and go on with the copy alone"
+        )
 
 
 def _unusable(file: Path, error: OSError) -> str:

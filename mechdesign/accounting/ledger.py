@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,16 @@ from mechdesign.accounting.totals import Totals, rho_of, totals
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.display import card
 from mechdesign.errors import BudgetExceededError, InputError, LedgerError
-from mechdesign.sharing import WAIT_S, ProcessLock, as_wait, file_of, lock_file_of, locked, stands
+from mechdesign.sharing import (
+    WAIT_S,
+    ProcessLock,
+    as_wait,
+    file_of,
+    lock_file_of,
+    locked_to_begin,
+    require_one_name,
+    stands,
+)
 
 __all__ = ["Entry", "Ledger", "Partition", "PolicyTotals", "Totals"]
 
@@ -32,10 +40,6 @@ def __dir__() -> list[str]:
 
 
 Number = float | int | str | Fraction
-
-# How long another process may take between making a lock and making the ledger, and how often it is looked for.
-_BEGINNING_S = 1.0
-_PAUSE_S = 0.02
 
 
 class Ledger:
@@ -259,7 +263,8 @@ or give the ledger that the data deserve a larger budget
         entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
         self._require_process()
         with self._lock, self._alone(), self._held():
-            self._require_one_name()
+            if self._path is not None:
+                require_one_name(self._path, LedgerError)
             self._require_allowed(entry)
             grown = (*self._entries, replace(entry, number=secrets.token_hex(16)))
             if self._path is not None:
@@ -338,23 +343,14 @@ or give the ledger that the data deserve a larger budget
             yield
             return
         require_folder(self._path)
-        until = time.monotonic() + min(self._wait, _BEGINNING_S)
-        while True:
-            stood = os.path.lexists(lock_file_of(self._path))
-            with locked(self._path, self._wait):
-                if stands(self._path):
-                    self._refresh()
-                    yield
-                    return
-                if not stood and not self._stood:
-                    write_ledger(self._path, self._budget_epsilon, self._budget_rho, ())
-                    self._stood = True
-                    yield
-                    return
-            # Another process may have made the lock and be about to make the ledger.
-            if time.monotonic() >= until:
-                raise LedgerError(self._missing(self._path))
-            time.sleep(_PAUSE_S)
+        path = self._path
+        with locked_to_begin(path, self._wait, lambda: LedgerError(self._missing(path))):
+            if not stands(path) and not self._stood:
+                write_ledger(path, self._budget_epsilon, self._budget_rho, ())
+            if not stands(path):
+                raise LedgerError(self._missing(path))
+            self._refresh()
+            yield
 
     def _missing(self, path: Path) -> str:
         budgets = (("--epsilon", self._budget_epsilon), ("--rho", self._budget_rho))
@@ -364,14 +360,6 @@ or give the ledger that the data deserve a larger budget
             "be forgotten, and nothing was recorded. Restore it, or begin anew with: mechdesign ledger new "
             f"{path}{options} --again"
         )
-
-    def _require_one_name(self) -> None:
-        """Raise `LedgerError` where a hard link would go on as a second ledger when the file is replaced."""
-        if self._path is not None and stands(self._path) and self._path.stat().st_nlink > 1:
-            raise LedgerError(
-                f"{self._path} has another name as well, a hard link, which would keep what is left now: nothing was "
-                "recorded. Remove the other name, or copy the ledger to a file of its own and go on with that alone"
-            )
 
     def _refresh(self) -> None:
         if self._path is not None and (self._stood or stands(self._path)):

@@ -25,7 +25,6 @@ from mechdesign.errors import (
 )
 from mechdesign.leakage.accountant_file import Charged, State, parse_state, read_content, write_state
 from mechdesign.leakage.accountant_ledger import ledger_of, require_ledger, said_of
-from mechdesign.leakage.accountant_lock import file_of, locked, locked_to_begin, require_one_name
 from mechdesign.leakage.accountant_pieces import checked_losses
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.history import History
@@ -33,7 +32,16 @@ from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.ownership import readers_of
-from mechdesign.sharing import WAIT_S, ProcessLock, as_wait
+from mechdesign.sharing import (
+    WAIT_S,
+    ProcessLock,
+    as_wait,
+    file_of,
+    lock_file_of,
+    locked,
+    locked_to_begin,
+    require_one_name,
+)
 from mechdesign.validation import as_truth
 
 __all__ = ["Accountant"]
@@ -181,7 +189,7 @@ class Accountant:
         with self._lock, locked(self._path, self._wait) if self._path is not None else nullcontext():
             kept = self._now()
             if self._path is not None:
-                require_one_name(self._path)
+                require_one_name(self._path, StateError)
             history = kept.history.extended(epsilon)
             self._judge(kept.history, history)
             charged = self._charged(epsilon, len(kept.history))
@@ -225,10 +233,11 @@ class Accountant:
         kept = self._now()
         if self._ledger is not None:
             self._ledger.begin()
+        _require_folder(target)
         with locked(target, self._wait):
             if target.exists():
                 _require_grown(target, parse_state(target, read_content(target)), kept.state)
-                require_one_name(target)
+                require_one_name(target, StateError)
             write_state(target, kept.state)
 
     @classmethod
@@ -312,9 +321,10 @@ class Accountant:
         if self._ledger is not None:
             # What the file names can be opened again.
             self._ledger.begin()
-        with locked_to_begin(path, self._wait):
+        _require_folder(path)
+        with locked_to_begin(path, self._wait, lambda: _missing(path)):
             if path.exists():
-                require_one_name(path)
+                require_one_name(path, StateError)
                 content = read_content(path)
                 there = parse_state(path, content)
                 if not there.same_promise(self._kept.state):
@@ -375,6 +385,18 @@ class Accountant:
             return Charged(epsilon, secrets.token_hex(16))
         entry = self._ledger.spend(f"release {index} of a sequence", "any two values at that time", epsilon=epsilon)
         return Charged(epsilon, entry.number, in_ledger=True)
+
+
+def _require_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise ExportError(f"{path} could not be written: {path.parent} is not a folder. Create it first")
+
+
+def _missing(path: Path) -> StateError:
+    return StateError(
+        f"{path} was there before, as its lock {lock_file_of(path)} says, and is gone: a new one would promise the "
+        "same once more. Restore it, or remove the lock, too, to forget what was released"
+    )
 
 
 def _require_apart(path: Path | None, ledger: Ledger | None) -> None:
