@@ -70,9 +70,9 @@ class Kept(ABC):
     def make(self) -> Any:
         """Make the object."""
 
-    @abstractmethod
     def opened(self) -> Any:
-        """Return the object, opened by its file in another process."""
+        """Return the object, opened by its file in another process; only kinds in a file have one."""
+        raise AssertionError(f"{self.kind} has no file")
 
     @abstractmethod
     def release(self, kept: Any) -> Iterator[str]:
@@ -94,9 +94,6 @@ class LedgerInMemory(Kept):
 
     def make(self) -> Any:
         return md.Ledger(epsilon=self.budget)
-
-    def opened(self) -> Any:
-        raise NotImplementedError
 
     def release(self, kept: Any) -> Iterator[str]:
         kept.spend("an answer", "one record", epsilon=self.share)
@@ -147,9 +144,6 @@ class AccountantInMemory(Kept):
     def make(self) -> Any:
         ledger = md.Ledger(epsilon=self.budget) if self.ledger else None
         return Accountant(float(self.budget), forward=self.matrix, ledger=ledger)
-
-    def opened(self) -> Any:
-        raise NotImplementedError
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
         return kept
@@ -205,9 +199,6 @@ class TraceInMemory(Kept):
 
     def made_ledger(self) -> Any:
         return md.Ledger(epsilon=self.budget)
-
-    def opened(self) -> Any:
-        raise NotImplementedError
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
         return kept if rng.random() < 0.8 else copy.copy(kept)
