@@ -329,6 +329,9 @@ def run(make: type[Kept], seed: int) -> Ended:
             root = os.fork()
             if root == 0:
                 try:
+                    # A tracer (coverage) has a lock of its own, which a process forked meanwhile waits for in vain.
+                    sys.settrace(None)
+                    threading.settrace(None)  # type: ignore[arg-type]
                     os.setsid()
                     os.close(reading)
                     interleave(keeper, rng, log)
