@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.mechanisms.planar_laplace import planar_laplace as snapped_noise
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number
 
-__all__ = ["additive", "exponential", "geometric", "planar_laplace", "snapping"]
+__all__ = ["additive", "exponential", "geometric", "planar_laplace", "planar_laplace_density", "snapping"]
 
 
 def __dir__() -> list[str]:
@@ -37,10 +38,32 @@ def snapping(secrets: Domain, spacing: float) -> Floats:
 
 
 def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None = None) -> Floats:
-    """Return planar Laplace noise cut off at the map: p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+    """Return planar Laplace noise as it is drawn and snapped: shape (n, m), p(o|s) = Pr(o is the nearest to s + z).
 
-    The density of Andrés et al. (2013) at the places of the observables. What is cut off differs from secret to secret,
-    and so do the sums: the guarantee is weaker than ε·d.
+    The noise z has the density ε²/(2π) exp(−ε‖z‖) (Andrés et al. 2013): its radius is drawn by the Lambert W function,
+    branch −1, and the result moves to the nearest observable. It keeps ε·d. `planar_laplace_density` is another law.
+
+    Args:
+        secrets: n places in the plane.
+        epsilon: ε, in nats per unit of distance.
+        observables: m places, all different; the secrets unless given.
+
+    >>> square = Domain.grid(2, 1, 2.0, 1.0)
+    >>> planar_laplace(square, 2.0).round(4).tolist()
+    [[0.7615, 0.2385], [0.2385, 0.7615]]
+    """
+    sites = secrets if observables is None else observables
+    for path, places in (("secrets", secrets), ("observables", sites)):
+        if places.points.shape[1] != 2:
+            raise InputError(path, "are no places in the plane", value=places.points.shape, bound="of shape (k, 2)")
+    return snapped_noise(_positive(epsilon, "epsilon"), secrets.points, sites.points)
+
+
+def planar_laplace_density(secrets: Domain, epsilon: float, observables: Domain | None = None) -> Floats:
+    """Return the density of planar Laplace noise at the places, p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+
+    This is not the law of noise that is drawn and snapped (`planar_laplace`): where ε times the distance of neighbours
+    is 1 or more, it is sharper. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
     """
     rate = _positive(epsilon, "epsilon")
     apart = distances.euclidean(secrets, observables)

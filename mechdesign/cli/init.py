@@ -46,7 +46,7 @@ def init(
 
     DATA is a table with a header and a check-in a line: CSV or any other delimited text, also compressed by gzip, or
     Parquet; or a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The specification has a
-    box about the place where most points are, a grid that is solved in about a minute, an ε and a floor.
+    box about the place where most points are, a grid that is solved in seconds, an ε and a floor.
     """
     # Imported late: wrong usage is refused at once.
     from mechdesign.data.inspection import look_at

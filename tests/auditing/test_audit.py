@@ -232,7 +232,7 @@ def test_rules() -> None:
     assert snapped.witness is not None
     # At the border of two cells of the rule.
     assert distance[snapped.witness.pair] == pytest.approx(1.0)
-    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance)
+    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance)
     assert 1.0 < cut.epsilon < 2.0
     assert md.audit(md.rules.exponential(distance, 1.0), distance).holds(1)
     assert md.audit(md.rules.geometric(6, 0.5), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))).holds(
@@ -250,7 +250,7 @@ def test_rules() -> None:
 def test_the_page_shows_the_pair_and_the_verdict() -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
     distance = md.distances.euclidean(domain)
-    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance, cost=distance, secrets=domain)
+    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance, cost=distance, secrets=domain)
     shown = page(cut, "1", "Cut <off>")
     assert "ε = 1 does not hold" in shown
     assert "Cut &lt;off&gt;" in shown
@@ -363,3 +363,29 @@ def test_a_rate_beyond_the_largest_float_rules_nothing_out(distance: float) -> N
     assert not found.holds("1e300")
     assert found.exposure.tolist() == [math.inf, math.inf]
     assert found.ruled_out.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("epsilon", "cost"), [(1.0, 1.376), (2.0, 0.770), (3.0, 0.482)])
+def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: float, cost: float) -> None:
+    domain = md.Domain.grid(5, 5, 5.0, 5.0)
+    distance = md.distances.euclidean(domain)
+    law = md.rules.planar_laplace(domain, epsilon)
+    assert float((law * distance).sum()) / 25 == pytest.approx(cost, abs=0.002)
+    rng = np.random.default_rng(5)
+    radius = rng.gamma(2.0, 1 / epsilon, 40_000)
+    angle = rng.uniform(0, 2 * math.pi, radius.size)
+    noisy = np.array([0.5, 1.5]) + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    column, row = np.clip(np.floor(noisy), 0, 4).astype(int).T
+    drawn = np.bincount(row * 5 + column, minlength=25) / radius.size
+    assert np.abs(drawn - law[5]).max() < 0.01
+    assert md.audit(law, distance).epsilon <= epsilon * (1 + 1e-9)
+    assert md.audit(md.rules.planar_laplace_density(domain, epsilon), distance).epsilon > epsilon
+
+
+def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
+    with pytest.raises(InputError, match="secrets: are no places in the plane"):
+        md.rules.planar_laplace(md.Domain.from_points([[0.0], [1.0]]), 1)
+    with pytest.raises(InputError, match="not all different"):
+        md.rules.planar_laplace(md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]]), 1)
+    with pytest.raises(InputError, match="epsilon: is not positive"):
+        md.rules.planar_laplace(md.Domain.grid(2, 2, 2.0, 2.0), 0)
