@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
 from mechdesign.cli.private import say_private_folders
@@ -64,6 +65,7 @@ _PLACED = {
 @click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; else uniform.")
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
 @click.option("--cost", metavar="NAME|C.csv", help="What answers cost: a distance, as above, or a matrix (n, m).")
+@click.option("--weights", is_flag=True, help="Entries are weights: rows may have any sum, and are divided by it.")
 @click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -81,6 +83,7 @@ def audit(
     prior_file: Path | None,
     column: str,
     cost: str | None,
+    weights: bool,
     optimum: bool,
     target: Path | None,
     as_json: bool,
@@ -94,6 +97,8 @@ def audit(
     The exit code is 0, or 1 where the ε of --epsilon, or that a folder states, does not hold.
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
+    if stated is not None and stated.startswith("-"):
+        raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
     if target is not None:
         check_writable(target.parent)
     channel, problem, labels = _channel(file)
@@ -113,7 +118,7 @@ def audit(
     from mechdesign.auditing.audit import audit as audited
 
     with withholding():
-        found = audited(channel, **asked.arguments)
+        found = audited(channel, weights=weights, **asked.arguments)
     if target is not None:
         from mechdesign.auditing.page import page
 
@@ -197,6 +202,11 @@ def _asked(
 def _bound_of(problem: Problem | None) -> ExponentBound:
     """Return the bound between secrets that files state."""
     found = [] if problem is None else [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
+    if problem is not None and any(isinstance(claim, Dithered) for claim in problem.claims):
+        raise click.UsageError(
+            "the design bounds all points between its anchors, which `mechdesign verify` proves; give --distance or "
+            "--graph to audit the anchors alone"
+        )
     if len(found) != 1:
         there = "no" if not found else "more than one"
         raise click.UsageError(f"give --distance or --graph: {there} bound between secrets is stated")
@@ -268,7 +278,8 @@ def _show(found: Audit, stated: str | None, optimum: bool) -> None:
         facts.add_row(f"{found.objective} cost", number(found.cost))
         if optimum and found.optimum is not None:
             facts.add_row("no channel with this ε costs less than", number(found.optimum))
-    facts.add_row("error of the best attack", number(found.distortion))
+    guesses = np.array_equal(found.error, distances.hamming(n))
+    facts.add_row("best attack guesses wrong" if guesses else "error of the best attack", number(found.distortion))
     console.print(facts)
     console.print()
     for sentence in sentences(found):
