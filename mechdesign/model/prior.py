@@ -115,7 +115,10 @@ class Prior:
         total = math.fsum(smoothed)
         if total == 0:
             raise InputError(
-                "counts", "are all zero", bound="at least one positive count", remedy="give one that is positive, or a smoothing"
+                "counts",
+                "are all zero",
+                bound="at least one positive count",
+                remedy="give one that is positive, or a smoothing",
             )
         return cls(smoothed / total)
 
