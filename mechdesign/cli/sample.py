@@ -11,12 +11,12 @@ import numpy as np
 from mechdesign.atomic import write_file
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
-from mechdesign.cli.places import at_option, located
+from mechdesign.cli.places import Reach, at_option, located, reach_option
 from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_writable
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
@@ -49,8 +49,9 @@ _SEEDED = (
 )  # fmt: skip
 @click.option(
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
-    help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
+    help="What becomes of places outside the secrets: an error, or the nearest of them, with a count.",
 )  # fmt: skip
+@reach_option
 @memory_option
 @show_values_option
 def sample(
@@ -63,6 +64,7 @@ def sample(
     source: Path | None,
     target: Path | None,
     outside: str,
+    reach: Reach | None,
 ) -> None:
     """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
 
@@ -70,8 +72,12 @@ def sample(
     place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
     "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
 
+    Places outside are refused: beyond the box of a grid or in a cell that is no secret, beyond the rectangle of
+    anchors, and else farther from the nearest secret than --reach. With --outside nearest they are counted, and
+    answered for.
+
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
-    nothing else of the file is copied.
+    nothing else of the file is copied, and the file itself is never overwritten.
 
     Each draw spends the privacy budget anew: k answers for one place, or for places in one cell, are k times the ε. The
     largest such k is said on the console, and stands in no file. The randomness is the operating system's unless a seed
@@ -79,7 +85,10 @@ def sample(
     """
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
+    if secret is not None and reach is not None:
+        raise click.UsageError("--reach goes with --at and --input, not with --secret")
     if target is not None:
+        check_no_input(target, {"--input": source})
         check_writable(target.parent)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
@@ -92,7 +101,7 @@ def sample(
     else:
         problem, channel, _ = load(directory)
         rng = None if seed is None else as_generator(seed)
-        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng, reach)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if most > 1:

@@ -231,7 +231,8 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = "
     likewise; or ``x`` and ``y``, in the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``,
     ``lng``), in degrees. Other columns are left alone. A place is the cell of a grid that it lies in, and the nearest
     member of any other domain, the first of equals. Raises `InputError` naming the line and the value: for an unknown
-    state, for a place outside the grid, for a blank line before the last state, and for a file without steps.
+    state, for a place outside as `Domain.cell_of` has it, for a blank line before the last state, and for a file without
+    steps.
     """
     source = Path(path)
     return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)
@@ -363,20 +364,23 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 def _locator(domain: Domain, form: str, path: str) -> _Locate:
     """Return the function that finds the member at a place: (x, y), or (latitude, longitude) in the form "degrees"."""
     axes = DEGREES if form == "degrees" else PLANE
-    known, borders = domain.places(axes), domain.borders(axes)
-    if known is None:
+    area = domain.area(axes)
+    if area is None:
         raise InputError(
             path,
             "gives places, and the domain has none of this kind",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
             bound="states by index or label, or a domain with such places",
         )
+    if area.is_scattered and area.reach is None:
+        problem = "gives places, and the domain has no two places apart that tell how far they may be"
+        raise InputError(path, problem, bound="states by index or label")
 
     def found(path: str, place: list[float]) -> int:
         try:
-            return int(locate(known, borders, axes, (np.array(place[0]), np.array(place[1])))[0])
+            return int(locate(area, (np.array(place[0]), np.array(place[1])))[0])
         except InputError as error:
-            remedy = "leave such steps out, or use a larger grid"
+            remedy = error.remedy if "swapped" in error.remedy else "leave such steps out, or use a larger domain"
             raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
     return found

@@ -9,14 +9,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
 
-__all__ = ["SET", "check_folder", "check_room", "check_target", "check_writable"]
+__all__ = ["SET", "check_folder", "check_no_input", "check_no_input_in", "check_room", "check_target", "check_writable"]
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
@@ -72,6 +72,31 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
             + ("" if force is None else ", or say --force to write beside it")
         )
     check_writable(folder)
+
+
+def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
+    """Raise `ExportError` where a file that is to be written is one of the inputs, by whatever name or link.
+
+    `inputs` are files by what a command calls them; those that are None were not given.
+    """
+    for name, source in inputs.items():
+        if source is not None and _is_same(target, source):
+            raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
+
+
+def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path | None]) -> None:
+    """Raise `ExportError` where one of the `files` that are to be written into a folder is one of the inputs."""
+    for file in files:
+        check_no_input(folder / file, inputs)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names, of files that need not be there, are names of one file."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        # One of them is not there.
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_writable(folder: Path) -> None:

@@ -12,6 +12,7 @@ const TEXT = @TEXT@;
 const SHA256 = "@SHA256@";
 
 const DATA = JSON.parse(TEXT);
+const EARTH_KM = 6371.0088; // the mean radius
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
 const remembered = new Map();
@@ -42,11 +43,11 @@ export const about = Object.freeze({
 /** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
  *
  * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
- * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf; remember: true
- * returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
+ * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", and reach, see cellOf;
+ * remember: true returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
  * Equal answers then tell that the cell is the same. Between anchors one of the four around the place is drawn, with
- * exactly its bilinear weight, and nothing can be remembered; places outside go to the border first, unless they are
- * refused. */
+ * exactly its bilinear weight, and nothing can be remembered; places outside are refused, or, with outside: "nearest",
+ * go to the border first. */
 export function sample(place, options = {}) {
   const random = options.random ?? systemBytes;
   const remember = options.remember ?? false;
@@ -71,21 +72,33 @@ export function forget() {
 
 /** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
  *
- * A place outside the grid is an error, or, with outside: "nearest", goes to the cell nearest along each axis. */
-export function cellOf(place, { outside = "refuse" } = {}) {
+ * A place outside is an error, or, with outside: "nearest", goes to the nearest cell or secret. Outside is what is beyond
+ * the grid or in a cell that is no secret; without cells, what is farther from the nearest secret than `reach`, in the
+ * unit of the places (km for lat and lon). Unless given, that is the largest distance between nearest neighbours. */
+export function cellOf(place, { outside = "refuse", reach = null } = {}) {
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
   if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
-  if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
+  const refuse = refuses(outside);
   const at = coordinates(place, DATA.axes);
-  if (DATA.borders === null) return nearest(at);
+  if (DATA.borders === null) return nearest(at, limitOf(reach, refuse));
+  noReach(reach);
+  let beyond = false;
   const [row, column] = at.map((value, axis) => {
     const side = DATA.borders[axis];
     const last = side.length - 1;
-    if (outside === "refuse" && !(side[0] <= value && value <= side[last]))
+    if (side[0] <= value && value <= side[last]) return interval(value, side);
+    if (refuse)
       throw new RangeError(`${DATA.axes[axis]} ${value} is outside the grid, from ${side[0]} to ${side[last]}`);
+    beyond = true;
     return interval(value, side);
   });
-  return DATA.degrees ? row * (DATA.borders[1].length - 1) + column : column * (DATA.borders[0].length - 1) + row;
+  const cell = DATA.degrees
+    ? row * (DATA.borders[1].length - 1) + column
+    : column * (DATA.borders[0].length - 1) + row;
+  if (DATA.members === null) return cell;
+  if (!beyond && DATA.members[cell] >= 0) return DATA.members[cell];
+  if (refuse) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is in a cell that is no secret`);
+  return nearest(at, Infinity);
 }
 
 /** Check that nothing was changed, that rows are distributions, and every bound p(o|s) <= g p(o|t), in exact integers.
@@ -186,19 +199,20 @@ function bits(random) {
 
 // An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
 // the way to it as probability.
-function dither(place, outside, random) {
+function dither(place, { outside = "refuse", reach = null }, random) {
+  noReach(reach);
+  const refuse = refuses(outside);
   const values = coordinates(place, DATA.axes);
   const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
     const value = values[axis];
-    const { start, length, count } = DATA.lattice[axis];
+    const { start, length, count, ends } = DATA.lattice[axis];
     const [top, bottom] = fraction(value);
     // (value - start) / length · (count - 1) = numerator / denominator
     const from = top * BigInt(start[1]) - BigInt(start[0]) * bottom;
     const steps = BigInt(count - 1);
     let numerator = from * BigInt(length[1]) * steps;
     const denominator = bottom * BigInt(start[1]) * BigInt(length[0]);
-    const beyond = numerator < 0n || numerator > denominator * steps;
-    if (beyond && outside === "refuse") throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
+    if (refuse && !(ends[0] <= value && value <= ends[1])) throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
     if (numerator < 0n) numerator = 0n;
     if (numerator > denominator * steps) numerator = denominator * steps;
     let cell = numerator / denominator;
@@ -234,7 +248,7 @@ function answer(index) {
 function secretOf(place, options, random) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
   if (!("secret" in place))
-    return DATA.lattice === null ? cellOf(place, options) : dither(place, options.outside, random);
+    return DATA.lattice === null ? cellOf(place, options) : dither(place, options, random);
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);
@@ -257,13 +271,41 @@ function interval(value, borders) {
   return index;
 }
 
-function nearest([first, second]) {
+function refuses(outside) {
+  if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
+  return outside === "refuse";
+}
+
+function noReach(reach) {
+  if (reach !== null) throw new RangeError("reach belongs to places that are no grid and no anchors: leave it out");
+}
+
+// How far from the nearest secret a place may be, as spread measures it.
+function limitOf(reach, refuse) {
+  if (reach !== null && !(typeof reach === "number" && reach >= 0 && reach < Infinity))
+    throw new RangeError("reach must be a finite number >= 0");
+  if (!refuse) return Infinity;
+  if (reach !== null) return DATA.degrees ? Math.sin(Math.min(reach / (2 * EARTH_KM), Math.PI / 2)) ** 2 : reach * reach;
+  if (DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
+  return DATA.reach;
+}
+
+// The square of the distance; in degrees sin²(d / 2R) of the distance d on the globe.
+function spread([first, second], [a, b]) {
+  if (!DATA.degrees) return (a - first) ** 2 + (b - second) ** 2;
+  const radians = (degrees) => degrees * (Math.PI / 180);
+  const across = Math.sin(radians(b - second) / 2) ** 2;
+  return Math.sin(radians(a - first) / 2) ** 2 + Math.cos(radians(a)) * Math.cos(radians(first)) * across;
+}
+
+function nearest(at, limit) {
   let best = 0;
   let least = Infinity;
-  DATA.places.forEach(([a, b], index) => {
-    const distance = (a - first) ** 2 + ((b - second) * DATA.scale) ** 2;
-    if (distance < least) [best, least] = [index, distance];
+  DATA.places.forEach((place, index) => {
+    const apart = spread(at, place);
+    if (apart < least) [best, least] = [index, apart];
   });
+  if (least > limit) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is far from every secret`);
   return best;
 }
 

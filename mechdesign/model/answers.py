@@ -68,7 +68,8 @@ def sample_at(
     *,
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    outside: Outside | None = None,
+    outside: Outside = "refuse",
+    reach: float | None = None,
 ) -> Answers:
     """Draw answers for places, exactly with the probabilities of the secrets that they belong to.
 
@@ -89,11 +90,13 @@ def sample_at(
         rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
         x: The name of the first argument on the plane.
         y: The name of the second argument on the plane.
-        outside: "refuse" places outside a grid, the default there, or take the "nearest" cell. Places outside anchors
-            are projected to their rectangle, unless they are refused; an `OutsideWarning` counts them.
+        outside: "refuse" places outside, see `Domain.cell_of`, or take the "nearest" secret. Places outside anchors are
+            projected to their rectangle, and an `OutsideWarning` counts them.
+        reach: How far from the nearest secret a place may be, in the unit of the secrets, where they are neither cells
+            nor anchors; else the largest distance of a secret from its nearest neighbour.
 
     Raises:
-        InputError: The secrets have no places, or coordinates are wrong, or outside the grid and refused.
+        InputError: The secrets have no places, or coordinates are wrong, or outside and refused.
     """
     if problem.secrets is None:
         raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
@@ -101,6 +104,8 @@ def sample_at(
     if lattice is not None:
         places = given_places(problem.secrets.axes, latitude, longitude, x, y)
         generator = None if rng is None else as_generator(rng)
+        if (area := problem.secrets.area(problem.secrets.axes)) is not None:
+            area.check_reach(reach)
         anchors, missed = dithered(lattice, places, size, generator, outside)
         if missed:
             warnings.warn(
@@ -110,7 +115,7 @@ def sample_at(
                 stacklevel=3,
             )
         return answers(channel, problem.observables, channel.sample(anchors, rng=generator))
-    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside or "refuse")
+    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside, reach=reach)
     if not isinstance(cells, int) and size is not None:
         raise InputError("size", "cannot be combined with an array of places", value=size, remedy="leave it out")
     return answers(channel, problem.observables, channel.sample(cells, size, rng))

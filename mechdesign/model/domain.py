@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,7 @@ from mechdesign.display import card, data_frame, points_plot
 from mechdesign.errors import InputError
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
+from mechdesign.model.places import DEGREES, PLANE, Area, Axes, Borders, Outside, given_places, locate
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import (
     LARGEST_GRID,
@@ -29,7 +29,7 @@ from mechdesign.validation import (
     require,
 )
 
-__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
+__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid", "GridPart"]
 
 
 def __dir__() -> list[str]:
@@ -113,6 +113,29 @@ class BoundingBox:
         return Plane.over(self.south, self.north, self.west, self.east)
 
 
+@dataclass(frozen=True, eq=False)
+class GridPart:
+    """Some cells of a grid, in ascending order: the members of a domain that was made by `Domain.part`.
+
+    Attributes:
+        cells: the whole grid.
+        members: which of its cells the members are, int64 (n,).
+        geographic: the `BoundingBox` that the grid covers, or None.
+    """
+
+    cells: Grid
+    members: Integers
+    geographic: BoundingBox | None = None
+
+    def __post_init__(self) -> None:
+        """Check the members."""
+        chosen = as_indices(self.members, "members", self.cells.size)
+        if (np.diff(chosen) <= 0).any():
+            raise InputError("members", "are not in ascending order", value=chosen.tolist())
+        read_only(chosen)
+        object.__setattr__(self, "members", chosen)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:
     """A finite, ordered set of secrets (or of observables).
@@ -126,6 +149,7 @@ class Domain:
         coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
         plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
         lattice: the `Lattice` whose anchors the points are, or None.
+        within: the `GridPart` whose cell centres the points are, where they are some cells of a grid, or None.
 
     Two domains are equal only if they are the same object.
     """
@@ -138,6 +162,7 @@ class Domain:
     coordinates: Floats | None = None
     plane: Plane | None = None
     lattice: Lattice | None = None
+    within: GridPart | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -157,6 +182,8 @@ class Domain:
             raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
         if self.lattice is not None and self.lattice.size != n:
             raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
+        if self.within is not None and len(self.within.members) != n:
+            raise InputError("within", f"does not have one cell for each of the {n} points", value=self.within)
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
@@ -241,7 +268,12 @@ class Domain:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
+        within = None
+        if self.cells is not None:
+            within = GridPart(self.cells, chosen, self.geographic)
+        elif self.within is not None:
+            within = replace(self.within, members=self.within.members[chosen])
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane, within=within)
 
     @property
     def axes(self) -> Axes:
@@ -267,12 +299,25 @@ class Domain:
 
     def borders(self, axes: Axes) -> Borders | None:
         """Return the borders between the cells of a grid along `axes`, ascending, or None where it has none."""
-        cells, box = self.cells, self.geographic
-        if cells is None or (axes == DEGREES and box is None):
+        return None if self.cells is None else _borders(self.cells, self.geographic, axes)
+
+    def area(self, axes: Axes) -> Area | None:
+        """Return where the members are along `axes`, and what is outside, or None where they have no such places."""
+        known = self.places(axes)
+        if known is None:
             return None
-        if axes == DEGREES and box is not None:
-            return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
-        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+        borders, members, corners = self.borders(axes), None, None
+        if borders is None and self.within is not None:
+            borders = _borders(self.within.cells, self.within.geographic, axes)
+            members = np.full(self.within.cells.size, -1, dtype=np.int64)
+            members[self.within.members] = np.arange(self.size)
+        if self.lattice is not None:
+            if axes == DEGREES or self.lattice.box is None:
+                ends = self.lattice.ends
+            else:
+                ends = (0.0, self.lattice.width), (0.0, self.lattice.height)
+            corners = np.array(ends[0]), np.array(ends[1])
+        return Area(known, axes, borders, members if borders is not None else None, corners, self.unit)
 
     def cell_of(
         self,
@@ -282,32 +327,39 @@ class Domain:
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
         outside: Outside = "refuse",
+        reach: float | None = None,
     ) -> int | Integers:
         """Return the index of the cell that a place lies in, or of the nearest member where there are no cells.
 
         A cell covers its southern and western border, and the last row and column the far one too. Where there are no
-        cells nothing is outside, and the first of equally near members is taken.
+        cells the first of equally near members is taken.
+
+        Outside is what is beyond the box of a grid, or in a cell of it that is no member; beyond the rectangle of
+        anchors; and of other places what is farther from the nearest one than `reach`.
 
         Args:
             latitude: In degrees; on the plane x. A number, or an array.
             longitude: In degrees; on the plane y.
             x: The name of the first argument on the plane.
             y: The name of the second argument on the plane.
-            outside: "refuse" places outside the grid, or take the "nearest" cell.
+            outside: "refuse" places outside, or take the "nearest" member.
+            reach: How far places may be from the nearest member, in the unit of the domain (km for places in degrees),
+                where there are neither cells nor anchors. Unless given, it is the largest distance of a member from its
+                nearest neighbour; where no two lie apart it must be given.
 
         Returns:
             An index, or an int64 array of the shape of the coordinates.
 
         Raises:
-            InputError: The members have no places, or a coordinate is wrong, or outside the grid and refused.
+            InputError: The members have no places, or a coordinate is wrong, or outside and refused.
 
         >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
         6
         """
         axes = self.axes
-        known, places = self.places(axes), given_places(axes, latitude, longitude, x, y)
-        assert known is not None
-        cells, _ = locate(known, self.borders(axes), axes, places, outside)
+        area, places = self.area(axes), given_places(axes, latitude, longitude, x, y)
+        assert area is not None
+        cells, _ = locate(area, places, outside, reach)
         return cells if cells.ndim else int(cells)
 
     @classmethod
@@ -424,6 +476,14 @@ class Domain:
         """Return a domain of names without places: `points` has shape (n, 0)."""
         names = _given_labels(labels)
         return cls(np.zeros((len(names), 0)), labels=names)
+
+
+def _borders(cells: Grid, box: BoundingBox | None, axes: Axes) -> Borders | None:
+    if axes == PLANE:
+        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+    if box is None:
+        return None
+    return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
 
 
 _ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 180 degrees"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.model.channel import EXPONENT, uniform_bits
 from mechdesign.model.lattice import Between, Lattice
-from mechdesign.model.places import Borders, Outside
+from mechdesign.model.places import Borders, Outside, check_outside
 from mechdesign.validation import Floats, Integers, as_integer
 
 __all__ = ["dithered", "drawn_anchors"]
@@ -21,13 +21,14 @@ def dithered(
     places: Borders,
     size: int | tuple[int, ...] | None = None,
     rng: np.random.Generator | None = None,
-    outside: Outside | None = None,
+    outside: Outside = "refuse",
 ) -> tuple[Integers, int]:
     """Return an anchor for each draw, and how many of the draws are for places outside; see `drawn_anchors`.
 
     `places` are coordinates of one shape; for a single place `size` says how many draws. Raises InputError for places
     outside that are refused, and for a size beside an array of places.
     """
+    check_outside(outside)
     first, second = places
     if first.ndim and size is not None:
         raise InputError("size", "cannot be combined with an array of places", value=size, remedy="leave it out")
@@ -38,7 +39,7 @@ def dithered(
     anchors, missed = drawn_anchors(lattice, first, second, rng)
     if missed and outside == "refuse":
         inside = f"within {lattice.width:g} × {lattice.height:g}" if lattice.box is None else f"in {lattice.box}"
-        remedy = 'leave outside="refuse" out to have it projected to the border'
+        remedy = 'leave it out, or have it projected to the border with outside="nearest"'
         raise InputError("place", f"lies outside the anchors ({missed} draws)", bound=inside, remedy=remedy)
     return anchors, missed
 

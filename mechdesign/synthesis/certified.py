@@ -85,14 +85,16 @@ class Design:
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        outside: Outside | None = None,
+        outside: Outside = "refuse",
+        reach: float | None = None,
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
         See `mechdesign.model.answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
         the plane.
         """
-        return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
+        given = (self.problem, self.channel, latitude, longitude, size, rng)
+        return sample_at(*given, x=x, y=y, outside=outside, reach=reach)
 
     def save(
         self,
