@@ -138,7 +138,8 @@ def _described(area: Area) -> str:
     if area.corners is not None:
         return "the anchors: projected to the border"
     if area.borders is not None:
-        return f"the grid{'' if area.members is None else ', or its cells that are secrets'}, and the nearest cell is taken"
+        cells = "" if area.members is None else " or in cells that are no secrets"
+        return f"the grid{cells}, and the nearest cell is taken"
     return "the reach of all secrets, and the nearest secret is taken"
 
 

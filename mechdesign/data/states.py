@@ -231,8 +231,8 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = "
     likewise; or ``x`` and ``y``, in the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``,
     ``lng``), in degrees. Other columns are left alone. A place is the cell of a grid that it lies in, and the nearest
     member of any other domain, the first of equals. Raises `InputError` naming the line and the value: for an unknown
-    state, for a place outside as `Domain.cell_of` has it, for a blank line before the last state, and for a file without
-    steps.
+    state, for a place outside as `Domain.cell_of` has it, for a blank line before the last state, and for a file that
+    holds no steps.
     """
     source = Path(path)
     return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)

@@ -82,8 +82,8 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
     as `Area.spread` measures it.
     """
-    nothing = {"axes": None, "degrees": False, "borders": None, "members": None, "places": None, "reach": None}
-    nothing |= {"unit": "", "lattice": None}
+    nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None}
+    nothing |= {"borders": None, "members": None, "places": None, "reach": None}
     if domain is None:
         return nothing
     try:

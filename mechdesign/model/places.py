@@ -237,7 +237,7 @@ def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Tr
     if area.members is None:
         return cells, inside
     found = area.members[cells]
-    inside &= found >= 0
+    inside = np.logical_and(inside, found >= 0)
     found[~inside] = _nearest(area, flat[:, ~inside])[0]
     return found, inside
 
