@@ -562,6 +562,12 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
             "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
         )
     if isinstance(domain, Domain) and isinstance(other, Domain) and domain is not other:
+        if (domain.coordinates is None) != (other.coordinates is None):
+            raise InputError(
+                "other",
+                "mixes places on a plane with places in degrees, whose origins are not known to agree",
+                bound="both on the plane, or both in latitude and longitude",
+            )
         if domain.unit != other.unit:
             raise InputError("other", "is in another unit", value=other.unit, bound=f"{domain.unit!r} as in domain")
         projected = domain.coordinates is not None and other.coordinates is not None

@@ -115,12 +115,13 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
         raise InputError("cost", "is not known", value=measure, bound=f"{', '.join(MEASURES)} or haversine")
     if anchors.coordinates is not None and places.coordinates is not None:
         targets = _plane(anchors, places.coordinates)
-    elif anchors.coordinates is None and places.points.shape[1] == 2:
+    elif anchors.coordinates is None and places.coordinates is None and places.points.shape[1] == 2:
         if places.unit != anchors.unit:
             raise InputError("observables", "has another unit than the anchors", value=places.unit, bound=anchors.unit)
         targets = places.points
     else:
-        raise InputError("observables", "has no places beside those of the anchors", value=places)
+        bound = "latitudes and longitudes, as the anchors have" if anchors.coordinates is not None else "x and y alone"
+        raise InputError("observables", "has no places that the anchors have, too", value=places, bound=bound)
     shown = _plane(anchors, visits)
     found = np.empty((len(shown), len(targets)))
     for start in range(0, len(shown), _CHUNK):

@@ -224,7 +224,7 @@ def check_outside(outside: object) -> None:
 
 def _within(flat: Floats, borders: Borders) -> _Truths:
     low, high = (np.array([[side[end]] for side in borders]) for end in (0, -1))
-    inside: _Truths = ((low <= flat) & (flat <= high)).all(axis=0)
+    inside: _Truths = np.asarray(((low <= flat) & (flat <= high)).all(axis=0))
     return inside
 
 
@@ -237,7 +237,7 @@ def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Tr
     if area.members is None:
         return cells, inside
     found = area.members[cells]
-    inside = np.logical_and(inside, found >= 0)
+    inside[found < 0] = False
     found[~inside] = _nearest(area, flat[:, ~inside])[0]
     return found, inside
 
