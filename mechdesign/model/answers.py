@@ -13,7 +13,7 @@ from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import dithered
-from mechdesign.model.places import Outside, given_places
+from mechdesign.model.places import Outside, count_outside, given_places
 from mechdesign.model.problem import Problem
 from mechdesign.validation import Floats, Integers, as_generator
 
@@ -104,9 +104,11 @@ def sample_at(
     if lattice is not None:
         places = given_places(problem.secrets.axes, latitude, longitude, x, y)
         generator = None if rng is None else as_generator(rng)
-        if (area := problem.secrets.area(problem.secrets.axes)) is not None:
-            area.check_reach(reach)
-        anchors, missed = dithered(lattice, places, size, generator, outside)
+        area = problem.secrets.area(problem.secrets.axes)
+        assert area is not None
+        area.check_reach(reach)
+        count_outside(area, places, outside)
+        anchors, missed = dithered(lattice, places, size, generator)
         if missed:
             warnings.warn(
                 f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "

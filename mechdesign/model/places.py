@@ -20,7 +20,6 @@ __all__ = [
     "Axes",
     "Borders",
     "Outside",
-    "check_outside",
     "given_places",
     "interval",
     "locate",
@@ -186,7 +185,7 @@ def locate(
     Raises:
         InputError: A place lies outside and is refused; the error names it, and counts the others.
     """
-    check_outside(outside)
+    _check_outside(outside)
     limit = math.inf
     if reach is not None or (area.is_scattered and (outside == "refuse" or area.reach is not None)):
         limit = area.limit(reach)
@@ -203,7 +202,7 @@ def locate(
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
     """Return how many places lie beyond the rectangle of anchors; raise `InputError` where they are refused."""
     assert area.corners is not None
-    check_outside(outside)
+    _check_outside(outside)
     flat = np.stack([side.reshape(-1) for side in places])
     return _counted(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
 
@@ -216,7 +215,7 @@ def _counted(missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, 
     return int(missed.sum())
 
 
-def check_outside(outside: object) -> None:
+def _check_outside(outside: object) -> None:
     """Raise `InputError` for a value that is no `Outside`."""
     if outside not in get_args(Outside):
         raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))

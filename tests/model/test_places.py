@@ -65,7 +65,7 @@ def test_the_nearest_cell_is_that_of_the_projection() -> None:
     assert np.array_equal(far, [4, 9, 11, 6])
 
 
-def test_places_that_are_no_grid_have_no_outside() -> None:
+def test_places_that_are_no_grid_take_the_nearest() -> None:
     towns = md.Domain.from_coordinates([52.5, 48.1, 53.6], [13.4, 11.6, 10.0], ["Berlin", "München", "Hamburg"])
     assert towns.cell_of(52.4, 13.0) == 0
     assert towns.cell_of(47.0, 11.0) == 1
