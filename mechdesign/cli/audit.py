@@ -27,7 +27,7 @@ from mechdesign.data.matrices import read_matrix, read_only_array
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_writable
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
@@ -95,6 +95,8 @@ def audit(
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if target is not None:
+        inputs = {"FILE": file, "--spec": spec, "--points": points, "--graph": graph, "--prior": prior_file}
+        check_no_input(target, inputs)
         check_writable(target.parent)
     channel, problem, labels = _channel(file)
     origin = sets.load_stated(file)[1] if file.is_dir() else None

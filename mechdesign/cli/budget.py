@@ -15,7 +15,7 @@ from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.data.forms import withholding
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_writable
 
 if TYPE_CHECKING:
     from mechdesign.leakage import BestBudgets, LossFunction
@@ -89,6 +89,7 @@ def budget(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
+            check_no_input(path, {"--backward": backward, "--forward": forward})
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
@@ -148,8 +149,10 @@ def _least_cost(
 ) -> None:
     """Find, show and write budgets of least cost."""
     check_figure(plot)
+    inputs = {"--backward": matrices[0], "--forward": matrices[1], "--cost": files[0], "--weights": files[1]}
     for path in (plot, target):
         if path is not None:
+            check_no_input(path, inputs)
             check_writable(path.parent)
     given = files[0].suffix.lower() == ".toml"
     weights = None if files[1] is None else read_weights(files[1])

@@ -10,7 +10,7 @@ from mechdesign.atomic import write_file
 from mechdesign.cli.console import say, say_note
 from mechdesign.cli.specified import memory_option, show_values_option, time_options
 from mechdesign.errors import ExportError, InputError
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_writable
 
 __all__ = ["init"]
 
@@ -54,6 +54,7 @@ def init(
     from mechdesign.validation import renamed
 
     if target is not None:
+        check_no_input(target, {"DATA": data})
         if target.exists() and not overwrite:
             raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
         check_writable(target.parent)

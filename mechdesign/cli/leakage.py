@@ -17,7 +17,7 @@ from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
 from mechdesign.data.budgets import read_budgets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_writable
 from mechdesign.spec.examples import on_disk
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def leakage(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
+            check_no_input(path, {"P.csv": backward, "--forward": forward, "--budgets": budget_file})
             check_writable(path.parent)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage import recursion

@@ -27,7 +27,7 @@ from mechdesign.cli.specified import (
 )
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import InputError, ReportError
-from mechdesign.export.files import check_room, check_writable
+from mechdesign.export.files import ADD_UP, check_no_input_in, check_room, check_writable
 from mechdesign.solvers.contract import Progress
 from mechdesign.spec import examples
 
@@ -129,14 +129,17 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.release.files import FILES, MANIFEST, check_release_target
+        from mechdesign.release.files import FILES, MANIFEST, PRIVATE, check_release_target, holds_release
         from mechdesign.spec.releasing import step_problem
 
         problem = step_problem(given)
         settings = given.release_settings
+        check_no_input_in(directory, FILES, {"TRACE.csv": trace})
         check_release_target(directory, force, overwrite)
+        second = holds_release(directory)
         if private is not None:
             _check_private(private, directory)
+            check_no_input_in(private, PRIVATE, {"TRACE.csv": trace})
         steps, resampled = given.steps(trace, delimiter)
         states = steps.states
         size = _output_size(len(states), problem.cost.shape[0], channels)
@@ -144,7 +147,7 @@ def release(
             check_room(folder, size, FILES)
         importlib.import_module("mechdesign.release.page")
         with progress() as live:
-            for note in (*given.notes, *settings.notes, *resampled):
+            for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
                 say_note(note)
             seeded = seed is not None or settings.seed is not None
             for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):

@@ -16,10 +16,23 @@ from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
 
-__all__ = ["SET", "check_folder", "check_no_input", "check_no_input_in", "check_room", "check_target", "check_writable"]
+__all__ = [
+    "ADD_UP",
+    "SET",
+    "check_folder",
+    "check_no_input",
+    "check_no_input_in",
+    "check_room",
+    "check_target",
+    "check_writable",
+    "refusal_of_second",
+]
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
+
+ADD_UP = "both releases add up: whoever has seen the first learns from both, and the sum of their budgets is spent"
+"""What a second release of the same data means, whether or not it replaces the files of the first."""
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 
@@ -97,6 +110,13 @@ def _is_same(one: Path, other: Path) -> bool:
     except (OSError, ValueError):
         # One of them is not there.
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def refusal_of_second(folder: Path, what: str) -> ExportError:
+    """Return the error for a folder that holds a release already, which `what` names."""
+    return ExportError(
+        f"{folder} holds {what}, and {ADD_UP}; choose another folder, or say --overwrite (overwrite=True) to replace it"
+    )
 
 
 def check_writable(folder: Path) -> None:
