@@ -43,7 +43,7 @@ def test_at_the_border(
     domain: md.Domain, inside: tuple[float, float], beyond: tuple[float, float], answer: int
 ) -> None:
     assert domain.cell_of(*inside) == answer
-    with pytest.raises(InputError, match="place: (lies|is far)"):
+    with pytest.raises(InputError, match=r"place: (lies|is far)"):
         domain.cell_of(*beyond)
     assert domain.cell_of(*beyond, outside="nearest") in range(domain.size)
 
@@ -71,13 +71,13 @@ def test_the_other_side_of_the_earth_is_refused(domain: md.Domain, place: tuple[
 
 
 def test_a_place_within_a_square_is_not_called_swapped() -> None:
-    with pytest.raises(InputError, match="in a cell that is a secret. Leave it out, or take the nearest cell"):
+    with pytest.raises(InputError, match=r"in a cell that is a secret. Leave it out, or take the nearest cell"):
         md.Domain.grid(2, 2, 2, 2).part([0]).cell_of(0.5, 1.5)
 
 
 def test_a_reach_of_ones_own_in_the_unit_of_the_domain() -> None:
     assert LINE.cell_of(0, 4, reach=4) == 0
-    with pytest.raises(InputError, match="within 3.999 km of one of them"):
+    with pytest.raises(InputError, match=r"within 3.999 km of one of them"):
         LINE.cell_of(0, 4, reach=3.999)
     # A degree of a meridian is 111.195 km.
     assert TOWNS.cell_of(54.6, 10.0, reach=111.2) == 2
@@ -95,7 +95,7 @@ def test_a_reach_of_ones_own_in_the_unit_of_the_domain() -> None:
 @pytest.mark.parametrize("points", [[[1, 1]], [[1, 1], [1, 1]]])
 def test_without_two_places_apart_a_reach_must_be_given(points: list[list[float]]) -> None:
     one = md.Domain.from_points(points, unit="km")
-    with pytest.raises(InputError, match="reach: is not given, .* must be a distance in km"):
+    with pytest.raises(InputError, match=r"reach: is not given, .* must be a distance in km"):
         one.cell_of(1, 1)
     assert one.cell_of(1, 2, reach=1) == one.cell_of(9, 9, outside="nearest") == 0
 
