@@ -42,14 +42,16 @@ if TYPE_CHECKING:
 __all__ = ["design"]
 
 _DEFAULT = "city"
+_EXAMPLE_FOLDER = "mechanism"
 
 
 @click.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
 @example_option("design")
 @click.option(
-    "-o", "--output", "directory", metavar="DIR", default="mechanism", show_default=True, help="Folder to write."
-)
+    "-o", "--output", "target", metavar="DIR",
+    help="Folder to write.  [default: the name of SPEC.toml without .toml; mechanism for an example]",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
 @click.option("--solver", metavar="NAME", help='"auto", or a name that `mechdesign info` lists.')
 @click.option("--tolerance", metavar="GAP", type=float, help="Relative gap to ask for.")
@@ -65,7 +67,7 @@ _DEFAULT = "city"
 def design(
     specification: Path | None,
     example: str | None,
-    directory: str,
+    target: str | None,
     as_json: bool,
     report: bool,
     estimate: bool,
@@ -93,6 +95,7 @@ def design(
     """
     started = time.perf_counter()
     given = specified(specification, example, "design", _DEFAULT)
+    directory = _folder(specification) if target is None else target
     changed = {name: value for name, value in options.items() if value is not None}
     with named({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
@@ -101,6 +104,9 @@ def design(
     if estimate:
         _estimate(given, settings)
         return
+    # Whatever is wrong in the specification is told before the folder is looked at.
+    given.check_size(settings)
+    given.check()
     if given.schedule is not None:
         whole = design_schedule(
             given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite
@@ -109,7 +115,6 @@ def design(
             click.get_current_context().exit(STALLED)
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
-    given.check_size(settings)
     for note in given.notes:
         say_note(note)
     with progress() as live:
@@ -134,6 +139,11 @@ def design(
         click.get_current_context().exit(STOPPED)
     if _stalled(made, settings):
         click.get_current_context().exit(STALLED)
+
+
+def _folder(specification: Path | None) -> str:
+    """Return the folder that a design goes to where none is named: one for each specification."""
+    return _EXAMPLE_FOLDER if specification is None else specification.stem
 
 
 def _stalled(made: Design, settings: SolveSettings) -> bool:

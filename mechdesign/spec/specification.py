@@ -12,6 +12,7 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 import warnings
@@ -145,6 +146,10 @@ class Specification:
             InfeasibleError: A floor is higher than any channel reaches.
         """
         return self._single("problems()")
+
+    def check(self) -> None:
+        """Raise the error that a design would end with for a key that is wrong, before any program is solved."""
+        _ = self._first, self.policy_settings
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problem, or with a file of budgets one for each distinct ε, in their order.
@@ -475,7 +480,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
     try:
         return source.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
+        others = {each.stem: each for each in source.parent.glob("*.toml")}
+        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
+        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
+        problem = f"cannot be opened ({error.strerror})"
+        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
 

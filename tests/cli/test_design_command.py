@@ -32,15 +32,15 @@ def test_from_a_specification_to_files_that_verify(spec):
     ):
         assert words in designed.stdout
     names = ["certificate.json", "channel.csv", "channel.npz", "dual.npz", "report.html"]
-    assert sorted(os.listdir("mechanism")) == names
-    verified = run("verify", "mechanism")
+    assert sorted(os.listdir("s")) == names
+    verified = run("verify", "s")
     assert (verified.exit_code, verified.stderr) == (0, "")
-    assert "mechanism verifies" in verified.stdout
-    drawn = run("sample", "mechanism", "--secret", "home", "--size", 5)
+    assert "s verifies" in verified.stdout
+    drawn = run("sample", "s", "--secret", "home", "--size", 5)
     assert set(drawn.stdout.split()) <= {"home", "work", "pub", "gym"}
     assert len(drawn.stdout.split()) == 5
-    os.remove("mechanism/report.html")
-    broken = command("verify", "mechanism")
+    os.remove("s/report.html")
+    broken = command("verify", "s")
     assert broken.returncode == 1
     assert broken.stdout == ""
     assert "report.html is missing" in broken.stderr
@@ -166,6 +166,41 @@ def test_a_specification_that_is_not_there(monkeypatch):
     result = run("design", "none.toml")
     assert result.exit_code == 2
     assert "none.toml: cannot be opened" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('kind = "metric"', 'kind = "metrc"', "privacy[0].kind: is not known; found 'metrc'"),
+        ('distance = "euclidean"\n[[privacy]]', 'distance = "euclidian"\n[[privacy]]', "cost.distance"),
+        ("counts = [4, 3, 2, 1]", "counts = [4, 3, 2]", "prior.counts"),
+        ("minimum = 0.2", "minimum = 0.9", "privacy[1]"),
+        ("[prior]", "[policy]\nisolated = 'none'\n[prior]", "policy.isolated"),
+    ],
+)
+def test_what_is_wrong_in_a_specification_is_told_before_its_folder(spec, right, wrong, said):
+    text = spec.read_text()
+    assert right in text
+    Path("two.toml").write_text(text.replace(right, wrong, 1))
+    Path("full").mkdir()
+    Path("full/of.txt").write_text("other things")
+    result = run("design", "two.toml", "-o", "full")
+    assert result.exit_code != 0
+    assert said in result.stderr
+    assert "full" not in result.stderr
+
+
+def test_each_specification_has_a_folder_of_its_own(spec):
+    text = Path(spec).read_text()
+    Path("below").mkdir()
+    Path("below/other.v2.toml").write_text(text.replace("A line", "Another line"))
+    for name, folder in ((spec, "s"), ("below/other.v2.toml", "other.v2")):
+        assert run("design", name, "--no-report").exit_code == 0
+        assert run("verify", folder).exit_code == 0
+    assert not Path("mechanism").exists()
+    near = run("design", "below/other.v3.toml")
+    assert (near.exit_code, "Did you mean below/other.v2.toml?" in near.stderr) == (2, True)
+    assert "Did you mean" not in run("design", "elsewhere.toml").stderr
 
 
 def test_a_solver_that_is_not_installed(spec, monkeypatch):
