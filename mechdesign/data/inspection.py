@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mechdesign.data.joining import Joined, PlacesAsked, join, refers_to_places
 from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
@@ -41,7 +42,8 @@ class Found:
     """What was found: the traces, and how to read them again.
 
     `columns` holds the names of the columns "latitude", "longitude" and, where they are, "user", "date", "time" and
-    "trace"; it is empty for a folder of trajectories (.plt). `time_format` says how times are written, where it was
+    "trace"; it is empty for a folder of trajectories (.plt). With a table of places, `joined`, "place" stands for
+    latitude and longitude. `time_format` says how times are written, where it was
     given; `unread` tells of columns that may be times and are not read, and `without_time` counts rows left out.
     """
 
@@ -50,6 +52,7 @@ class Found:
     delimiter: str
     traces: tuple[Trace, ...]
     time_format: str | None = None
+    joined: Joined | None = None
     unread: tuple[str, ...] = ()
     without_time: int = 0
 
@@ -64,14 +67,21 @@ class Found:
         return order_of([trace.time for trace in self.traces], self.without_time)
 
 
-def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_format: str | None = None) -> Found:
+def look_at(
+    path: Path,
+    given: Mapping[str, str | None] | None = None,
+    time_format: str | None = None,
+    places: PlacesAsked | None = None,
+) -> Found:
     """Return what is in a table of check-ins, also gzipped or Parquet, or in a folder of trajectories.
 
     `given` names columns that are known already, and `time_format` says how times are written, see
-    `mechdesign.data.traces.read_checkins`. Raises `InputError` where latitude and longitude cannot be found, with the
-    columns that there are.
+    `mechdesign.data.traces.read_checkins`. Latitude and longitude may stand in a table of `places` that check-ins refer
+    to. Raises `InputError` where they cannot be found, with the columns that there are.
     """
     if path.is_dir():
+        if places is not None:
+            raise InputError("--places", "does not go with a folder of trajectories", value=str(places.path))
         return Found(path, {}, ",", _trajectories(path))
     delimiter = _delimiter(path)
     header, body = _head(path, delimiter)
@@ -96,17 +106,25 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
         recognised = _column(name, header, known)
         if name not in known and recognised is not None:
             columns[name] = recognised
-    for name in _ESSENTIAL:
+    joined = None
+    if places is not None:
+        between = _delimiter(places.path)
+        joined = join(places, _head(places.path, between)[0], between, (path, header))
+        columns = {name: column for name, column in columns.items() if name not in _ESSENTIAL}
+        columns["place"] = joined.place
+    for name in _ESSENTIAL if joined is None else ():
         if name not in columns:
-            bound = f"one of {columns_text(header)}"
-            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=f"say --{name}")
+            bound, remedy = f"one of {columns_text(header)}", f"say --{name}"
+            if (key := refers_to_places(header)) is not None:
+                remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
+            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
     times = _times(path, header, body, delimiter, (time_format, known.get("time"), known.get("date"), taken))
-    found = _read(path, columns, times, delimiter, time_format)
+    found = _read(path, columns, times, delimiter, time_format, joined)
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             raise InputError(
-                f"{path}, column {columns[name]}",
+                f"{path}, column {columns[name]}" if joined is None else f"{joined.path}, column {name}",
                 "holds whole numbers only",
                 bound=f"a {name} in decimal degrees",
                 remedy=f"say --{name}, if it is another column",
@@ -116,7 +134,7 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
         if "time" in known:
             raise InputError("--time", problem, value=times.time, bound="times")
         times = TimeColumns(unread=(f"the column {times.time} is not read: it {problem}",))
-        return _read(path, columns, times, delimiter, None)
+        return _read(path, columns, times, delimiter, None, joined)
     return found
 
 
@@ -176,20 +194,29 @@ def _trajectories(path: Path) -> tuple[Trace, ...]:
         raise InputError(str(path), error.problem, remedy=remedy) from error
 
 
-def _read(path: Path, columns: Mapping[str, str], times: TimeColumns, delimiter: str, form: str | None) -> Found:
+def _read(
+    path: Path,
+    columns: Mapping[str, str],
+    times: TimeColumns,
+    delimiter: str,
+    form: str | None,
+    joined: Joined | None = None,
+) -> Found:
     if form is not None and times.time is None:
         remedy = "; ".join(times.notes) or "say --time COLUMN"
         raise InputError("time_format", "fits no column of times", value=form, remedy=remedy)
     named = {**columns, "date": times.date, "time": times.time}
     ordered = {
         name: column
-        for name in ("user", "latitude", "longitude", "date", "time", "trace")
+        for name in ("user", "place", "latitude", "longitude", "date", "time", "trace")
         if (column := named.get(name)) is not None
     }
     user, time, trace = (ordered.get(name) for name in ("user", "time", "trace"))
-    where = (path, user, columns["latitude"], columns["longitude"], time, trace, delimiter)
-    points: Points = read_points(*where, date=times.date, time_format=form)
-    return Found(path, ordered, delimiter, points.traces, form, times.notes, sum(points.without_time.values()))
+    where = (path, user, columns.get("latitude", ""), columns.get("longitude", ""), time, trace, delimiter)
+    places = None if joined is None else joined.places
+    points: Points = read_points(*where, place=columns.get("place"), places=places, date=times.date, time_format=form)
+    without_time = sum(points.without_time.values())
+    return Found(path, ordered, delimiter, points.traces, form, joined, times.notes, without_time)
 
 
 def _is_counted_from_zero(trace: Trace) -> bool:
