@@ -130,7 +130,6 @@ def release(
         ledger = None
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
-        if ledger is not None:
             announce(ledger, directory)
         with interrupts.scope("writing the answers, which are paid for"):
             found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter, together=together)
