@@ -156,6 +156,7 @@ def release(
             ledger = None
             if not seeded:
                 ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
+            if ledger is not None:
                 announce(ledger, directory)
 
             def keep(stopped: ReleasedTrace) -> None:

@@ -87,6 +87,15 @@ def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged(
     assert len(md.Ledger(path="l.json").entries) == 2
 
 
+def test_without_a_ledger_it_is_said_that_nothing_is_recorded():
+    words = "no ledger is charged: what is spent here is recorded nowhere but in what is released"
+    arguments = write()
+    # A rehearsal spends nothing.
+    assert words not in said(run(*arguments, "--seed", 1))
+    assert words in said(run(*arguments))
+    assert words not in said(run(*write(more='ledger = { path = "l.json", epsilon = 3 }\n'), "-o", "other"))
+
+
 def test_an_unfinished_release_counts_and_a_rehearsal_does_not():
     arguments = write()
     assert run(*arguments, "--seed", 1).exit_code == 0
