@@ -118,7 +118,8 @@ def check_target(directory: Path, force: bool = False, overwrite: bool = True) -
 
 def holds_release(directory: Path) -> bool:
     """Whether a folder holds a release, whole or not, that was no rehearsal."""
-    return any((directory / file).exists() for file in FILES) and not _is_rehearsal(directory)
+    answers = any((directory / file).is_file() for file in FILES if file != _REPORT)
+    return answers and not _is_rehearsal(directory)
 
 
 def _is_rehearsal(directory: Path) -> bool:

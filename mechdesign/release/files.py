@@ -154,7 +154,7 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
 
 def holds_release(directory: Path) -> bool:
     """Whether a folder holds a release, whole or not, that was no rehearsal."""
-    return any((directory / file).exists() for file in _PUBLISHED) and not _is_rehearsal(directory)
+    return any((directory / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(directory)
 
 
 def _is_rehearsal(directory: Path) -> bool:
