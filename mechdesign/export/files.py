@@ -104,12 +104,12 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names, of files that need not be there, are names of one file."""
+    """Whether two names are names of one file; a terminal or a device may well be both read and written."""
     try:
-        return os.path.samefile(one, other)
+        return one.is_file() and os.path.samefile(one, other)
     except (OSError, ValueError):
         # One of them is not there.
-        return os.path.realpath(one) == os.path.realpath(other)
+        return False
 
 
 def refusal_of_second(folder: Path, what: str) -> ExportError:

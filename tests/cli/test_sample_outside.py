@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from cli_examples import run
 
+from mechdesign.errors import ExportError
+from mechdesign.export.files import check_no_input
+
 GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
 POINTS = """csv = { path = "poi.csv", latitude = "lat", longitude = "lon", label = "id" }"""
 METRIC = 'privacy = [{ kind = "metric", epsilon = 0.5, distance = "euclidean" }]'
@@ -126,6 +129,16 @@ def test_true_places_are_never_overwritten(designs: Path, tmp_path: Path, name: 
     assert Path("p.csv").read_text() == TRUE
     assert Path("link.csv").is_symlink()
     assert Path("hard.csv").read_text() == TRUE
+
+
+def test_only_files_can_be_overwritten(tmp_path: Path) -> None:
+    file, device = tmp_path / "a.csv", Path(os.devnull)
+    check_no_input(file, {"--input": file})
+    check_no_input(device, {"--input": device})
+    file.write_text("")
+    check_no_input(file, {"--input": tmp_path / "b.csv", "--other": None})
+    with pytest.raises(ExportError, match=r"is the file of --input, which must not be overwritten"):
+        check_no_input(file, {"--input": file})
 
 
 def test_true_places_behind_a_folder_with_another_name(designs: Path) -> None:
