@@ -68,6 +68,8 @@ _USUAL = frozenset(
     )
 )
 _ALIKE = 0.75
+# The fields of a blank line of a table with one column.
+_BLANK = [""]
 
 # How files of other formats begin, and what they are; the first that fits is taken.
 _BEGINNING = 1000
@@ -91,21 +93,28 @@ _OTHERS = {
 def read_columns(
     path: Path, names: Sequence[str], delimiter: str = ",", *, may_be_empty: bool = False
 ) -> dict[str, list[str]]:
-    """Return the texts in the columns `names` of a file with a header line; blank lines are skipped.
+    """Return the texts in the columns `names` of a file with a header line.
 
-    A file with nothing below its header is refused unless it `may_be_empty`.
+    A blank line is a row where the file has one column, as far as the last line break; with more columns it is refused,
+    but before the header and at the end of the file. A file with nothing below its header is refused unless it
+    `may_be_empty`.
     """
-    rows = read_rows(path, delimiter)
-    try:
-        _, header = next(rows)
-    except StopIteration:
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more") from None
+    rows = read_rows(path, delimiter, blanks=True)
+    header = next((row for _, row in rows if row), None)
+    if header is None:
+        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
     for name in names:
         check_column(name, header, path)
     places = {name: header.index(name) for name in names}
     columns: dict[str, list[str]] = {name: [] for name in names}
+    blank = 0
     for line, row in rows:
-        if len(row) != len(header):
+        if not row and len(header) > 1:
+            blank = blank or line
+            continue
+        if blank:
+            raise _blank_line(path, blank)
+        if len(row or _BLANK) != len(header):
             raise InputError(
                 f"{path}, line {line}",
                 "has the wrong number of fields",
@@ -113,10 +122,16 @@ def read_columns(
                 bound=f"{len(header)} as in the header",
             )
         for name, place in places.items():
-            columns[name].append(row[place])
+            columns[name].append((row or _BLANK)[place])
     if not may_be_empty and not all(columns.values()):
         raise InputError(str(path), "has no lines below its header", bound="at least one line")
     return columns
+
+
+def _blank_line(path: Path, line: int) -> InputError:
+    """Return the error for a blank line between the rows of a table of several columns."""
+    remedy = "delete the line if no row is missing there, or fill in its fields"
+    return InputError(f"{path}, line {line}", "is blank", bound="a row of the table in every line", remedy=remedy)
 
 
 def check_column(name: str, header: Sequence[str], path: Path) -> None:

@@ -33,6 +33,8 @@ Integers = NDArray[np.int64]
 
 _NAMED = re.compile(r"\['(.+?)'\]")
 
+_MISSING = 'records are never left out: add "" to values where a missing value is a value of its own'
+
 LARGEST = 2**24
 """Most values of one attribute."""
 
@@ -125,11 +127,14 @@ class Records:
             missing = next((text for text, code in codes.items() if code is None), None)
             if missing is not None:
                 row = min(texts.index(text) for text, code in codes.items() if code is None)
+                where = f"{source}, row {row + 1}, column {attribute.name!r}"
+                blank = not texts[row].strip()
                 raise InputError(
-                    f"{source}, row {row + 1}, column {attribute.name!r}",
-                    "is outside the domain",
+                    where,
+                    "has no value" if blank else "is outside the domain",
                     value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
+                    remedy=_MISSING if blank else "",
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
