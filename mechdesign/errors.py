@@ -27,6 +27,7 @@ __all__ = [
     "InputError",
     "LeakageExceededError",
     "LedgerError",
+    "LeftOutWarning",
     "LockWarning",
     "MechdesignError",
     "MetricWarning",
@@ -34,6 +35,7 @@ __all__ = [
     "MissingTimeWarning",
     "OutsideWarning",
     "PriorWarning",
+    "RecognisedWarning",
     "RecordsError",
     "ReportError",
     "RevealedWarning",
@@ -302,8 +304,16 @@ class LockWarning(UserWarning):
     """The lock of a file is held by another process and is waited for."""
 
 
-class MissingTimeWarning(UserWarning):
+class LeftOutWarning(UserWarning):
+    """Rows of a table cannot be counted and are left out; the result is correct for the others."""
+
+
+class MissingTimeWarning(LeftOutWarning):
     """Rows of a table have no time and are left out; the result is correct for the others."""
+
+
+class RecognisedWarning(UserWarning):
+    """How a table is written was recognised, and not said: the unit of its times, or how far its longitudes go."""
 
 
 class StateWarning(UserWarning):

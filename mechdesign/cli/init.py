@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -25,6 +26,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
 @click.option("--user", metavar="COLUMN", help="The column that says who it was.")
 @time_options
+@click.option(
+    "--longitudes", type=click.Choice(["180", "360"]),
+    help="Whether longitudes go from -180 to 180 degrees, or from 0 to 360; else the data tell.",
+)  # fmt: skip
 @click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
 @click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
 @memory_option
@@ -39,6 +44,9 @@ def init(
     time_: str | None,
     date: str | None,
     time_format: str | None,
+    time_zone: str | None,
+    missing: float | None,
+    longitudes: Literal["180", "360"] | None,
     trace: str | None,
     overwrite: bool,
 ) -> None:
@@ -50,6 +58,7 @@ def init(
     """
     # Imported late: wrong usage is refused at once.
     from mechdesign.data.inspection import look_at
+    from mechdesign.data.traces import Written
     from mechdesign.spec.proposal import propose, text_of
     from mechdesign.validation import renamed
 
@@ -66,9 +75,9 @@ def init(
         "trace": trace,
     }
     try:
-        found = look_at(data, columns, time_format)
+        found = look_at(data, columns, Written(time_format, time_zone, longitudes, missing))
     except InputError as error:
-        if error.path not in ("date", "time_format"):
+        if error.path not in ("date", "time_format", "time_zone", "longitudes", "missing"):
             raise
         raise renamed(error, f"--{error.path.replace('_', '-')}", error.path) from error
     try:

@@ -90,6 +90,8 @@ def release(
     time_: str | None,
     date: str | None,
     time_format: str | None,
+    time_zone: str | None,
+    missing: float | None,
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
@@ -120,7 +122,13 @@ def release(
     is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
-    asked = {"time": time_, "date": date, "time_format": time_format}
+    asked = {
+        "time": time_,
+        "date": date,
+        "time_format": time_format,
+        "time_zone": time_zone,
+        "missing": missing,
+    }
     given = with_release(specified(specification, example, "release"), **asked)
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:

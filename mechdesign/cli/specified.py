@@ -74,8 +74,19 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where the times of a table are, and how they are written."""
+    """Add the options that say where the times of a table are, how they are written, and what may be left out."""
     for option in (
+        click.option(
+            "--missing",
+            metavar="SHARE",
+            type=float,
+            help="How many of the rows may be left out, such as 0.2, as they cannot be read.  [default: 0.05]",
+        ),
+        click.option(
+            "--time-zone",
+            metavar="ZONE",
+            help="The zone of times that say none, such as Europe/Zurich or +02:00.  [default: UTC]",
+        ),
         click.option(
             "--time-format", metavar="FORM", help='How times are written: a pattern such as "%Y%m%d", unix, or unix-ms.'
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data import left_out as reasons
+from mechdesign.data.degrees import Error, errors_at, place_in
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import check_column, columns_text, number, read_rows
+from mechdesign.data.text import as_float, check_column, columns_text, number, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
-from mechdesign.data.times import Clock, order_of
+from mechdesign.data.times import Clock, Moment, SetClockError, is_missing, order_of, read_with
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
@@ -104,41 +108,135 @@ def as_steps(
     time: str | None = None,
     date: str | None = None,
     time_format: str | None = None,
+    time_zone: str | None = None,
+    missing: float = MOST_LEFT_OUT,
 ) -> Steps:
     """Return the states of a trace, see `as_states`, with their times, where it has some.
 
     The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
-    date, where `time` holds the time of day only, and `time_format` says how times are written, as
-    `mechdesign.data.traces.read_checkins` takes it. Those of a mapping are in ``time``. A step whose time is missing is
-    left out. Raises `InputError` for a time that cannot be read, or may be two, and for times that descend.
+    date, where `time` holds the time of day only, and `time_format` and `time_zone` say how times are written, as
+    `mechdesign.data.traces.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
+    is left out, and counted by reason in `Steps.notes`, where its time or its state is missing or its latitude is
+    beyond 90 degrees, say; at most the share `missing` of all steps. Raises `InputError` beyond it, for times that may
+    be two, and for times that descend; the parts of seconds count there.
     """
-    form = Clock(time_format)
+    clock, share = Clock(time_format, zone=time_zone), as_share(missing)
     if isinstance(trace, str | os.PathLike):
-        steps = _steps_in_file(Path(trace), domain, delimiter, (time, date), time_format)
+        steps = _steps_in_file(Path(trace), domain, delimiter, (time, date), (time_format, time_zone), share)
     else:
-        times, states = None, as_states(trace, domain, delimiter)
-        if isinstance(trace, Mapping):
-            given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
-            times = None if given is None else _moments(given, form)
-        if times is not None and len(times) != len(states):
-            raise InputError("trace.time", "differs in length", value=len(times), bound=f"{len(states)} times")
-        known = np.ones(len(states), dtype=np.bool_) if times is None else ~np.isnat(times)
-        steps = Steps(states[known], None if times is None else times[known])
-    times = steps.times
-    if times is not None and not len(times):
+        steps = _steps_in_memory(trace, domain, delimiter, clock, share)
+    if steps.times is not None and not len(steps.times):
         raise InputError("trace", "has no step with a time", remedy="leave the times out: the order is the file's")
-    if times is not None and (early := np.flatnonzero(np.diff(times) < np.timedelta64(0, "s"))).size:
-        where = int(early[0]) + 1
-        raise InputError(f"trace, step {where}", "is before the step that precedes it", value=cell(str(times[where])))
     return steps
 
 
+def _steps_in_memory(
+    trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any],
+    domain: Domain,
+    delimiter: str,
+    clock: Clock,
+    missing: float,
+) -> Steps:
+    given = None
+    if isinstance(trace, Mapping):
+        given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
+    if not isinstance(trace, Mapping) or given is None:
+        return Steps(as_states(trace, domain, delimiter))
+    form, rows = _given(trace)
+    column = as_array(given, "times")
+    if len(column) != len(rows):
+        raise InputError("trace.time", "differs in length", value=len(column), bound=f"{len(rows)} times")
+    texts = [_text_of(value) for value in (column.astype("datetime64[ns]") if column.dtype.kind == "M" else given)]
+    names = Names.of(domain.labels)
+
+    def read(clock: Clock) -> tuple[list[int], list[Moment], LeftOut, tuple[str, ...]]:
+        kept: list[int] = []
+        moments: list[Moment] = []
+        left_out = LeftOut(missing)
+        for step, (text, row) in enumerate(zip(texts, rows, strict=True)):
+            try:
+                moment = _moment(clock, text, None, f"trace.time[{step}]".__str__)
+                _check_state(form, [_text_of(value) for value in row], names, errors_at(f"trace[{step}]"))
+            except RowError as fault:
+                left_out.add(fault)
+            else:
+                kept.append(step)
+                moments.append(moment)
+        return kept, moments, left_out, clock.notes
+
+    kept, moments, left_out, notes = read_with(clock, read)
+    _check_share(left_out, len(kept))
+    if not kept:
+        return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
+    chosen = {name: [column[step] for step in kept] for name, column in trace.items()}
+    return Steps(as_states(chosen, domain, delimiter), _ascending(moments), (*notes, *_said(left_out)))
+
+
+def _text_of(value: object) -> str:
+    """Return a value in memory as a file would hold it; nothing where it is missing."""
+    if value is None or value != value:
+        return ""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _said(left_out: LeftOut) -> tuple[str, ...]:
+    return (left_out_text(left_out.counts),) if left_out.counts else ()
+
+
+def _check_share(left_out: LeftOut, kept: int) -> None:
+    """Raise `InputError` where too many steps are left out; not where none has a time, which is said otherwise."""
+    left_out.kept = kept
+    if left_out.kept or set(left_out.counts) != {reasons.NO_TIME}:
+        left_out.check()
+
+
+def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) -> Moment:
+    """Return the moment of a step; raise `RowError` where it has none."""
+    try:
+        moment = clock.moment(text, where, day)
+    except InputError as error:
+        reason = reasons.SET_CLOCK if isinstance(error, SetClockError) else reasons.UNREADABLE_TIME
+        raise RowError(reason, error) from None
+    if moment is None:
+        raise RowError(reasons.NO_TIME, InputError(where(), "has no time", value=cell(text), bound="a date and time"))
+    return moment
+
+
+def _check_state(form: str, texts: Sequence[str], names: Names, error: Error) -> None:
+    """Raise `RowError` where the state of a step is missing, or no place; an unknown state is none of these."""
+    if form == "degrees":
+        place_in((texts[0], texts[1]), DEGREES, error)
+    elif form == "plane":
+        for text, axis in zip(texts, PLANE, strict=False):
+            if not math.isfinite(as_float(text) or 0.0) or as_float(text) is None:
+                raise RowError(reasons.NO_PLACE, error(f"{axis} is no finite number", cell(text), "a finite number"))
+    elif texts[0] not in names.places and is_missing(texts[0]):
+        raise RowError(reasons.NO_STATE, error("has no state", cell(texts[0]), "an index or a label"))
+
+
+def _ascending(moments: Sequence[Moment]) -> NDArray[np.datetime64]:
+    """Return moments as datetime64[s]; raise `InputError` where one is before the one that precedes it."""
+    early = next((step for step in range(1, len(moments)) if moments[step] < moments[step - 1]), None)
+    times = np.array([moment.seconds for moment in moments], dtype=np.int64).astype("datetime64[s]")
+    if early is not None:
+        remedy = "sort the steps by their times"
+        problem = "is before the step that precedes it"
+        raise InputError(f"trace, step {early}", problem, value=cell(str(times[early])), remedy=remedy)
+    return times
+
+
 def _steps_in_file(
-    source: Path, domain: Domain, delimiter: str, named: tuple[str | None, str | None], form: str | None
+    source: Path,
+    domain: Domain,
+    delimiter: str,
+    named: tuple[str | None, str | None],
+    written: tuple[str | None, str | None],
+    missing: float,
 ) -> Steps:
     """Return the states and times in a file; `named` are the columns with the time and the date, where they are known.
 
-    A column called time must be one; others are told of where they cannot be read.
+    `written` are the form and the zone of times. A column called time must be one; others are told of where they cannot
+    be read.
     """
     rows = list(read_rows(source, delimiter, blanks=True))
     filled = [row for row in rows if row[1]]
@@ -150,27 +248,46 @@ def _steps_in_file(
     time = own[0] if time is None and len(own) == 1 else time
     found = TimeColumns()
     if len(header) > 1:
-        _check_lengths(filled, source)
-        found = find_times(header, filled[1:], form, time, date)
+        whole = [row for row in filled[1:] if len(row[1]) == len(header)]
+        found = find_times(header, whole, written[0], time, date, missing=missing)
     if found.time is None:
-        for key, value in (("time_format", form), ("date", date)):
+        for key, value in (("time_format", written[0]), ("date", date), ("time_zone", written[1])):
             if value is not None:
                 raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
         return Steps(_states_of(rows, source, domain), None, (*found.notes, order_of([None], what="steps")))
-    clock = Clock(form, " and ".join(filter(None, (found.date, found.time))))
+    clock = Clock(written[0], " and ".join(filter(None, (found.date, found.time))), zone=written[1])
     at_time, at_date = header.index(found.time), None if found.date is None else header.index(found.date)
-    kept, seconds = filled[:1], []
-    for line, row in filled[1:]:
-        day = None if at_date is None else row[at_date]
-        moment = clock.seconds(row[at_time], f"{source}, line {line}".__str__, day)
-        if moment is not None:
-            kept.append((line, row))
-            seconds.append(moment)
-    clock.check()
-    times = np.array(seconds, dtype=np.int64).astype("datetime64[s]")
-    if not seconds and len(filled) > 1:
-        return Steps(np.zeros(0, dtype=np.int64), times)
-    notes = (*found.notes, order_of([times], len(filled) - len(kept), "steps"))
+    form, columns = _columns([name.lower() for name in header])
+    body = rows[rows.index(filled[0]) + 1 : len(rows) - next(k for k, row in enumerate(reversed(rows)) if row[1])]
+    names = Names.of(domain.labels)
+
+    def read(clock: Clock) -> tuple[list[tuple[int, list[str]]], list[Moment], LeftOut, tuple[str, ...]]:
+        kept, left_out = filled[:1], LeftOut(missing)
+        moments: list[Moment] = []
+        for line, row in body:
+            where = f"{source}, line {line}"
+            error = errors_at(where)
+            try:
+                if not row:
+                    raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
+                if len(row) != len(header):
+                    fault = error("has the wrong number of fields", len(row), f"{len(header)} as in the first line")
+                    raise RowError(reasons.FIELDS, fault)
+                moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
+                _check_state(form, [row[column].strip() for column in columns], names, error)
+            except RowError as fault:
+                left_out.add(fault)
+            else:
+                kept.append((line, row))
+                moments.append(moment)
+        return kept, moments, left_out, clock.notes
+
+    kept, moments, left_out, notes = read_with(clock, read)
+    _check_share(left_out, len(moments))
+    if not moments and len(filled) > 1:
+        return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
+    times = _ascending(moments)
+    notes = (*found.notes, *notes, *_said(left_out), order_of([times], "steps"))
     return Steps(_states_of(kept, source, domain), times, notes)
 
 
@@ -183,20 +300,6 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
                 value=len(row),
                 bound=f"{len(rows[0][1])} as in the first line",
             )
-
-
-def _moments(given: Any, clock: Clock) -> NDArray[np.datetime64]:
-    """Return the moments in a column in memory, NaT where they are missing: dates, or what a file may hold."""
-    column = as_array(given, "times")
-    if column.dtype.kind == "M":
-        return column.astype("datetime64[s]")
-    moments = []
-    for step, value in enumerate(given):
-        text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-        seconds = clock.seconds(text, f"trace.time[{step}]".__str__)
-        moments.append(np.datetime64("NaT") if seconds is None else np.datetime64(seconds, "s"))
-    clock.check()
-    return np.array(moments, dtype="datetime64[s]")
 
 
 def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:

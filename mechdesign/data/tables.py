@@ -129,6 +129,9 @@ class Checkins(Table, frozen=True):
         date: the column with the date, where `time` holds the time of day only.
         time_format: how times are written, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or
             "unix-ns" since 1970; needed where digits may be a date, or a day may be a month.
+        time_zone: the zone of times that say none, such as "Europe/Zurich" or "+02:00"; UTC unless given.
+        longitudes: "360" where they go from 0 to 360 degrees, "180" where not; told by the data unless given.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
         trace: the column that tells the traces of a user apart.
         delimiter: the character between columns.
         only: the one user to take; everybody unless given.
@@ -145,6 +148,9 @@ class Checkins(Table, frozen=True):
     time: str | None = None
     date: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
+    longitudes: Literal["180", "360"] | None = None
+    missing: float | None = None
     trace: str | None = None
     delimiter: str = ","
     only: int | str | None = None
@@ -160,12 +166,14 @@ class Trajectories(Table, frozen=True):
     Attributes:
         path: the folder.
         only: the one user to take; everybody unless given.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
         every: traces are brought to even steps of this length, such as "5 min".
         gap: traces are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
     """
 
     path: str
     only: int | str | None = None
+    missing: float | None = None
     every: str | None = None
     gap: str | None = None
 

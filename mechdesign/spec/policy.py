@@ -90,6 +90,8 @@ class ReleaseTable(Table, frozen=True):
         date: the column of the trace with the date, where `time` holds the time of day only.
         time_format: how the times of the trace are written, date first: a pattern such as "%Y%m%d", or "unix",
             "unix-ms", "unix-us" or "unix-ns" since 1970.
+        time_zone: the zone of times of the trace that say none, such as "Europe/Zurich" or "+02:00"; UTC unless given.
+        missing: the share of steps of a trace with times that may be left out, such as 0.2; 0.05 unless given.
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
@@ -104,6 +106,8 @@ class ReleaseTable(Table, frozen=True):
     time: str | None = None
     date: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
+    missing: float | None = None
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None

@@ -16,7 +16,7 @@ from mechdesign.data.inspection import unread_times
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
-from mechdesign.data.times import order_of, rows_without_time
+from mechdesign.data.times import order_of
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -63,10 +63,12 @@ class VisitsFile(Table, frozen=True):
     Attributes:
         path: the file.
         delimiter: the character between columns.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
     """
 
     path: str
     delimiter: str = ","
+    missing: float | None = None
 
 
 class PriorTable(Table, frozen=True):
@@ -212,16 +214,15 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
     table: Checkins | Trajectories
     table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
     with in_file(path):
-        found, without_time = (
+        read = (
             _checkins(table, path, folder)
             if isinstance(table, Checkins)
-            else traces.Points(traces.read_plt(folder / table.path), {})
+            else traces.read_trajectories(folder / table.path, traces.Written(missing=table.missing).share)
         )
-    left_out = sum(without_time.values())
+    found, user = read.traces, None
     if table.only is not None:
         user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
         found = tuple(trace for trace in found if trace.user == user)
-        left_out = without_time.get(user, 0)
     with at(path):
         own = Sampling.of(table.every, table.gap)
         sampling = own if sampling is None or own != Sampling() else sampling
@@ -229,9 +230,7 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
         order = f"{path}: {order_of([trace.time for trace in found])}"
         if isinstance(table, Checkins) and table.time is None:
             order = "; ".join((order, *_unread_times(table, folder)))
-        notes: tuple[str, ...] = ()
-        if left_out:
-            notes = (f"{path}: {rows_without_time(left_out)}",)
+        notes = tuple(f"{path}: {note}" for note in read.said(user))
         if sampling != Sampling():
             found, facts = resample(found, sampling)
             notes += (f"{path}: {facts}",)
@@ -259,7 +258,7 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
         place=table.place,
         places=places,
         date=table.date,
-        time_format=table.time_format,
+        said=traces.Written(table.time_format, table.time_zone, table.longitudes, table.missing),
     )
 
 

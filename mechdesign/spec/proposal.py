@@ -126,10 +126,16 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
         lines += [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
         if "user" not in found.columns:
             lines.append('user = ""  # no column says who it was: all lines are counted together')
-        if found.time_format is not None and "time" in found.columns:
-            lines.append(f"time_format = {_quoted(found.time_format)}")
+        said = found.said
+        for key, value in (("time_format", said.time_format), ("time_zone", said.time_zone)):
+            if value is not None and "time" in found.columns:
+                lines.append(f"{key} = {_quoted(value)}")
+        if said.longitudes is not None:
+            lines.append(f"longitudes = {_quoted(said.longitudes)}")
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
+    if found.said.missing is not None:
+        lines.append(f"missing = {found.said.missing!r}")
     if len(users) > 1:
         lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
@@ -188,7 +194,7 @@ def _title(found: Found) -> str:
 
 def _notes(found: Found, beyond: int) -> tuple[str, ...]:
     """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
-    notes = list(found.unread)
+    notes = [*found.unread, *found.notes]
     if "time" not in found.columns and not found.is_folder:
         notes.append(found.order)
     for name in ("latitude", "longitude"):

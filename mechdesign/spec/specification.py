@@ -30,6 +30,7 @@ from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
+from mechdesign.data.left_out import MOST_LEFT_OUT
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
@@ -268,9 +269,16 @@ class Specification:
         with at("release"):
             asked = Sampling.of(table.every, table.gap)
         try:
-            found = as_steps(trace, secrets, delimiter, time=table.time, date=table.date, time_format=table.time_format)
+            found = as_steps(
+                *(trace, secrets, delimiter),
+                time=table.time,
+                date=table.date,
+                time_format=table.time_format,
+                time_zone=table.time_zone,
+                missing=MOST_LEFT_OUT if table.missing is None else table.missing,
+            )
         except InputError as error:
-            if error.path not in ("date", "time_format"):
+            if error.path not in ("date", "time_format", "time_zone", "missing"):
                 raise
             with at("release"):
                 raise

@@ -31,6 +31,8 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+# Arguments of readers of files that are keys of the same name.
+_KEYS = ("delimiter", "date", "time_format", "time_zone", "longitudes", "missing")
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
 _KINDS = {
     "array": "a list",
@@ -111,7 +113,7 @@ def in_file(path: str) -> Iterator[None]:
     except SpecificationError:
         raise
     except InputError as error:
-        if error.path in ("delimiter", "date", "time_format"):
+        if error.path in _KEYS:
             place, problem = join(path, error.path), error.problem
         elif error.path == "folder" or isinstance(error.__cause__, OSError):
             place, problem = join(path, "path"), error.problem

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.places import read_places
+from mechdesign.data.left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data.places import count_places
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
 from mechdesign.model.dithering import anchor_means, between
@@ -41,9 +42,13 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
     if table.visits is not None:
         given = convert(table.visits, VisitsFile, f"{path}.visits")
         with in_file(f"{path}.visits"):
-            points = np.column_stack(read_places(folder / given.path, anchors.axes, given.delimiter))
+            share = MOST_LEFT_OUT if given.missing is None else given.missing
+            first, second, left_out = count_places(folder / given.path, anchors.axes, given.delimiter, share)
+        points = np.column_stack((first, second))
         outside = int(anchors.lattice.corners(points[:, 0], points[:, 1]).outside.sum())
-        notes = (f"{outside} of {len(points)} visits outside the anchors projected to their border",) if outside else ()
+        notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
+        if left_out.counts:
+            notes.append(f"{path}.visits: {left_out_text(left_out.counts)}")
         return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
     if anchors.geographic is None:
         bound = "anchors = { columns, rows, south, north, west, east }"
@@ -55,8 +60,8 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
     users = len(dict.fromkeys(trace.user for trace in found.found))
     taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
-    left_out = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
-    return RawVisits(every[inside], (*found.notes, taken, *left_out))
+    beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
+    return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 
 def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
