@@ -25,6 +25,7 @@ __all__ = [
     "HistoryWarning",
     "InfeasibleError",
     "InputError",
+    "InterchangedWarning",
     "LeakageExceededError",
     "LedgerError",
     "LeftOutWarning",
@@ -310,6 +311,10 @@ class LeftOutWarning(UserWarning):
 
 class MissingTimeWarning(LeftOutWarning):
     """Rows of a table have no time and are left out; the result is correct for the others."""
+
+
+class InterchangedWarning(UserWarning):
+    """A box lies in the Antarctic, and would lie where people live with latitude and longitude interchanged."""
 
 
 class RecognisedWarning(UserWarning):

@@ -14,14 +14,13 @@ from typing import NoReturn
 
 from mechdesign.certify.exact import printed
 from mechdesign.errors import InputError
+from mechdesign.model.places import INTERCHANGED
 from mechdesign.validation import as_number
 
 __all__ = ["INTERCHANGED", "MOST_LEFT_OUT", "LeftOut", "RowError", "as_share", "left_out_text"]
 
 MOST_LEFT_OUT = 0.05
 """The share of rows that may be left out unless another one is given."""
-
-INTERCHANGED = "latitude and longitude look interchanged"
 
 # Reasons.
 UNREADABLE_TIME = "with a time that cannot be read"

@@ -40,7 +40,7 @@ from mechdesign.errors import (
     values_are_shown,
 )
 from mechdesign.model.domain import BoundingBox, Domain
-from mechdesign.model.places import interval
+from mechdesign.model.places import interval, turned
 from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 
 __all__ = [
@@ -532,7 +532,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     exits: list[bool] = []
     inside = outside = 0
     for trace in given:
-        column = interval(trace.longitude, meridians)
+        column = interval(turned(trace.longitude, box.west, box.east), meridians)
         row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
         inside += len(kept)
@@ -552,7 +552,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
 
 
 def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
-    """Return an error that says where the points are, and whether latitude and longitude are swapped."""
+    """Return an error that says where the points are, and whether latitude and longitude look interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")

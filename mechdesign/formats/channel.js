@@ -76,7 +76,7 @@ export function cellOf(place, { outside = "refuse" } = {}) {
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
   if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
   if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
-  const at = coordinates(place, DATA.axes);
+  const at = coordinates(place, DATA.axes).map((value, axis) => value + 360 * turns(value, axis));
   if (DATA.borders === null) return nearest(at);
   const [row, column] = at.map((value, axis) => {
     const side = DATA.borders[axis];
@@ -191,7 +191,8 @@ function dither(place, outside, random) {
   const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
     const value = values[axis];
     const { start, length, count } = DATA.lattice[axis];
-    const [top, bottom] = fraction(value);
+    const [exact, bottom] = fraction(value);
+    const top = exact + 360n * BigInt(turns(value, axis)) * bottom;
     // (value - start) / length · (count - 1) = numerator / denominator
     const from = top * BigInt(start[1]) - BigInt(start[0]) * bottom;
     const steps = BigInt(count - 1);
@@ -249,6 +250,11 @@ function coordinates(place, axes) {
     if (Math.abs(value) > limit) throw new RangeError(`${name} must be between -${limit} and ${limit} degrees`);
     return value;
   });
+}
+
+// How often 360 degrees are added to a coordinate, where the secrets lie across 180 degrees.
+function turns(value, axis) {
+  return DATA.degrees && axis === 1 && DATA.turn !== null && value < DATA.turn ? 1 : 0;
 }
 
 function interval(value, borders) {

@@ -78,7 +78,15 @@ def _payload(exported: Exported) -> dict[str, Any]:
 
 def _map(domain: Domain | None) -> dict[str, Any]:
     """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place."""
-    nothing = {"axes": None, "degrees": False, "borders": None, "places": None, "scale": 1.0, "lattice": None}
+    nothing = {
+        "axes": None,
+        "degrees": False,
+        "borders": None,
+        "places": None,
+        "scale": 1.0,
+        "lattice": None,
+        "turn": None,
+    }
     if domain is None:
         return nothing
     try:
@@ -88,11 +96,24 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     known, borders = domain.places(axes), domain.borders(axes)
     assert known is not None
     found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES}
+    if axes == DEGREES:
+        found["turn"] = _turn(domain)
     if domain.lattice is not None:
         return nothing | found | {"lattice": _lattice(domain.lattice)}
     if borders is not None:
         return nothing | found | {"borders": [side.tolist() for side in borders]}
     return nothing | found | {"places": known.tolist(), "scale": nearest_scale(known, axes)}
+
+
+def _turn(domain: Domain) -> float | None:
+    """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
+    known = domain.places(DEGREES)
+    assert known is not None
+    if domain.geographic is not None:
+        west, east = domain.geographic.west, domain.geographic.east
+    else:
+        west, east = (float(end) for end in (known[:, 1].min(), known[:, 1].max()))
+    return None if east <= 180 else (west + east) / 2 - 180
 
 
 def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
@@ -112,7 +133,7 @@ def _answers(domain: Domain | None) -> dict[str, Any] | None:
     known = _map(domain)
     if domain is None or known["axes"] is None:
         return None
-    places = domain.places(domain.axes)
+    places = domain.degrees if domain.axes == DEGREES else domain.points
     assert places is not None
     return {"names": known["axes"], "places": places.tolist()}
 

@@ -51,7 +51,7 @@ def answers(channel: Channel, observables: Domain | None, drawn: Integers) -> An
     index = np.asarray(drawn, dtype=np.int64)
     known = None
     if observables is not None:
-        known = observables.points if observables.coordinates is None else observables.coordinates
+        known = observables.points if observables.coordinates is None else observables.degrees
     place = None if known is None or not known.shape[1] else known[index]
     if index.ndim:
         return Answers(index, labels[index], place)

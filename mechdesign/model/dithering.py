@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+from mechdesign.model.places import turned
 from mechdesign.validation import Floats, as_floats, require
 
 __all__ = ["MEASURES", "anchor_means", "between"]
@@ -138,7 +139,8 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")
     require(np.isfinite(visits), visits, "points", "a finite number")
     if anchors.lattice.box is not None:
-        require(np.abs(visits) <= np.array([90.0, 180.0]), visits, "points", "a latitude, then a longitude, in degrees")
+        good = (visits >= [-90.0, -180.0]) & (visits <= [90.0, 360.0])
+        require(good, visits, "points", "a latitude, then a longitude, in degrees")
     if weights is None:
         return visits, np.full(len(visits), 1 / len(visits))
     given = as_floats(weights, "weights", "(k,)")
@@ -157,7 +159,7 @@ def _plane(anchors: Domain, places: Floats) -> Floats:
     if lattice.box is None:
         return places
     south, north, west, east = lattice.box
-    x = (places[:, 1] - west) / (east - west) * lattice.width
+    x = (turned(places[:, 1], west, east) - west) / (east - west) * lattice.width
     y = (places[:, 0] - south) / (north - south) * lattice.height
     shown: Floats = np.column_stack((x, y))
     return shown

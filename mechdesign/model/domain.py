@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,12 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import nearest, printed
 from mechdesign.display import card, data_frame, points_plot
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
+from mechdesign.model.places import (
+    DEGREES,
+    INTERCHANGED,
+    PLANE,
+    Axes,
+    Borders,
+    Outside,
+    given_places,
+    locate,
+    may_be_interchanged,
+    turned,
+)
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import (
     LARGEST_GRID,
@@ -73,7 +85,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """A box in latitude and longitude (WGS84 degrees), closed on all sides, that does not cross the antimeridian."""
+    """A box in latitude and longitude (WGS84 degrees), closed on all sides.
+
+    Longitudes may be given between -180 and 360 degrees. A box across 180 degrees, narrower than 180 degrees and away
+    from the poles, has its `east` below its `west`, or beyond 180; it is kept as beyond 180.
+    """
 
     south: float
     north: float
@@ -82,21 +98,32 @@ class BoundingBox:
 
     def __post_init__(self) -> None:
         """Check the ranges and the order of the sides."""
-        for name, limit in (("south", 90), ("north", 90), ("west", 180), ("east", 180)):
-            value = as_number(getattr(self, name), name)
-            if abs(value) > limit:
-                raise InputError(name, "is out of range", value=value, bound=f"between -{limit} and {limit} degrees")
+        south, north, west, east = (as_number(getattr(self, name), name) for name in ("south", "north", "west", "east"))
+        swapped = may_be_interchanged(np.array([south, north]), np.array([west, east]))
+        for name, value, low, high in (
+            *(("south", south, -90, 90), ("north", north, -90, 90)),
+            *(("west", west, -180, 360), ("east", east, -180, 360)),
+        ):
+            if not low <= value <= high:
+                problem = f"is out of range: {INTERCHANGED}" if swapped else "is out of range"
+                remedy = "exchange south and north with west and east" if swapped else ""
+                bound = f"between {low} and {high} degrees"
+                raise InputError(name, problem, value=value, bound=bound, remedy=remedy)
+        if south >= north:
+            raise InputError("south", "is not below north", value=south, bound=f"less than {north}")
+        given = west, east
+        if west > 180:
+            west, east = _less_360(west), _less_360(east)
+        if east <= west:
+            east = nearest(printed(east) + 360)
+        across = east > 180
+        if given[0] == given[1] or (across and not east - west < 180):
+            remedy = "a box across 180 degrees is narrower than 180 degrees"
+            raise InputError("west", "is not below east", value=given[0], bound=f"less than {given[1]}", remedy=remedy)
+        if across and not Plane.over(south, north, west, east).shorter:
+            raise InputError("north", "is a pole, in a box across 180 degrees", value=north, bound="a box beside it")
+        for name, value in (("south", south), ("north", north), ("west", west), ("east", east)):
             object.__setattr__(self, name, value)
-        if self.south >= self.north:
-            raise InputError("south", "is not below north", value=self.south, bound=f"less than {self.north}")
-        if self.west >= self.east:
-            raise InputError(
-                "west",
-                "is not below east",
-                value=self.west,
-                bound=f"less than {self.east}",
-                remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
-            )
 
     def __str__(self) -> str:
         """Say where the box is."""
@@ -105,6 +132,7 @@ class BoundingBox:
     @staticmethod
     def text(south: float, north: float, west: float, east: float) -> str:
         """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        east = east if east <= 180 else east - 360
         return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
 
     @property
@@ -123,7 +151,8 @@ class Domain:
         unit: unit of `points`, such as ``"km"``; empty when there is none.
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
-        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None;
+            longitudes go on beyond 180 where the domain lies across it, see `degrees`.
         plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
         lattice: the `Lattice` whose anchors the points are, or None.
 
@@ -204,7 +233,7 @@ class Domain:
         if self.geographic is not None:
             box = self.geographic
             facts.append(("latitude", f"{box.south:.6g} to {box.north:.6g}"))
-            facts.append(("longitude", f"{box.west:.6g} to {box.east:.6g}"))
+            facts.append(("longitude", f"{box.west:.6g} to {box.east - 360 * (box.east > 180):.6g}"))
         return facts
 
     def to_pandas(self) -> Any:
@@ -215,8 +244,8 @@ class Domain:
         axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
         columns: dict[str, Any] = {"label": self.labels}
         columns |= dict(zip(axes, self.points.T, strict=False))
-        if self.coordinates is not None:
-            columns |= {"latitude": self.coordinates[:, 0], "longitude": self.coordinates[:, 1]}
+        if (degrees := self.degrees) is not None:
+            columns |= {"latitude": degrees[:, 0], "longitude": degrees[:, 1]}
         return data_frame(columns)
 
     def __str__(self) -> str:
@@ -242,6 +271,13 @@ class Domain:
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
         return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
+
+    @property
+    def degrees(self) -> Floats | None:
+        """Return `coordinates` with longitudes between -180 and 180 degrees, as they are shown."""
+        if self.coordinates is None or self.coordinates[:, 1].max() <= 180:
+            return self.coordinates
+        return np.column_stack((self.coordinates[:, 0], turned(self.coordinates[:, 1], -180, 180)))
 
     @property
     def axes(self) -> Axes:
@@ -344,6 +380,7 @@ class Domain:
         distances never exceed the great circle; the south-west corner is the origin.
         """
         box = BoundingBox(south, north, west, east)
+        _warn_of_interchange(box)
         plane = box.plane
         width = DEGREE_KM * plane.cosine * (box.east - box.west)
         cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
@@ -366,6 +403,7 @@ class Domain:
             InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
         """
         box = BoundingBox(south, north, west, east)
+        _warn_of_interchange(box)
         plane = box.plane
         if not plane.shorter:
             raise InputError(
@@ -403,8 +441,15 @@ class Domain:
             raise InputError("longitude", "differs in length", value=len(longitudes), bound=f"{len(latitudes)} values")
         if len(latitudes) == 0:
             raise InputError("latitude", "is empty", bound="at least one value")
-        require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees")
-        require(np.abs(longitudes) <= 180, longitudes, "longitude", "between -180 and 180 degrees")
+        swapped = may_be_interchanged(latitudes, longitudes)
+        remedy = f"{INTERCHANGED}: exchange them" if swapped else ""
+        require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees", remedy)
+        good = (longitudes >= -180) & (longitudes <= 360)
+        require(good, longitudes, "longitude", "between -180 and 360 degrees")
+        longitudes = turned(longitudes, -180, 180)
+        if np.ptp(longitudes) > 180:
+            # Across 180 degrees, where this is the shorter way.
+            longitudes = np.where(longitudes < 0, longitudes + 360, longitudes)
         south, north, west, east = latitudes.min(), latitudes.max(), longitudes.min(), longitudes.max()
         if east - west > 180:
             raise InputError(
@@ -412,8 +457,10 @@ class Domain:
                 "spans more than half the Earth, which no local projection can show",
                 value=float(east - west),
                 bound="at most 180 degrees",
-                remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
+                remedy="split the places, or project them yourself and use Domain.from_points",
             )
+        if south < north and west < east:
+            _warn_of_interchange(BoundingBox(south, north, west, east))
         plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
         points = plane.points(latitudes, longitudes)
@@ -426,12 +473,32 @@ class Domain:
         return cls(np.zeros((len(names), 0)), labels=names)
 
 
-_ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 180 degrees"
+_ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 degrees"
+
+# Where people are: between these latitudes, and not south of the first.
+_SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
+
+
+def _less_360(degrees: float) -> float:
+    """Return 360 degrees less than the decimal that a float prints."""
+    return nearest(printed(degrees) - 360)
+
+
+def _warn_of_interchange(box: BoundingBox) -> None:
+    """Warn of a box in the Antarctic that would be where people live with latitude and longitude interchanged."""
+    if box.north <= _SOUTHERNMOST and box.west >= _SOUTHERNMOST and box.east <= _NORTHERNMOST:
+        other = BoundingBox.text(box.west, box.east, box.south, box.north)
+        warnings.warn(
+            f"{box} is south of 60 degrees south: {INTERCHANGED}. Interchanged it would be {other}",
+            InterchangedWarning,
+            stacklevel=3,
+        )
 
 
 def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     # NaN compares false, so it is refused as well.
-    return np.abs(coordinates) <= np.array([90.0, 180.0])
+    good: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (coordinates >= [-90, -180]) & (coordinates <= [90, 360])
+    return good
 
 
 def _middles(count: int, side: float) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.model.places import turned
 from mechdesign.validation import Floats, Integers, as_integer, as_number
 
 __all__ = ["Between", "Corners", "Lattice"]
@@ -113,7 +114,10 @@ class Lattice:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)
         else:
             south, north, west, east = map(Fraction, self.box)
-            across, up = (Fraction(second) - west) / (east - west), (Fraction(first) - south) / (north - south)
+            # As `turned` does, exactly.
+            longitude = Fraction(second) - 360 * (second > 180)
+            longitude += 360 * (east > 180 and longitude < (west + east) / 2 - 180)
+            across, up = (longitude - west) / (east - west), (Fraction(first) - south) / (north - south)
         outside = not (0 <= across <= 1 and 0 <= up <= 1)
         return _exact_cell(across, self.columns), _exact_cell(up, self.rows), outside
 
@@ -121,7 +125,7 @@ class Lattice:
         if self.box is None:
             return first / self.width, second / self.height
         south, north, west, east = self.box
-        return (second - west) / (east - west), (first - south) / (north - south)
+        return (turned(second, west, east) - west) / (east - west), (first - south) / (north - south)
 
 
 def _cell(position: Floats, count: int) -> tuple[Integers, Floats]:

@@ -8,9 +8,22 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, as_array, as_floats, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats
 
-__all__ = ["DEGREES", "PLANE", "Axes", "Borders", "Outside", "given_places", "interval", "locate", "nearest_scale"]
+__all__ = [
+    "DEGREES",
+    "INTERCHANGED",
+    "PLANE",
+    "Axes",
+    "Borders",
+    "Outside",
+    "given_places",
+    "interval",
+    "locate",
+    "may_be_interchanged",
+    "nearest_scale",
+    "turned",
+]
 
 Axes = tuple[str, str]
 Borders = tuple[Floats, Floats]
@@ -20,10 +33,13 @@ DEGREES: Axes = ("latitude", "longitude")
 PLANE: Axes = ("x", "y")
 """Places on the plane, in the unit of their domain."""
 
+INTERCHANGED = "latitude and longitude look interchanged"
+"""What errors say of a latitude that is none, and may be a longitude."""
+
 Outside = Literal["refuse", "nearest"]
 """What becomes of a place outside a grid: an error, or the cell that is nearest along each axis."""
 
-_LIMITS = {"latitude": 90.0, "longitude": 180.0}
+_LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
 
 
 def given_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
@@ -42,6 +58,18 @@ def given_places(axes: Axes, first: object, second: object, x: object = None, y:
     one, two = (_coordinates(value, name) for name, value in zip(axes, (first, second), strict=True))
     if one.shape != two.shape:
         raise InputError(axes[1], "has another shape", value=two.shape, bound=f"{one.shape}, as {axes[0]}")
+    swapped = axes == DEGREES and may_be_interchanged(one, two)
+    problem, remedy = "is not accepted", ""
+    if swapped:
+        problem, remedy = f"is not accepted: {INTERCHANGED}", "latitude comes first, then longitude"
+    for name, value in zip(axes, (one, two), strict=True):
+        low, high = _LIMITS.get(name, (-math.inf, math.inf))
+        good = np.isfinite(value) & (low <= value) & (value <= high)
+        if not good.all():
+            index = int(np.argmin(good.reshape(-1)))
+            bound = f"between {low:g} and {high:g} degrees" if math.isfinite(low) else "a finite number"
+            path = f"{name}[{index}]" if value.ndim else name
+            raise InputError(path, problem, value=value.reshape(-1)[index].item(), bound=bound, remedy=remedy)
     return one, two
 
 
@@ -52,6 +80,22 @@ def interval(values: Floats, borders: Floats) -> Integers:
     index[values == borders[-1]] = last
     index[index > last] = -1
     return index
+
+
+def turned(longitude: Floats, west: float, east: float) -> Floats:
+    """Return longitudes as those of a box from `west` to `east`, which is beyond 180 degrees where it lies across them.
+
+    Longitudes beyond 180 degrees are those 360 degrees less; with such a box they are the nearest to its middle.
+    """
+    within = np.where(longitude > 180, longitude - 360, longitude)
+    return within if east <= 180 else np.where(within < (west + east) / 2 - 180, within + 360, within)
+
+
+def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
+    """Tell whether some latitudes are none, and each of them may be the longitude, and its longitude the latitude."""
+    wrong = np.abs(latitude) > 90
+    swapped = (latitude >= -180) & (latitude <= 360) & (np.abs(longitude) <= 90)
+    return bool(wrong.any() and swapped[wrong].all())
 
 
 def nearest_scale(known: Floats, axes: Axes) -> float:
@@ -83,6 +127,10 @@ def locate(
     if outside not in get_args(Outside):
         raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))
     shape = places[0].shape
+    if axes == DEGREES:
+        east = known[:, 1].max() if borders is None else borders[1][-1]
+        west = known[:, 1].min() if borders is None else borders[1][0]
+        places = places[0], turned(places[1], float(west), float(east))
     flat = np.stack([side.reshape(-1) for side in places])
     if borders is None:
         return _nearest(known, flat, nearest_scale(known, axes)).reshape(shape), 0
@@ -105,14 +153,6 @@ def _coordinates(value: object, name: str) -> Floats:
     if given.dtype.kind not in "iuf":
         raise InputError(name, "is not a number", value=value, bound="a number, or an array of numbers")
     flat = as_floats(given.reshape(-1), name, "(n,)")
-    limit = _LIMITS.get(name, math.inf)
-    bound = f"between -{limit:g} and {limit:g} degrees" if math.isfinite(limit) else "a finite number"
-    good = np.isfinite(flat) & (np.abs(flat) <= limit)
-    swapped = name == "latitude" and bool((np.abs(flat[~good]) <= _LIMITS["longitude"]).any())
-    remedy = "latitude comes first, then longitude" if swapped else ""
-    if not good.all() and not given.ndim:
-        raise InputError(name, "is not accepted", value=flat.item(), bound=bound, remedy=remedy)
-    require(good, flat, name, bound, remedy)
     return flat.reshape(given.shape)
 
 
@@ -127,6 +167,6 @@ def _refusal(place: list[float], path: str, missed: int, borders: Borders, axes:
     swapped = all(side[0] <= value <= side[-1] for value, side in zip(place[::-1], borders, strict=True))
     remedy = 'leave it out, use a larger grid, or take the nearest cell with outside="nearest"'
     if swapped:
-        remedy = f"{axes[0]} and {axes[1]} look swapped: {axes[0]} comes first"
+        remedy = f"{axes[0]} and {axes[1]} look interchanged: {axes[0]} comes first"
     problem = "lies outside the grid" + (f", as do {missed - 1} others" if missed > 1 else "")
     return InputError(path, problem, value=tuple(place), bound=", ".join(ranges), remedy=remedy)

@@ -65,7 +65,7 @@ def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
     d = domain.points.shape[1]
     places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
     snapped = releases[0].output is not None
-    degrees = domain.coordinates if snapped else None
+    degrees = domain.degrees if snapped else None
     head = ["step", *(["state", "label"] if snapped else []), *places]
     rows: list[Sequence[object]] = [head + (["latitude", "longitude"] if degrees is not None else [])]
     for step, release in enumerate(releases):

@@ -124,7 +124,7 @@ def _matrix(chain: MarkovChain | OpenChain) -> bytes:
 
 
 def _states(found: Correlations, domain: Domain) -> bytes:
-    degrees = domain.coordinates
+    degrees = domain.degrees
     rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
     for row, state in enumerate(found.states.tolist()):
         if state == domain.size:

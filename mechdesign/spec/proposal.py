@@ -57,7 +57,7 @@ def propose(found: Found, cells: int = 64) -> Proposal:
         raise InputError(
             str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
         )
-    box, beyond = _box(found)
+    box = _box(found)
     degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
     assert degree is not None
     columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
@@ -79,7 +79,7 @@ def propose(found: Found, cells: int = 64) -> Proposal:
         largest,
         visits.inside,
         visits.outside,
-        _notes(found, beyond),
+        _notes(found),
     )
 
 
@@ -192,34 +192,30 @@ def _title(found: Found) -> str:
     return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
-def _notes(found: Found, beyond: int) -> tuple[str, ...]:
-    """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
+def _notes(found: Found) -> tuple[str, ...]:
+    """Return what is odd about the data."""
     notes = [*found.unread, *found.notes]
     if "time" not in found.columns and not found.is_folder:
         notes.append(found.order)
     for name in ("latitude", "longitude"):
         if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
             notes.append(f"every point has the same {name}, as if it were not the right column")
-    if beyond:
-        notes.append(f"{beyond} points are left out, close by on the other side of ±180°, which a box cannot cross")
     return tuple(notes)
 
 
-def _box(found: Found) -> tuple[BoundingBox, int]:
-    """Return a box, and how many points are close to its middle across the meridian of 180°."""
+def _box(found: Found) -> BoundingBox:
+    """Return a box about the place where most points are, also across the meridian of 180 degrees."""
     latitude = np.concatenate([trace.latitude for trace in found.traces])
     longitude = np.concatenate([trace.longitude for trace in found.traces])
-    near = np.ones(len(latitude), dtype=np.bool_)
-    if _extent(latitude) > 2 * _AREA or _extent(longitude) > 2 * _AREA:
+    if max(map(_extent, (latitude, longitude))) > 2 * _AREA:
         # Of data from all over the world, the surroundings of the most visited place.
         place = _most_visited(latitude, longitude)
+        longitude = longitude - 360 * np.rint((longitude - longitude[place]) / 360)
         near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
-    south, north = _sides(latitude[near], 90)
-    west, east = _sides(longitude[near], 180)
-    parallel, meridian = (south + north) / 2, (west + east) / 2
-    across = np.abs(longitude - meridian) >= 360 - 2 * _AREA
-    beyond = int((across & (np.abs(latitude - parallel) <= 2 * _AREA)).sum())
-    return BoundingBox(south, north, west, east), beyond
+        latitude, longitude = latitude[near], longitude[near]
+    south, north = _sides(latitude, 90)
+    west, east = _sides(longitude, 180 if np.abs(longitude).max() <= 180 else 360)
+    return BoundingBox(south, north, *((west + 360, east + 360) if west < -180 else (west, east)))
 
 
 def _extent(values: Floats) -> float:
