@@ -22,7 +22,8 @@ import msgspec
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import withheld
 from mechdesign.data.tables import Table
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
+from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -47,9 +48,43 @@ _KINDS = {
 def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
     """Return the table `data`, which stands at `path`, as a `kind`; raise `SpecificationError` naming the key."""
     try:
-        return msgspec.convert(data, kind, dec_hook=_number)
+        table = msgspec.convert(data, kind, dec_hook=_number)
     except msgspec.ValidationError as error:
         raise _explained(error, data, kind, path) from None
+    for name in table.__struct_fields__:
+        _check_sizes(getattr(table, name), join(path, name))
+    return table
+
+
+def _check_sizes(value: object, path: str) -> None:
+    """Raise `SpecificationError` for a number that floats, or integers of 64 bits, cannot be reckoned with.
+
+    Infinities and NaN pass: a key says itself whether it takes them.
+    """
+    if isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            _check_sizes(each, f"{path}[{index}]")
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise SpecificationError(path, "is out of range", value=_short(value), bound="an integer of 64 bits")
+    elif isinstance(value, float | Fraction) and not _is_of_usual_size(value):
+        bound = f"0, or between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g} in absolute value"
+        raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
+
+
+def _is_of_usual_size(value: float | Fraction) -> bool:
+    if isinstance(value, float) and not math.isfinite(value):
+        return True
+    return not value or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
+
+
+def _short(value: float | Fraction) -> object:
+    """Return what an error shows of a number, which may have thousands of digits."""
+    ratio = Fraction(value)
+    bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    if isinstance(value, float) or abs(bits) < 64:
+        return _shown(value)
+    return Shown(f"about {'-' if value < 0 else ''}1e{math.floor(bits * math.log10(2))}")
 
 
 def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:

@@ -137,7 +137,7 @@ def test_longitudes_turn_to_a_box(west: float, east: float, expected: list[float
     ],
 )
 def test_what_looks_interchanged_is_said(make, path: str) -> None:
-    with pytest.raises(InputError, match="(?i)latitude and longitude look interchanged") as raised:
+    with pytest.raises(InputError, match=r"(?i)latitude and longitude look interchanged") as raised:
         make()
     assert raised.value.path == path
 

@@ -19,7 +19,7 @@ from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import cell
 from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.data.text import read_columns
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.spec.tables import convert, one_of
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
@@ -34,6 +34,9 @@ Integers = NDArray[np.int64]
 _NAMED = re.compile(r"\['(.+?)'\]")
 
 _MISSING = 'records are never left out: add "" to values where a missing value is a value of its own'
+
+# Of the decimals that values may be, see docs/limits.md.
+_LARGEST_EXPONENT = 100
 
 LARGEST = 2**24
 """Most values of one attribute."""
@@ -183,7 +186,10 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
         _check_size(last - first + 1, f"{path}.range")
         return range(first, last + 1)
     if table.values is not None:
-        return [nearest(Fraction(value)) if isinstance(value, Decimal) else value for value in table.values]
+        return [
+            _float(value, f"{path}.values[{place}]") if isinstance(value, Decimal) else value
+            for place, value in enumerate(table.values)
+        ]
     for name in ("high", "step"):
         if getattr(table, name) is None:
             raise SpecificationError(f"{path}.{name}", "is missing", remedy=f"add {name} = …")
@@ -204,6 +210,13 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
     if table.low.denominator == table.step.denominator == 1:
         return range(int(table.low), int(table.high) + 1, int(table.step))
     return [nearest(table.low + index * table.step) for index in range(count + 1)]
+
+
+def _float(value: Decimal, path: str) -> float:
+    """Return a decimal as a float; raise `SpecificationError` where there is none near it."""
+    if not value.is_finite() or not -_LARGEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT:
+        raise SpecificationError(path, "is out of range", value=Shown(value), bound="0, or between 1e-100 and 1e100")
+    return nearest(Fraction(value))
 
 
 def _check_size(size: int, path: str) -> None:
