@@ -112,12 +112,12 @@ class BoundingBox:
         if south >= north:
             raise InputError("south", "is not below north", value=south, bound=f"less than {north}")
         given = west, east
-        if west > 180:
+        if 180 < west < east:
             west, east = _less_360(west), _less_360(east)
-        if east <= west:
+        elif east <= west <= 180:
             east = nearest(printed(east) + 360)
         across = east > 180
-        if given[0] == given[1] or (across and not east - west < 180):
+        if not west < east or given[0] == given[1] or (across and not east - west < 180):
             remedy = "a box across 180 degrees is narrower than 180 degrees"
             raise InputError("west", "is not below east", value=given[0], bound=f"less than {given[1]}", remedy=remedy)
         if across and not Plane.over(south, north, west, east).shorter:

@@ -75,7 +75,7 @@ def _check_sizes(value: object, path: str) -> None:
 def _is_of_usual_size(value: float | Fraction) -> bool:
     if isinstance(value, float) and not math.isfinite(value):
         return True
-    return not value or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
+    return not value or LEAST_NUMBER <= value <= LARGEST_NUMBER or -LARGEST_NUMBER <= value <= -LEAST_NUMBER
 
 
 def _short(value: float | Fraction) -> object:

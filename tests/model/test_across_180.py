@@ -11,6 +11,8 @@ import pytest
 import mechdesign as md
 from mechdesign.data.traces import Trace, to_grid
 from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.export.sets import load
+from mechdesign.model.answers import sample_at
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import turned
@@ -40,6 +42,7 @@ def test_degrees_from_0_to_360_are_those_of_a_box() -> None:
         ((-19, -16, 10, 5), "west: is not below east"),
         ((-19, -16, 90, -90), "narrower than 180 degrees"),
         ((-90, -16, 177, -178), "north: is a pole, in a box across 180"),
+        ((-19, -16, 181, 139), "west: is not below east"),
         ((-19, -16, 177, 361), "east: is out of range"),
         ((-19, -16, -181, 3), "west: is out of range"),
     ],
@@ -92,11 +95,16 @@ def test_anchors_across_180_degrees_weigh_as_elsewhere() -> None:
 
 def test_designs_across_180_degrees_show_degrees_within_180(tmp_path) -> None:
     domain = Domain.geographic_grid(**FIJI, east=182.0)
-    design = md.design(domain, md.Prior.uniform(8), md.distances.haversine(domain), md.MetricPrivacy(0.01))
-    design.save(tmp_path / "d")
-    again = md.Design.load(tmp_path / "d") if hasattr(md.Design, "load") else design
-    assert again.problem.secrets.geographic == domain.geographic
-    assert np.abs(design.sample_at(-18.9, -179.9, size=20, rng=1).place).max() <= 180
+    distance = md.distances.haversine(domain)
+    privacy = [md.MetricPrivacy(0.01, distance)]
+    problem = md.Problem(md.Prior.uniform(8), distance, privacy, secrets=domain, observables=domain)
+    md.design(problem, tolerance=0.01).save(tmp_path / "d", report=False)
+    again, channel, _ = load(tmp_path / "d")
+    assert again.secrets is not None
+    assert again.secrets.geographic == domain.geographic
+    places = sample_at(again, channel, -18.9, -179.9, size=50, rng=1).place
+    assert places is not None
+    assert -180 <= places[:, 1].min() < 0 < places[:, 1].max() <= 180
 
 
 def test_cells_of_geojson_are_cut_at_180_degrees() -> None:
