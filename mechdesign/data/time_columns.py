@@ -118,8 +118,9 @@ def _problem(header: Sequence[str], rows: Rows, column: str, day: str | None, fo
             raise errors[0]
         return known
 
+    clock = Clock(form, column if day is None else f"{day} and {column}")
     try:
-        known = read_with(Clock(form, column if day is None else f"{day} and {column}"), read)
+        known = read_with(clock, read)
     except InputError as error:
         return f"{error.path}: {error.problem}; found {error.value}" + (f"; {error.remedy}" if error.remedy else "")
     return "" if known else f"{_NO_TIMES} in the first {len(rows)} lines"

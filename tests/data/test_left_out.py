@@ -423,7 +423,10 @@ def test_a_box_that_looks_interchanged_is_refused_at_once(sides: str) -> None:
 
 
 HUGE = "9999999999999999999999"
-SIMULATED = "domain.grid = {{ columns = 4, rows = 3, width = 4, height = 3 }}\nprior.smoothing = 1\nprior.simulated = {{ people = {}, centres = [{{ x = {}, y = 1, spread = {}, weight = {} }}] }}\n"
+SIMULATED = (
+    "domain.grid = {{ columns = 4, rows = 3, width = 4, height = 3 }}\nprior.smoothing = 1\n"
+    "prior.simulated = {{ people = {}, centres = [{{ x = {}, y = 1, spread = {}, weight = {} }}] }}\n"
+)
 KEYS = {
     "prior.simulated.centres[0].spread": SIMULATED.format(10, 1, "1e308", 1) + REST,
     "prior.simulated.centres[0].x": SIMULATED.format(10, "1e200", 1, 1) + REST,
