@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.certify.exact import exact_text
 from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
@@ -196,7 +197,7 @@ class Measures:
     def _within(self, table: GraphPrivacyTable, radius: Fraction, path: str) -> nx.Graph:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
-            raise SpecificationError(f"{path}.radius", "is not positive", value=float(radius), bound="> 0")
+            raise SpecificationError(f"{path}.radius", "is not positive", value=exact_text(radius), bound="> 0")
         form = one_of(table, path, ("distance", "matrix"))
         if form == "distance":
             measured = self._named(table.distance or "", f"{path}.distance")

@@ -58,9 +58,8 @@ def propose(found: Found, cells: int = 64) -> Proposal:
             str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
         )
     box = _box(found)
-    degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
-    assert degree is not None
-    columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
+    width, height = box.plane.points(np.array([box.north]), np.array([box.east]))[0].tolist()
+    columns = max(1, round(math.sqrt(cells * width / height)))
     rows = max(1, round(cells / columns))
     domain = Domain.geographic_grid(columns, rows, box.south, box.north, box.west, box.east)
     visits = to_grid(found.traces, domain)
@@ -68,7 +67,7 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     prior = Prior.from_counts(visits.counts().astype(np.float64), _SMOOTHING)
     largest = float(largest_distortion(prior, lengths))
     # Within two cells, or what people usually go, whichever is more, odds change by a factor of 4 at most.
-    radius = max(2 * max(degree.width / columns, degree.height / rows), min(degree.width, degree.height) / 8)
+    radius = max(2 * max(width / columns, height / rows), min(width, height) / 8)
     radius = float(_rounded(radius))
     epsilon = _rounded(math.log(_FACTOR) / radius)
     return Proposal(

@@ -34,6 +34,8 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 # Arguments of readers of files that are keys of the same name.
 _KEYS = ("delimiter", "date", "time_format", "time_zone", "longitudes", "missing")
+# Exact numbers, as the verifier reads them.
+_EXACT = ("1e-400", "1e+400")
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
 _KINDS = {
     "array": "a list",
@@ -68,14 +70,15 @@ def _check_sizes(value: object, path: str) -> None:
         if not -(2**63) <= value < 2**63:
             raise SpecificationError(path, "is out of range", value=_short(value), bound="an integer of 64 bits")
     elif isinstance(value, float | Fraction) and not _is_of_usual_size(value):
-        bound = f"0, or between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g} in absolute value"
+        least, largest = _EXACT if isinstance(value, Fraction) else ("1e-100", "1e+100")
+        bound = f"0, or between {least} and {largest} in absolute value"
         raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
 
 
 def _is_of_usual_size(value: float | Fraction) -> bool:
-    if isinstance(value, float) and not math.isfinite(value):
-        return True
-    return not value or LEAST_NUMBER <= value <= LARGEST_NUMBER or -LARGEST_NUMBER <= value <= -LEAST_NUMBER
+    if isinstance(value, float):
+        return not value or not math.isfinite(value) or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
+    return not value or Fraction(_EXACT[0]) <= abs(value) <= Fraction(_EXACT[1])
 
 
 def _short(value: float | Fraction) -> object:

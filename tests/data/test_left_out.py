@@ -293,7 +293,7 @@ def test_steps_of_a_trace_with_times_are_left_out_and_counted(tmp_path: Path, li
 
 @pytest.mark.parametrize(("lines", "words"), [
     (["state", "home", "", "pub"], "line 3: is blank"), (["state", "home", " ", "pub"], "line 3: is not a secret"),
-    (["state,x", "home,1", ",1"], "line 3: is not a secret"), (["state,x", "home,1", "pub"], "line 3: has the wrong nu"),
+    (["state,x", "home,1", ",1"], "line 3: is not a secret"), (["state,x", "home,1", "pub"], "line 3: has the wrong"),
     (["lat,lon", "40.5,-73.5", ",-73.5"], "line 3, column lat: is not a number"),
     (["lat,lon", "40.5,-73.5", "nan,-73.5"], "line 3, column lat: is not finite"),
     (["lat,lon", "40.5,-73.5", "97,-73.5"], "line 3: lies outside the grid"),
@@ -377,7 +377,7 @@ def test_records_without_a_value_are_refused_or_a_value_of_their_own(tmp_path: P
         records = parse_release(RECORDS + f"a = {{ {values_} }}\n").records
         with pytest.raises(InputError, match=r"row \d+, column 'a'"):
             records.indices(path)
-    with pytest.raises(InputError, match=r"row 9, column 'a': has no value.*add \"\" to values"):
+    with pytest.raises(InputError, match=r"row 9, column .a.: has no value.*add .. to values"):
         parse_release(RECORDS + 'a = { values = ["x", "y"] }\n').records.indices(path)
 
 

@@ -33,7 +33,8 @@ Integers = NDArray[np.int64]
 
 _NAMED = re.compile(r"\['(.+?)'\]")
 
-_MISSING = 'records are never left out: add "" to values where a missing value is a value of its own'
+_MISSING = "fill it in, or delete the record: none is left out"
+_OWN_VALUE = '; or add "" to values, where a missing value is a value of its own'
 
 # Of the decimals that values may be, see docs/limits.md.
 _LARGEST_EXPONENT = 100
@@ -137,7 +138,7 @@ class Records:
                     "has no value" if blank else "is outside the domain",
                     value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
-                    remedy=_MISSING if blank else "",
+                    remedy=_MISSING + ("" if isinstance(attribute.values, range) else _OWN_VALUE) if blank else "",
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
