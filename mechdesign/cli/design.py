@@ -209,6 +209,8 @@ def _truth(made: Design) -> str:
     """Return the option of `sample` that gives a secret: its coordinates where it has some, else its index."""
     domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
     for axes in (DEGREES, PLANE):
-        if domain is not None and (known := domain.places(axes)) is not None:
+        if domain is not None and domain.places(axes) is not None:
+            known = domain.degrees if axes == DEGREES else domain.points
+            assert known is not None
             return "--at " + ",".join(f"{value:.6g}" for value in known[middle].tolist())
     return f"--secret {middle}"
