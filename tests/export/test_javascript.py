@@ -173,6 +173,24 @@ def test_places_that_are_no_grid() -> None:
     assert made.draw({"secret": "München"}, data)[0]["label"] == "Berlin"
 
 
+def test_places_across_180_degrees() -> None:
+    cost = md.distances.hamming(8)
+    privacy = [md.MetricPrivacy(1, cost)]
+    numerators = channel_like(np.exp(-np.asarray(cost)))
+    for domain in (
+        md.Domain.geographic_grid(4, 2, south=-19, north=-16, west=177, east=182),
+        md.Domain.from_coordinates([-18.0] * 8, [177.5, 178, 179, 180, -179.5, -179, -178.5, -178]),
+    ):
+        problem = md.Problem(md.Prior.uniform(8), cost, privacy, secrets=domain, observables=domain)
+        made = Module(source(exported(problem, numerators)))
+        for longitude in (177.0, 179.9, 180.0, -180.0, -179.9, -178.0):
+            assert made.call("cell", {"lat": -18.0, "lon": longitude}, {}) == domain.cell_of(-18.0, longitude)
+        assert domain.degrees is not None
+        (drawn,) = made.draw({"lat": -18.0, "lon": -178.1}, bytes(8))
+        assert [drawn["lat"], drawn["lon"]] == domain.degrees[drawn["index"]].tolist()
+        assert abs(drawn["lon"]) <= 180
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
