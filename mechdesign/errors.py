@@ -318,7 +318,7 @@ class InterchangedWarning(UserWarning):
 
 
 class RecognisedWarning(UserWarning):
-    """How a table is written was recognised, and not said: the unit of its times, or how far its longitudes go."""
+    """How a file is written was recognised, and not said: its encoding, its delimiter, its decimals, or its times."""
 
 
 class StateWarning(UserWarning):

@@ -36,6 +36,7 @@ from mechdesign.errors import (
     MetricWarning,
     OutsideWarning,
     PriorWarning,
+    RecognisedWarning,
     RevealedWarning,
     SolverError,
     SolverInterruptedError,
@@ -168,7 +169,7 @@ class _Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with watched(), warnings.catch_warnings():
-            for category in _SAID:
+            for category in (*_SAID, RecognisedWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:

@@ -14,7 +14,7 @@ from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
 from mechdesign.cli.console import output, progress, table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.forms import withholding
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError, TimeLimitError
@@ -52,6 +52,7 @@ _PAIRS = (
 @click.option("--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="For each attack.")
 @click.option(f"--{_OPTION}", is_flag=True, help="Also run the pairwise min-max attack: minutes beyond 50 secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@layout_options()
 @memory_option
 @show_values_option
 def attack(

@@ -19,7 +19,7 @@ from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.channels import has_labels, read_labelled
 from mechdesign.data.forms import withholding
@@ -67,6 +67,7 @@ _PLACED = {
 @click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 @click.pass_context

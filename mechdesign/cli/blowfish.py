@@ -13,7 +13,7 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
+from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
@@ -64,7 +64,6 @@ def blowfish() -> None:
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
 )  # fmt: skip
-@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TABLE.csv.")
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
     help="Charge this ledger instead of that of [ledger]. It exists: `mechdesign ledger new` begins one.",
@@ -78,6 +77,7 @@ def blowfish() -> None:
     help="Insist on a release that is exact where the policy of another one in the ledger protects, or the reverse; "
     "the ledger records it.",
 )  # fmt: skip
+@layout_options()
 @memory_option
 @show_values_option
 def release(
@@ -85,7 +85,6 @@ def release(
     records: Path | None,
     example: str | None,
     directory: Path,
-    delimiter: str,
     ledger_file: Path | None,
     wait: float,
     report: bool,
@@ -125,7 +124,7 @@ def release(
         if ledger is not None:
             announce(ledger, directory)
         with interrupts.scope("writing the answers, which are paid for"):
-            found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter, together=together)
+            found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, directory, report, force)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in directory.iterdir()))

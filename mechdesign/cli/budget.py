@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.data.forms import withholding
@@ -50,6 +50,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure of budgets and leakage: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 def budget(

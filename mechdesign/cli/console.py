@@ -18,6 +18,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from mechdesign.certify.texts import escape
+from mechdesign.errors import RecognisedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +155,14 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning, without the place in the program that it comes from."""
+    """Show a warning, without the place in the program that it comes from; once what was recognised of a file."""
+    if issubclass(category, RecognisedWarning):
+        context = click.get_current_context(silent=True)
+        told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.recognised", set())
+        if str(message) not in told:
+            told.add(str(message))
+            say_note(str(message))
+        return
     _say("warning", "yellow", str(message))
 
 

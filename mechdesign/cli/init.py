@@ -9,7 +9,7 @@ import click
 
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import say, say_note
-from mechdesign.cli.specified import memory_option, show_values_option, time_options
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option, time_options
 from mechdesign.errors import ExportError, InputError
 from mechdesign.export.files import check_writable
 
@@ -32,6 +32,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
 @click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
+@layout_options()
 @memory_option
 @show_values_option
 def init(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
-from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
+from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import read_budgets
 from mechdesign.export.files import check_writable
 from mechdesign.spec.examples import on_disk
@@ -46,6 +46,7 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 def leakage(

@@ -19,6 +19,7 @@ from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, 
 from mechdesign.cli.specified import (
     example_for,
     example_option,
+    layout_options,
     memory_option,
     show_values_option,
     specified,
@@ -57,7 +58,6 @@ _UNSNAPPED = (
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
 )  # fmt: skip
-@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TRACE.csv.")
 @time_options
 @click.option("--channels", is_flag=True, help="Write the channel of each step, too, for `mechdesign verify`.")
 @click.option(
@@ -79,6 +79,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
+@layout_options()
 @memory_option
 @show_values_option
 def release(
@@ -86,7 +87,6 @@ def release(
     trace: Path | None,
     example: str | None,
     directory: Path,
-    delimiter: str,
     time_: str | None,
     date: str | None,
     time_format: str | None,
@@ -145,7 +145,7 @@ def release(
         check_release_target(directory, force, overwrite)
         if private is not None:
             _check_private(private, directory)
-        steps, resampled = given.steps(trace, delimiter)
+        steps, resampled = given.steps(trace)
         states = steps.states
         size = _output_size(len(states), problem.cost.shape[0], channels)
         for folder in (directory, *([] if private is None else [private])):
@@ -174,7 +174,6 @@ def release(
                 found = given.release(
                     trace,
                     seed=seed,
-                    delimiter=delimiter,
                     ledger=ledger,
                     progress=live,
                     keep=keep,

@@ -12,7 +12,7 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
@@ -51,6 +51,7 @@ _SEEDED = (
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
     help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
 )  # fmt: skip
+@layout_options()
 @memory_option
 @show_values_option
 def sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import click
 from msgspec import structs
 
 from mechdesign.data.bounds import allowing_memory
+from mechdesign.data.layout import Layout, reading_as, said
 from mechdesign.errors import InputError, showing_values
 from mechdesign.spec import examples
 from mechdesign.validation import renamed
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "example_for",
     "example_option",
+    "layout_options",
     "memory_option",
     "show_values_option",
     "specified",
@@ -71,6 +73,43 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=allow,
         help="What a packed file, a line or a design may take; else 256 MiB or 100 times the file, 16 MiB, 2 GiB.",
     )(command)
+
+
+def layout_options(*, matrices: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the options that say how the files on the command line are written, also `matrices`."""
+
+    def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+            if value is not None:
+                given = {each.name: getattr(said(), each.name) for each in fields(Layout)}
+                try:
+                    ctx.with_resource(reading_as(**(given | {name: value})))
+                except InputError as error:
+                    raise renamed(error, f"--{error.path}", error.path) from error
+
+        return say
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for declared, described in _LAYOUT_OPTIONS.items():
+            name = declared.removeprefix("--").partition("/")[0]
+            if name in ("header", "numbered") and not matrices:
+                continue
+            kind = {"default": None} if "/" in declared else {"metavar": described[0]}
+            command = click.option(
+                declared, is_eager=True, expose_value=False, callback=says(name), help=described[1], **kind
+            )(command)
+        return command
+
+    return add
+
+
+_LAYOUT_OPTIONS = {
+    "--numbered/--no-numbered": ("", "Whether the first column of a matrix names or numbers its rows; else asked."),
+    "--header/--no-header": ("", "Whether the first line of a matrix names or numbers its columns; else asked."),
+    "--encoding": ("NAME", "How the text is encoded, such as windows-1252; else UTF-8, or UTF-16 with its mark."),
+    "--decimal": ("SIGN", 'What stands before decimals, "." or ","; else recognised.'),
+    "--delimiter": ("CHARACTER", "Between columns; else recognised."),
+}
 
 
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.layout import mark_of
 from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.validation import as_budgets
@@ -48,16 +49,22 @@ def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
     source = Path(path)
     budgets: list[Fraction] = []
-    rows = read_rows(source, ",")
+    rows = read_rows(source, suits=_suits)
     _, header = next(rows, (0, None))
-    if header is None or [name.strip() for name in header] != _HEADER:
+    if header is None or not _suits(header):
         shown = None if header is None else Shown(columns_text(header, _HEADER))
         raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
-    for line, row in rows:
-        budgets.append(_budget(row, len(budgets), f"{source}, line {line}"))
+    lines = list(rows)
+    mark = mark_of([row[-1] for _, row in lines], f"{source}, column epsilon")
+    for line, row in lines:
+        budgets.append(_budget([*row[:-1], mark.plain(row[-1])], len(budgets), f"{source}, line {line}"))
     if not budgets:
         raise InputError(str(source), "holds no budgets", bound="at least one line after the header")
     return tuple(budgets)
+
+
+def _suits(header: Sequence[str]) -> bool:
+    return [name.strip() for name in header] == _HEADER
 
 
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:

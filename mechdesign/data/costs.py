@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.forms import cell
-from mechdesign.data.text import columns_text, number, read_columns, read_rows
+from mechdesign.data.text import columns_text, numbers_in, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 
 __all__ = ["read_cost_curves", "read_weights"]
@@ -27,13 +27,13 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
     naming the line; that curves fall is checked where they are used.
     """
     source = Path(path)
-    header = next((row for _, row in read_rows(source, ",")), None)
-    if header is None or [name.strip() for name in header] not in (_ONE, _SEVERAL):
+    header = next((row for _, row in read_rows(source, suits=_suits)), None)
+    if header is None or not _suits(header):
         shown = None if header is None else Shown(columns_text(header, _SEVERAL))
         raise InputError(str(source), "has the wrong header", value=shown, bound="epsilon,cost or step,epsilon,cost")
     columns = read_columns(source, header)
     texts = dict(zip([name.strip() for name in header], columns.values(), strict=True))
-    epsilons, costs = (_numbers(texts[name], source, name) for name in _ONE)
+    epsilons, costs = (numbers_in(texts[name], source, name) for name in _ONE)
     if "step" not in texts:
         return [(epsilons, costs)]
     curves = []
@@ -51,7 +51,7 @@ def read_weights(path: str | PathLike[str]) -> Floats:
     """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,)."""
     source = Path(path)
     texts = read_columns(source, ["weight"])["weight"]
-    weights = _numbers(texts, source, "weight")
+    weights = numbers_in(texts, source, "weight")
     for row, weight in enumerate(weights.tolist(), 1):
         if not 0 <= weight < float("inf"):
             where = f"{source}, row {row}, column weight"
@@ -59,5 +59,5 @@ def read_weights(path: str | PathLike[str]) -> Floats:
     return weights
 
 
-def _numbers(texts: list[str], source: Path, column: str) -> Floats:
-    return np.array([number(text, f"{source}, row {row}, column {column}") for row, text in enumerate(texts, 1)])
+def _suits(header: list[str]) -> bool:
+    return [name.strip() for name in header] in (_ONE, _SEVERAL)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mechdesign.data.layout import composed, dialect_of
 from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
@@ -18,7 +19,6 @@ from mechdesign.errors import InputError
 
 __all__ = ["Found", "look_at", "unread_times"]
 
-_DELIMITERS = (",", "\t", ";", "|")
 # How many lines are looked at; more where a column that is called a time is blank in all of them.
 _SAMPLE, _LARGEST_SAMPLE = 200, 200_000
 _NAMED = 5
@@ -77,7 +77,7 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, said: Wri
         return Found(path, {}, ",", points.traces, notes=points.said(), said=said)
     delimiter = _delimiter(path)
     header, body = _head(path, delimiter)
-    known = {name: column for name, column in (given or {}).items() if column is not None}
+    known = {name: composed(column) for name, column in (given or {}).items() if column is not None}
     for name, column in known.items():
         if column not in header:
             raise InputError(
@@ -100,8 +100,10 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, said: Wri
             columns[name] = recognised
     for name in _ESSENTIAL:
         if name not in columns:
-            bound = f"one of {columns_text(header)}"
-            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=f"say --{name}")
+            bound = f"one of {columns_text(header, below=body)}"
+            lacking = [each for each in _ESSENTIAL if each not in columns]
+            remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
+            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
     times = _times(path, header, body, delimiter, (said, known.get("time"), known.get("date"), taken))
     found = _read(path, columns, times, delimiter, said)
@@ -122,7 +124,7 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, said: Wri
     return found
 
 
-def unread_times(path: Path, delimiter: str, taken: Sequence[str]) -> tuple[str, ...]:
+def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
     """Say of the columns of a table that are called times, or may hold them, why none is read; none is named.
 
     Those in `taken` hold something else.
@@ -137,7 +139,7 @@ def unread_times(path: Path, delimiter: str, taken: Sequence[str]) -> tuple[str,
 _Asked = tuple[Written, str | None, str | None, Sequence[str]]
 
 
-def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str, asked: _Asked) -> TimeColumns:
+def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None, asked: _Asked) -> TimeColumns:
     """Return where the times are, by a sample that grows where a column of them is blank in all of it."""
     size, before = _SAMPLE, 0
     said, time, date, taken = asked
@@ -154,13 +156,13 @@ def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str, asked
 def _delimiter(path: Path) -> str:
     """Return the character between columns."""
     with opened(path) as lines:
-        first = lines.readline()
-    if not first.strip():
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
-    return max(_DELIMITERS, key=first.count)
+        dialect = dialect_of(lines)
+        if not lines.first_rows(dialect):
+            raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+        return dialect.delimiter
 
 
-def _head(path: Path, delimiter: str, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
+def _head(path: Path, delimiter: str | None, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
     """Return the header, and the first rows below it with their lines."""
     rows = list(itertools.islice(read_rows(path, delimiter), size))
     header = rows[0][1] if rows else []

@@ -12,7 +12,7 @@ from mechdesign.data import left_out as reasons
 from mechdesign.data.degrees import place_in, refused, within_180
 from mechdesign.data.forms import cell
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
-from mechdesign.data.text import as_float, columns_text, read_columns, read_rows
+from mechdesign.data.text import as_float, columns_text, plain_numbers, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.places import DEGREES, Axes
 from mechdesign.validation import Floats
@@ -28,7 +28,7 @@ COLUMNS = {
 """Names of columns that are understood, in capital or small letters."""
 
 
-def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str = ",") -> tuple[Floats, Floats]:
+def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None) -> tuple[Floats, Floats]:
     """Return the coordinates in a file with a header line, a float64 array for each axis.
 
     Other columns are left alone. Longitudes beyond 180 degrees are taken as 360 degrees less.
@@ -42,7 +42,7 @@ def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str = ",") 
 
 
 def count_places(
-    path: str | os.PathLike[str], axes: Axes, delimiter: str = ",", missing: float = MOST_LEFT_OUT
+    path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None, missing: float = MOST_LEFT_OUT
 ) -> tuple[Floats, Floats, LeftOut]:
     """Return what `read_places` does of a file in which places are counted, and what was left out.
 
@@ -54,10 +54,19 @@ def count_places(
     return found
 
 
-def _coordinates(source: Path, axes: Axes, delimiter: str, left_out: LeftOut | None) -> tuple[Floats, Floats, LeftOut]:
-    header = next((fields for _, fields in read_rows(source, delimiter)), [])
+def _coordinates(
+    source: Path, axes: Axes, delimiter: str | None, left_out: LeftOut | None
+) -> tuple[Floats, Floats, LeftOut]:
+    def suits(header: list[str]) -> bool:
+        return all(len(_named(header, axis)) == 1 for axis in axes)
+
+    header = next((fields for _, fields in read_rows(source, delimiter, suits=suits)), [])
     chosen = [_column(source, header, axis) for axis in axes]
     columns = read_columns(source, chosen, delimiter)
+    limits = (90, 360) if axes == DEGREES else (math.inf, math.inf)
+    columns |= {
+        name: plain_numbers(columns[name], source, name, limit) for name, limit in zip(chosen, limits, strict=True)
+    }
     found: list[tuple[float, float]] = []
     rows = LeftOut() if left_out is None else left_out
     for row, texts in enumerate(zip(columns[chosen[0]], columns[chosen[1]], strict=True), 1):
@@ -88,9 +97,14 @@ def _point(texts: tuple[str, str], axes: Axes, names: tuple[str, str], where: st
 
 
 def _column(source: Path, header: list[str], axis: str) -> str:
-    found = [name for name in header if name.strip().lower() in COLUMNS[axis]]
+    found = _named(header, axis)
     if len(found) != 1:
         problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
         bound = f"a header line with a column {' or '.join(COLUMNS[axis])}"
         raise InputError(str(source), problem, value=Shown(columns_text(header, COLUMNS[axis])), bound=bound)
     return found[0]
+
+
+def _named(header: list[str], axis: str) -> list[str]:
+    """Return the columns of a header that are called as the coordinate on an axis is."""
+    return [name for name in header if name.strip().lower() in COLUMNS[axis]]

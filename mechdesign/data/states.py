@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.data import left_out as reasons
 from mechdesign.data.degrees import Error, errors_at, place_in
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.layout import composed, mark_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.text import as_float, check_column, columns_text, number, read_rows
@@ -103,7 +104,7 @@ class Steps:
 def as_steps(
     trace: States,
     domain: Domain,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     *,
     time: str | None = None,
     date: str | None = None,
@@ -133,7 +134,7 @@ def as_steps(
 def _steps_in_memory(
     trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any],
     domain: Domain,
-    delimiter: str,
+    delimiter: str | None,
     clock: Clock,
     missing: float,
 ) -> Steps:
@@ -228,7 +229,7 @@ def _ascending(moments: Sequence[Moment]) -> NDArray[np.datetime64]:
 def _steps_in_file(
     source: Path,
     domain: Domain,
-    delimiter: str,
+    delimiter: str | None,
     named: tuple[str | None, str | None],
     written: tuple[str | None, str | None],
     missing: float,
@@ -238,10 +239,10 @@ def _steps_in_file(
     `written` are the form and the zone of times. A column called time must be one; others are told of where they cannot
     be read.
     """
-    rows = list(read_rows(source, delimiter, blanks=True))
+    rows = _rows_of(source, domain, delimiter)
     filled = [row for row in rows if row[1]]
     header = [field.strip() for field in filled[0][1]] if filled else []
-    time, date = named
+    time, date = (None if name is None else composed(name) for name in named)
     for column in filter(None, named):
         check_column(column, header, source)
     own = [name for name in header if name.lower() == "time"]
@@ -302,14 +303,14 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
             )
 
 
-def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
+def as_states(trace: States, domain: Domain, delimiter: str | None = None) -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
     Args:
         trace: A file, see `read_states`; indices or labels; places, an array (steps, 2) of x and y in the unit of the
             domain; or a mapping with the columns that a file may have.
         domain: The states.
-        delimiter: The character between columns of a file.
+        delimiter: The character between columns of a file; recognised unless given.
 
     Raises:
         InputError: A state is not known, or a place is outside the grid; the path names the step.
@@ -327,7 +328,7 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
     return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
 
-def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = ",") -> Integers:
+def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | None = None) -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
     A file without a header has a state a line, its label or its index. With a header, the column ``state`` is read
@@ -337,7 +338,29 @@ def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = "
     state, for a place outside the grid, for a blank line before the last state, and for a file without steps.
     """
     source = Path(path)
-    return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)
+    return _states_of(_rows_of(source, domain, delimiter), source, domain)
+
+
+def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[int, list[str]]]:
+    """Return the lines of a file, by number and fields, with points before the decimals of places."""
+    known = {composed(label) for label in domain.labels}
+
+    def suits(row: list[str]) -> bool:
+        one = row[0].strip() if len(row) == 1 else ""
+        return bool(_columns([field.strip().lower() for field in row])[0]) or one in known or one.isdecimal()
+
+    rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
+    header = next((row for _, row in rows if row), [])
+    form, columns = _columns([field.strip().lower() for field in header])
+    if form not in ("degrees", "plane"):
+        return rows
+    limits = (90.0, 360.0) if form == "degrees" else (np.inf, np.inf)
+    body = [row for _, row in rows if len(row) == len(header)][1:]
+    for column, limit in zip(columns, limits, strict=True):
+        mark = mark_of([row[column] for row in body], f"{source}, column {header[column].strip()}", limit)
+        for row in body:
+            row[column] = mark.plain(row[column])
+    return rows
 
 
 def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) -> Integers:
@@ -391,7 +414,8 @@ class Names:
     def of(cls, labels: Sequence[str]) -> Names:
         """Return the names of members with these labels, in order."""
         return cls(
-            {label: index for index, label in enumerate(labels)}, bool(labels) and all(map(str.isdecimal, labels))
+            {composed(label): index for index, label in enumerate(labels)},
+            bool(labels) and all(map(str.isdecimal, labels)),
         )
 
     def index(self, name: int | str, path: str) -> int:
@@ -399,8 +423,8 @@ class Names:
 
         Raises InputError, naming `path`, for any other text, and for an integer that is not an index.
         """
-        if isinstance(name, str) and name in self.places:
-            return self.places[name]
+        if isinstance(name, str) and composed(name) in self.places:
+            return self.places[composed(name)]
         digits = isinstance(name, str) and name.isascii() and name.isdecimal() and len(name) < 20
         index = int(name) if digits or isinstance(name, int) else -1
         if not 0 <= index < len(self.places):

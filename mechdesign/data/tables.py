@@ -73,7 +73,9 @@ class PlacesFile(Table, frozen=True):
         latitude: the column with the latitude in degrees, beside `longitude`, instead of `x` and `y`.
         longitude: the column with the longitude in degrees.
         label: the column with the names of the places; they are numbered where there is none.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
@@ -82,7 +84,9 @@ class PlacesFile(Table, frozen=True):
     latitude: str | None = None
     longitude: str | None = None
     label: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class PlacesByKey(Table, frozen=True):
@@ -93,14 +97,18 @@ class PlacesByKey(Table, frozen=True):
         key: the column with the key.
         latitude: the column with the latitude in degrees.
         longitude: the column with the longitude in degrees.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     key: str
     latitude: str = "latitude"
     longitude: str = "longitude"
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class CountsFile(Table, frozen=True):
@@ -109,12 +117,16 @@ class CountsFile(Table, frozen=True):
     Attributes:
         path: the file.
         column: the column with the counts.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     column: str
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class Checkins(Table, frozen=True):
@@ -133,7 +145,9 @@ class Checkins(Table, frozen=True):
         longitudes: "360" where they go from 0 to 360 degrees, "180" where not; told by the data unless given.
         missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
         trace: the column that tells the traces of a user apart.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
         only: the one user to take; everybody unless given.
         place: the column with the key of the place, instead of `latitude` and `longitude`, beside `places`.
         places: a table of places, joined by their key.
@@ -152,7 +166,9 @@ class Checkins(Table, frozen=True):
     longitudes: Literal["180", "360"] | None = None
     missing: float | None = None
     trace: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
     only: int | str | None = None
     place: str | None = None
     places: Annotated[Raw, holds(PlacesByKey)] | None = None
@@ -183,11 +199,19 @@ class MatrixFile(Table, frozen=True):
 
     Attributes:
         path: the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
+        header: true: the first line names or numbers the columns; asked for where that may be.
+        numbered: true: the first column names or numbers the rows; asked for likewise.
     """
 
     path: str
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    numbered: bool | None = None
 
 
 class EdgesFile(Table, frozen=True):
@@ -197,13 +221,17 @@ class EdgesFile(Table, frozen=True):
         path: the file.
         source: the column with one end of each edge, an index or a label.
         target: the column with the other end.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     source: str = "source"
     target: str = "target"
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class CategoriesFile(Table, frozen=True):
@@ -213,13 +241,17 @@ class CategoriesFile(Table, frozen=True):
         path: the file.
         column: the column with the categories; secrets of the same category are joined, those without one are not.
         region: what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     column: str
     region: str | int | tuple[int, int] | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class BudgetsFile(Table, frozen=True):
@@ -264,7 +296,11 @@ class ChainTable(Table, frozen=True):
         neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
         paths: files with such matrices, one after the other in time; `by` says of what.
         smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
-        delimiter: the character between columns of `path`.
+        delimiter: the character between columns of `path`; recognised unless given, as the next four are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
+        header: true: the first line of `path` names or numbers its columns.
+        numbered: true: the first column of `path` names or numbers its rows.
         every: how long a step is, such as "5 min": that of the matrix in `path`, or what data are brought to before
             their steps are counted. A trace with times must have the same steps.
         gap: data are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
@@ -286,7 +322,11 @@ class ChainTable(Table, frozen=True):
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     neighbours: int | None = None
     smoothing: float | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    numbered: bool | None = None
     every: str | None = None
     gap: str | None = None
     by: Literal["hour", "step"] | None = None

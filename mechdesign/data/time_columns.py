@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mechdesign.data.layout import shortened
 from mechdesign.data.left_out import MOST_LEFT_OUT
-from mechdesign.data.text import column_text, shortened
+from mechdesign.data.text import column_text
 from mechdesign.data.times import Clock, read_with
 from mechdesign.errors import InputError
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, TextIO, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ from mechdesign.data.degrees import (
     within_180,
 )
 from mechdesign.data.forms import cell, form_of
+from mechdesign.data.layout import Dialect, Lines, Mark, dialect_of, mark_of, require_delimiter
 from mechdesign.data.left_out import INTERCHANGED, MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
-from mechdesign.data.text import check_column, fields_of, opened, read_columns
+from mechdesign.data.text import check_column, fields_of, has_columns, opened, plain_numbers, read_columns
 from mechdesign.data.times import Clock, Moment, SetClockError, read_with
 from mechdesign.errors import (
     InputError,
@@ -232,7 +233,7 @@ def read_checkins(
     longitude: str = "longitude",
     time: str | None = None,
     trace: str | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     *,
     place: str | None = None,
     places: Mapping[str, tuple[float, float]] | None = None,
@@ -320,7 +321,7 @@ def read_points(
     longitude: str,
     time: str | None,
     trace: str | None,
-    delimiter: str,
+    delimiter: str | None,
     *,
     place: str | None = None,
     places: Mapping[str, tuple[float, float]] | None = None,
@@ -328,8 +329,9 @@ def read_points(
     said: Written | None = None,
 ) -> Points:
     """Return what `read_checkins` reads, and count the rows that are left out in place of a warning."""
-    source, character, said = Path(path), _checked_delimiter(delimiter), said or Written()
+    source, said = Path(path), said or Written()
     share = said.share
+    require_delimiter(delimiter)
     if said.longitudes not in (None, *get_args(Longitudes)):
         raise InputError("longitudes", "is not known", value=said.longitudes, bound='"180" or "360"')
     for name, value in (("date", date), ("time_format", said.time_format), ("time_zone", said.time_zone)):
@@ -339,7 +341,7 @@ def read_points(
     clock = Clock(said.time_format, " and ".join(filter(None, (date, time))), zone=said.time_zone)
 
     def read(clock: Clock) -> Points:
-        return _points(source, character, named, places, clock, said.longitudes, LeftOut(share))
+        return _points(source, delimiter, named, places, clock, said.longitudes, LeftOut(share))
 
     return read_with(clock, read)
 
@@ -384,7 +386,7 @@ class _Found:
 
 def _points(
     source: Path,
-    delimiter: str,
+    delimiter: str | None,
     columns: _Named,
     places: Mapping[str, tuple[float, float]] | None,
     clock: Clock,
@@ -394,17 +396,23 @@ def _points(
     points: dict[tuple[str, str], _Found] = {}
     beyond = _Beyond()
     with opened(source) as lines:
-        rows = _Rows(source, lines, delimiter, csv.QUOTE_MINIMAL)
+        wanted = [name for each in columns for name in (each if isinstance(each, tuple) else (each,)) if name]
+        dialect = dialect_of(lines, delimiter, has_columns(wanted))
+        rows = _Rows(source, lines, dialect, csv.QUOTE_MINIMAL)
         remaining = iter(rows)
         header = next(remaining, None)
         if header is None:
             raise InputError(str(source), "is empty", bound="a header line and at least one check-in")
-        wanted = [name for each in columns for name in (each if isinstance(each, tuple) else (each,)) if name]
         at = _columns(header, wanted, source)
         at_user, at_date, at_time, at_trace = (
             None if name is None else at[name] for name in (columns.user, columns.date, columns.time, columns.trace)
         )
         at_where = [at[name] for name in columns.where]
+        first = [row for row in lines.first_rows(dialect)[1:] if len(row) == len(header)]
+        marks = [
+            Mark() if places is not None else mark_of([row[place] for row in first], f"{source}, column {name}", limit)
+            for place, name, limit in zip(at_where, columns.where, (90, 360), strict=False)
+        ]
         who = ""
         for row in remaining:
             try:
@@ -414,7 +422,8 @@ def _points(
                 day = None if at_date is None else row[at_date]
                 moment = None if at_time is None else _moment(clock, row[at_time], day, rows)
                 if places is None:
-                    point = place_in((row[at_where[0]], row[at_where[1]]), columns.where, rows.error)  # type: ignore[arg-type]
+                    texts = [mark.plain(row[place]) for mark, place in zip(marks, at_where, strict=True)]
+                    point = place_in((texts[0], texts[1]), columns.where, rows.error)  # type: ignore[arg-type]
                 else:
                     point = _place(places, row[at_where[0]], columns.where[0], rows.error)
             except RowError as error:
@@ -581,7 +590,7 @@ def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
     """Return the points of a file, None where it has none; rows that cannot be read are counted."""
     found, clock = _Found(), Clock(name="date and time")
     with opened(path) as lines:
-        rows = _Rows(path, lines, ",", csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
+        rows = _Rows(path, lines, Dialect(","), csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
         for row in rows:
             try:
                 if len(row) != _PLT_FIELDS:
@@ -604,13 +613,16 @@ class _Rows:
     """Rows of fields from a text file, after the header lines and without blank ones; errors name the line."""
 
     def __init__(
-        self, path: Path, lines: TextIO, delimiter: str, quoting: Literal[0, 3], header_lines: int = 0
+        self, path: Path, lines: Lines, dialect: Dialect, quoting: Literal[0, 3], header_lines: int = 0
     ) -> None:
         self._path = path
         self._header_lines = header_lines
         # Blank lines with a row after them.
         self.blank = 0
-        self._reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+        self._dialect = dialect
+        self._reader = csv.reader(
+            lines, delimiter=dialect.delimiter, skipinitialspace=dialect.padded, quoting=quoting, strict=True
+        )
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
@@ -622,7 +634,7 @@ class _Rows:
                     blank += not first
                     continue
                 self.blank, blank, first = self.blank + blank, 0, False
-                yield fields_of(row)
+                yield fields_of(row, self._dialect)
         except csv.Error as error:
             raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
@@ -635,24 +647,23 @@ class _Rows:
         return InputError(self.where(), problem, value=value, bound=bound)
 
 
-def _checked_delimiter(delimiter: str) -> str:
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
-    return delimiter
-
-
 def _columns(header: list[str], wanted: list[str], path: Path) -> dict[str, int]:
-    for name in wanted:
-        check_column(name, header, path)
-    return {name: header.index(name) for name in wanted}
+    return {name: check_column(name, header, path) for name in wanted}
 
 
 def read_places(
-    path: str | PathLike[str], key: str, latitude: str = "latitude", longitude: str = "longitude", delimiter: str = ","
+    path: str | PathLike[str],
+    key: str,
+    latitude: str = "latitude",
+    longitude: str = "longitude",
+    delimiter: str | None = None,
 ) -> dict[str, tuple[float, float]]:
     """Read latitude and longitude of places by their key from a table with a header; raise `InputError` for others."""
     found: dict[str, tuple[float, float]] = {}
     rows = read_columns(Path(path), [key, latitude, longitude], delimiter)
+    rows |= {
+        name: plain_numbers(rows[name], Path(path), name, limit) for name, limit in ((latitude, 90), (longitude, 360))
+    }
     for row, texts in enumerate(zip(rows[key], rows[latitude], rows[longitude], strict=True), 1):
 
         def error(problem: str, value: object, bound: str, row: int = row) -> InputError:

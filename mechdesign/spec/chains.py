@@ -247,7 +247,7 @@ def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw
 
 
 def _read(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
-    return (_read_file(str(table.path), table.delimiter, path, "path", domain, folder),)
+    return (_read_file(str(table.path), table, path, "path", domain, folder),)
 
 
 def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
@@ -258,13 +258,13 @@ def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) ->
     known: dict[str, MarkovChain] = {}
     for index, name in enumerate(names):
         if name not in known:
-            known[name] = _read_file(name, table.delimiter, path, f"paths[{index}]", domain, folder)
+            known[name] = _read_file(name, table, path, f"paths[{index}]", domain, folder)
     return tuple(known[name] for name in names)
 
 
-def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
-    with in_file(path):
-        read, word = read_chain_matrix(folder / name, delimiter)
+def _read_file(name: str, table: ChainTable, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
+    with in_file(path, table):
+        read, word = read_chain_matrix(folder / name, table.delimiter)
         matrix = dense(read, folder / name)
     if word:
         raise SpecificationError(

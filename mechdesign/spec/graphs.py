@@ -60,7 +60,7 @@ class Graphs:
     def _edges_file(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.edges_csv"
         file = convert(table.edges_csv, EdgesFile, place)
-        with in_file(place):
+        with in_file(place, file):
             columns = read_columns(self.folder / file.path, [file.source, file.target], file.delimiter)
         ends = [
             [
@@ -96,7 +96,7 @@ class Graphs:
         else:
             file = convert(table.categories, CategoriesFile, place)
             wanted = [file.column] + ([file.region] if isinstance(file.region, str) else [])
-            with in_file(place):
+            with in_file(place, file):
                 columns = read_columns(self.folder / file.path, wanted, file.delimiter)
             names = columns[file.column]
             if isinstance(file.region, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mechdesign.data import traces
 from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
+from mechdesign.data.layout import composed
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
 from mechdesign.data.text import read_numbers
@@ -62,12 +63,16 @@ class VisitsFile(Table, frozen=True):
 
     Attributes:
         path: the file.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
         missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
     """
 
     path: str
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
     missing: float | None = None
 
 
@@ -155,7 +160,7 @@ def _check_length(length: int, domain: Domain, path: str) -> None:
 
 def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.float64]:
     table = convert(raw, CountsFile, path)
-    with in_file(path):
+    with in_file(path, table):
         counts = read_numbers(folder / table.path, table.column, table.delimiter)
     _check_length(len(counts), domain, f"{path}.path")
     return counts
@@ -213,7 +218,7 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
     """Return the traces that the table ``checkins`` or ``plt`` (the `form`) at `path` names; see `read_visits`."""
     table: Checkins | Trajectories
     table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
-    with in_file(path):
+    with in_file(path, table):
         read = (
             _checkins(table, path, folder)
             if isinstance(table, Checkins)
@@ -244,7 +249,7 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
     places = None
     if table.places is not None:
         by_key = convert(table.places, PlacesByKey, f"{path}.places")
-        with in_file(f"{path}.places"):
+        with in_file(f"{path}.places", by_key):
             source = folder / by_key.path
             places = traces.read_places(source, by_key.key, by_key.latitude, by_key.longitude, by_key.delimiter)
     return traces.read_points(
@@ -265,11 +270,12 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
 def _unread_times(table: Checkins, folder: Path) -> tuple[str, ...]:
     """Say which columns hold times, or are called so, where the table names none."""
     taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
-    return unread_times(folder / table.path, table.delimiter, [name for name in taken if name is not None])
+    with in_file("", table):
+        return unread_times(folder / table.path, table.delimiter, [name for name in taken if name is not None])
 
 
 def _user(users: list[str], only: int | str, path: str) -> str:
-    names = [user for user in users if user == str(only)]
+    names = [user for user in users if user == composed(str(only))]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
         names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mechdesign.data import layout
 from mechdesign.data.inspection import Found
 from mechdesign.data.resampling import median_interval, seconds_text
 from mechdesign.data.traces import to_grid
@@ -133,6 +134,8 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
             lines.append(f"longitudes = {_quoted(said.longitudes)}")
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
+        for key, value in (("decimal", layout.said().decimal), ("encoding", layout.said().encoding)):
+            lines += [] if value is None else [f"{key} = {_quoted(value)}"]
     if found.said.missing is not None:
         lines.append(f"missing = {found.said.missing!r}")
     if len(users) > 1:

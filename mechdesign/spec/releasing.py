@@ -76,14 +76,14 @@ class Asked(Protocol):
     def schedule(self) -> Schedule | None: ...
     def ledger(self, wait: float = WAIT_S) -> Ledger | None: ...
     def problems(self) -> Iterator[Problem]: ...
-    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]: ...
+    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]: ...
 
 
 def release_trace(
     given: Asked,
     trace: States,
     seed: int | None,
-    delimiter: str,
+    delimiter: str | None,
     ledger: Ledger | None,
     progress: ProgressCallback | None,
     keep: Callable[[ReleasedTrace], None] | None = None,

@@ -257,11 +257,11 @@ class Specification:
         method = policy.settings.repair if repair else None
         return overview(policy.graph, problem.secrets, support, policy.settings.hull, method)
 
-    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
+    def states(self, trace: States, delimiter: str | None = None) -> NDArray[np.int64]:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
         return self.steps(trace, delimiter)[0].states
 
-    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]:
+    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]:
         """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
@@ -293,7 +293,7 @@ class Specification:
         trace: States,
         *,
         seed: int | None = None,
-        delimiter: str = ",",
+        delimiter: str | None = None,
         ledger: Ledger | None = None,
         progress: ProgressCallback | None = None,
         keep: Callable[[ReleasedTrace], None] | None = None,
@@ -308,7 +308,7 @@ class Specification:
                 missing is left out.
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
-            delimiter: The character between columns of a file.
+            delimiter: The character between columns of a file; recognised unless given.
             ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
                 rehearsals are not charged to.
             progress: Called with a `Progress` before each step.

@@ -21,6 +21,7 @@ import msgspec
 
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import withheld
+from mechdesign.data.layout import reading_as
 from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
@@ -32,8 +33,10 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+# How a file is written, as its table says it, see `mechdesign.data.layout`.
+_LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered")
 # Arguments of readers of files that are keys of the same name.
-_KEYS = ("delimiter", "date", "time_format", "time_zone", "longitudes", "missing")
+_KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Exact numbers, as the verifier reads them.
 _EXACT = ("1e-400", "1e+400")
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
@@ -141,13 +144,16 @@ def named(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def in_file(path: str) -> Iterator[None]:
+def in_file(path: str, table: object = None) -> Iterator[None]:
     """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`.
 
-    Of what stands in the file it shows the form only; see `mechdesign.data.forms`.
+    Of what stands in the file it shows the form only; see `mechdesign.data.forms`. How it is written is what the
+    `table` says of it.
     """
+    layout = {key: getattr(table, key, None) for key in _LAYOUT}
     try:
-        yield
+        with reading_as(**layout):
+            yield
     except SpecificationError:
         raise
     except InputError as error:

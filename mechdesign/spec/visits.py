@@ -41,7 +41,7 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         raise SpecificationError(f"{path}.smoothing", "does not go with raw visits", remedy="leave it out")
     if table.visits is not None:
         given = convert(table.visits, VisitsFile, f"{path}.visits")
-        with in_file(f"{path}.visits"):
+        with in_file(f"{path}.visits", given):
             share = MOST_LEFT_OUT if given.missing is None else given.missing
             first, second, left_out = count_places(folder / given.path, anchors.axes, given.delimiter, share)
         points = np.column_stack((first, second))

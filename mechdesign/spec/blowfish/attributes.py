@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import cell
+from mechdesign.data.layout import composed
 from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import read_columns
+from mechdesign.data.text import plain_numbers, read_columns
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.spec.tables import convert, one_of
 
@@ -87,12 +88,12 @@ class Records:
     domain: Domain
     rounded: frozenset[str]
 
-    def indices(self, table: object, delimiter: str = ",") -> Integers:
+    def indices(self, table: object, delimiter: str | None = None) -> Integers:
         """Return the numbers of the values of the records of a table, int64 of shape (n,).
 
         Args:
             table: a CSV file with a header, or anything that `mechdesign.blowfish.Domain.indices` takes.
-            delimiter: the character between columns of a file.
+            delimiter: the character between columns of a file; recognised unless given.
 
         Raises:
             InputError: a missing column, or a value outside the domain, named with its row.
@@ -120,12 +121,14 @@ class Records:
             ) from error
         return self.domain.indices(read)
 
-    def _of_file(self, source: Path, delimiter: str) -> Integers:
+    def _of_file(self, source: Path, delimiter: str | None) -> Integers:
         # Whether an empty table is released is up to the policy.
         columns = read_columns(source, self.domain.names, delimiter, may_be_empty=True)
         result = np.zeros(len(columns[self.domain.names[0]]), dtype=np.int64)
         for attribute in self.domain.attributes:
             texts = columns[attribute.name]
+            if not any(isinstance(value, str) for value in attribute.values):
+                texts = plain_numbers(texts, source, repr(attribute.name))
             # Each distinct text is looked up once.
             codes = _codes(sorted(set(texts)), attribute, attribute.name in self.rounded)
             missing = next((text for text, code in codes.items() if code is None), None)
@@ -237,10 +240,11 @@ def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[st
         return {
             text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
         }
-    names = {value: code for code, value in enumerate(values) if isinstance(value, str)}
+    names = {composed(value): code for code, value in enumerate(values) if isinstance(value, str)}
     numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
     return {
-        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts
+        text: names.get(composed(text), numbers_.get(number) if (number := _exact(text)) is not None else None)
+        for text in texts
     }
 
 

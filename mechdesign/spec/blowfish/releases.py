@@ -270,7 +270,7 @@ def queries(
             return marginals(domain, table.marginals)
     if table.matrix is not None:
         file = convert(table.matrix, MatrixFile, f"{path}.matrix")
-        with in_file(f"{path}.matrix"):
+        with in_file(f"{path}.matrix", file):
             return read_matrix(folder / file.path, file.delimiter)
     assert table.queries is not None
     return table.queries

@@ -186,7 +186,7 @@ class ReleaseSpecification:
         *,
         ledger: Ledger | None = None,
         rng: Rng = None,
-        delimiter: str = ",",
+        delimiter: str | None = None,
         together: bool = False,
     ) -> Publication:
         """Release what the specification says of a table.
@@ -197,7 +197,7 @@ class ReleaseSpecification:
             ledger: a ledger to be charged instead of that of ``[ledger]``.
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
                 it the operating system's randomness.
-            delimiter: the character between columns of a file.
+            delimiter: the character between columns of a file; recognised unless given.
             together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
                 other protects what it tells apart; the ledger records that.
 
