@@ -112,7 +112,10 @@ def exact_rows(matrix: Channel | ArrayLike) -> Rows:
         sums = tuple(sum((Fraction(value) for value in row if value > 0), Fraction(0)) for row in given.tolist())
     for secret, total in enumerate(sums):
         if total == 0:
-            raise InputError(f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities")
+            remedy = "give what is answered for this secret, or leave the secret out"
+            raise InputError(
+                f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities", remedy=remedy
+            )
     read_only(floats)
     return Rows(floats, floats if given.dtype.kind == "f" else given, Fraction(1), sums, negative)
 

@@ -169,7 +169,7 @@ def _asked(
     secrets = problem.secrets if problem is not None else None
     if points is not None:
         with withholding():
-            secrets = Domain.from_points(read_matrix(points), labels or None)
+            secrets = Domain.from_points(read_matrix(points, shape=(n, None)), labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
@@ -179,7 +179,7 @@ def _asked(
     if graph is not None:
         arguments["graph"] = _graph(graph, n)
     elif distance is not None:
-        arguments["distance"] = _named(distance, "--distance", secrets, None, n)
+        arguments["distance"] = _named(distance, "--distance", secrets, None, (n, n))
     else:
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
@@ -189,7 +189,7 @@ def _asked(
             arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
     if cost is not None:
         observables = secrets if problem is None or problem.observables is None else problem.observables
-        arguments["cost"] = _named(cost, "--cost", secrets, observables, m)
+        arguments["cost"] = _named(cost, "--cost", secrets, observables, (n, m))
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _Asked(arguments, stated)
@@ -211,8 +211,9 @@ def _matrix_of(bound: ExponentBound, n: int) -> Floats:
     return distance
 
 
-def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, size: int) -> Floats:
+def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, shape: tuple[int, int]) -> Floats:
     """Return a distance by its name, or a matrix from a file."""
+    n, size = shape
     if name == "hamming":
         return distances.hamming(size)
     if name == "line":
@@ -224,7 +225,7 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
     if not Path(name).suffix:
         known = ", ".join([*_PLACED, "hamming", "line"])
         raise InputError(path, "is not known", value=name, bound=f"one of {known}, or a file")
-    return read_matrix(Path(name))
+    return read_matrix(Path(name), shape=(n, size))
 
 
 def _graph(path: Path, n: int) -> nx.Graph:

@@ -79,7 +79,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
-@layout_options()
+@layout_options(places=True)
 @memory_option
 @show_values_option
 def release(

@@ -51,7 +51,7 @@ _SEEDED = (
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
     help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
 )  # fmt: skip
-@layout_options()
+@layout_options(places=True)
 @memory_option
 @show_values_option
 def sample(

@@ -75,8 +75,10 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def layout_options(*, matrices: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the options that say how the files on the command line are written, also `matrices`."""
+def layout_options(
+    *, matrices: bool = False, places: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the options that say how the files on the command line are written, also `matrices` or `places`."""
 
     def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:
@@ -92,7 +94,7 @@ def layout_options(*, matrices: bool = False) -> Callable[[Callable[..., Any]], 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for declared, described in _LAYOUT_OPTIONS.items():
             name = declared.removeprefix("--").partition("/")[0]
-            if name in ("header", "numbered") and not matrices:
+            if (name in ("header", "numbered") and not matrices) or (name.endswith("itude") and not places):
                 continue
             kind = {"default": None} if "/" in declared else {"metavar": described[0]}
             command = click.option(
@@ -104,6 +106,8 @@ def layout_options(*, matrices: bool = False) -> Callable[[Callable[..., Any]], 
 
 
 _LAYOUT_OPTIONS = {
+    "--longitude": ("COLUMN", "The column with the longitude, if it is called otherwise."),
+    "--latitude": ("COLUMN", "The column with the latitude, if it is called otherwise."),
     "--numbered/--no-numbered": ("", "Whether the first column of a matrix names or numbers its rows; else asked."),
     "--header/--no-header": ("", "Whether the first line of a matrix names or numbers its columns; else asked."),
     "--encoding": ("NAME", "How the text is encoded, such as windows-1252; else UTF-8, or UTF-16 with its mark."),

@@ -31,6 +31,7 @@ __all__ = [
     "dialect_of",
     "encoding_of",
     "mark_of",
+    "names_of",
     "reading_as",
     "require_delimiter",
     "said",
@@ -94,6 +95,8 @@ class Layout:
         encoding: The encoding, by its name in Python, such as "windows-1252".
         header: Whether the first line of a matrix names or numbers its columns.
         numbered: Whether the first column of a matrix names or numbers its rows.
+        latitude: The column with the latitude, where columns are looked for by the names that they usually have.
+        longitude: The column with the longitude.
     """
 
     delimiter: str | None = None
@@ -101,6 +104,8 @@ class Layout:
     encoding: str | None = None
     header: bool | None = None
     numbered: bool | None = None
+    latitude: str | None = None
+    longitude: str | None = None
 
     def __post_init__(self) -> None:
         """Check what is said."""
@@ -130,6 +135,8 @@ def reading_as(
     encoding: str | None = None,
     header: bool | None = None,
     numbered: bool | None = None,
+    latitude: str | None = None,
+    longitude: str | None = None,
 ) -> Iterator[None]:
     """Say how the files that are read in the block are written, see `Layout`; what is None is recognised.
 
@@ -139,7 +146,7 @@ def reading_as(
     ...     said().decimal
     ','
     """
-    before = _SAID.set(Layout(delimiter, decimal, encoding, header, numbered))
+    before = _SAID.set(Layout(delimiter, decimal, encoding, header, numbered, latitude, longitude))
     try:
         yield
     finally:
@@ -163,6 +170,12 @@ def composed(text: str) -> str:
     True
     """
     return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def names_of(axis: str, usual: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, in small letters, that the column of a coordinate may have: the one that is said, or usual."""
+    given = getattr(said(), axis, None)
+    return tuple(usual) if given is None else (composed(given).strip().lower(),)
 
 
 def encoding_of(path: Path, start: bytes) -> str:
@@ -241,7 +254,10 @@ def dialect_of(lines: Lines, delimiter: str | None = None, suits: Callable[[list
     else:
         chosen = next((each for each in found if suits(_first_row(lines.head, each))), _by_count(lines.head, found))
     if delimiter is None and lines.separator is not None:
-        say_recognised(lines.path, f"its first line says sep={lines.separator}; delimiter says another one")
+        say_recognised(
+            lines.path,
+            f"its first line says that {lines.separator!r} separates columns; delimiter overrules it",
+        )
     elif delimiter is None and chosen.delimiter != ",":
         name = _DELIMITERS[chosen.delimiter]
         say_recognised(lines.path, f"columns are separated by {name}; delimiter says another sign")

@@ -28,6 +28,8 @@ from mechdesign.validation import LARGEST_MATRIX
 __all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array", "require_unnumbered"]
 
 Floats = NDArray[np.float64]
+Shape = tuple[int | None, int | None]
+_UNKNOWN = (None, None)
 
 # What NumPy, zipfile and SciPy raise for damaged arrays and archives; NotImplementedError is what zipfile raises for a
 # compression method that it does not know.
@@ -45,7 +47,7 @@ _DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)
 _FEWEST_NUMBERED = 3
 
 
-def read_matrix(path: Path, delimiter: str | None = None) -> Floats:
+def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats:
     """Return the matrix in a file as float64 of two axes; infinities and NaN pass.
 
     Args:
@@ -53,12 +55,13 @@ def read_matrix(path: Path, delimiter: str | None = None) -> Floats:
             or a first column that does so with rows, is skipped under ``reading_as(header=True, numbered=True)``.
         delimiter: The character between the numbers of a text; unless given, each line may have tabs, semicolons,
             commas or blanks, and # starts a comment.
+        shape: How many rows and columns are wanted, as far as it is known: nothing numbers a matrix that has them.
 
     Raises:
         InputError: For a file that cannot be read or holds no matrix, naming the line where there is one; or whose
             first line or column may number the others, where neither is said.
     """
-    return dense(read_any_matrix(path, delimiter), path)
+    return dense(read_any_matrix(path, delimiter, shape), path)
 
 
 def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
@@ -70,7 +73,7 @@ def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
     return found.toarray()
 
 
-def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse.csr_array:
+def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats | sparse.csr_array:
     """Return what `read_matrix` does, but leave a sparse matrix sparse."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
@@ -79,7 +82,7 @@ def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse
         return _read_npz(path)
     lines = list(_rows(path, delimiter))
     found = _numbers(path, lines)
-    require_unnumbered(path, found)
+    require_unnumbered(path, found, shape)
     return found
 
 
@@ -103,7 +106,9 @@ def read_only_array(path: Path) -> NDArray[Any] | None:
         raise InputError(str(path), f"is no archive of NumPy ({_reason(error)})") from None
 
 
-def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats | sparse.csr_array, str]:
+def read_chain_matrix(
+    path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN
+) -> tuple[Floats | sparse.csr_array, str]:
     """Return the matrix of a chain, and the word that stands in place of some of its rows, if any.
 
     In a text, a line may hold one of the words "stay", "mixture" and "any" in place of a row: nobody was seen to leave
@@ -131,7 +136,7 @@ def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats 
 
     found = _numbers(path, list(known()))
     if not words:
-        require_unnumbered(path, found)
+        require_unnumbered(path, found, shape)
     if len(set(words.values())) > 1:
         bound = "the same word in all lines that have one"
         raise InputError(
@@ -238,8 +243,10 @@ def _read_npz(path: Path) -> sparse.csr_array:
     return found.astype(np.float64)
 
 
-def require_unnumbered(path: Path, matrix: Floats) -> None:
+def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> None:
     """Raise `InputError` where the first line, or column, of a text may number the others and nothing says whether.
+
+    Of the `shape`, what is known: a matrix with as many rows, or columns, as are wanted has nothing more.
 
     A first line 0, 1, 2, … or 1, 2, 3, … may, as may such a column; but not in the distances along a line, nor, of two
     columns, among whole numbers: places and edges look so.
@@ -253,7 +260,8 @@ def require_unnumbered(path: Path, matrix: Floats) -> None:
         ("numbered", "column", "rows", matrix[:, 0], layout.numbered),
     ):
         few = len(line) < _FEWEST_NUMBERED or (min(matrix.shape) < _FEWEST_NUMBERED and whole)
-        if asked is None and not few and _counts(line):
+        wanted = matrix.shape[key == "numbered"] == shape[key == "numbered"]
+        if asked is None and not few and not wanted and _counts(line):
             raise InputError(
                 str(path),
                 f"has a first {what} that may number its {others}",

@@ -11,6 +11,7 @@ import numpy as np
 from mechdesign.data import left_out as reasons
 from mechdesign.data.degrees import place_in, refused, within_180
 from mechdesign.data.forms import cell
+from mechdesign.data.layout import names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
 from mechdesign.data.text import as_float, columns_text, plain_numbers, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
@@ -100,11 +101,13 @@ def _column(source: Path, header: list[str], axis: str) -> str:
     found = _named(header, axis)
     if len(found) != 1:
         problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
-        bound = f"a header line with a column {' or '.join(COLUMNS[axis])}"
-        raise InputError(str(source), problem, value=Shown(columns_text(header, COLUMNS[axis])), bound=bound)
+        bound = f"a header line with a column {' or '.join(names_of(axis, COLUMNS[axis]))}"
+        remedy = f"name it: {axis}, or --{axis} of the command" if axis in DEGREES else ""
+        shown = Shown(columns_text(header, COLUMNS[axis]))
+        raise InputError(str(source), problem, value=shown, bound=bound, remedy=remedy)
     return found[0]
 
 
 def _named(header: list[str], axis: str) -> list[str]:
     """Return the columns of a header that are called as the coordinate on an axis is."""
-    return [name for name in header if name.strip().lower() in COLUMNS[axis]]
+    return [name for name in header if name.strip().lower() in names_of(axis, COLUMNS[axis])]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.data import left_out as reasons
 from mechdesign.data.degrees import Error, errors_at, place_in
 from mechdesign.data.forms import cell, withholding
-from mechdesign.data.layout import composed, mark_of
+from mechdesign.data.layout import composed, mark_of, names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.text import as_float, check_column, columns_text, number, read_rows
@@ -480,7 +480,8 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
         found = [index for index, name in enumerate(head) if name in names]
         return found[0] if len(found) == 1 else None
 
-    for form, wanted in (("state", [("state",)]), ("degrees", [_LATITUDES, _LONGITUDES]), ("plane", [("x",), ("y",)])):
+    degrees = [names_of("latitude", _LATITUDES), names_of("longitude", _LONGITUDES)]
+    for form, wanted in (("state", [("state",)]), ("degrees", degrees), ("plane", [("x",), ("y",)])):
         columns = [place(names) for names in wanted]
         if None not in columns:
             return form, tuple(column for column in columns if column is not None)

@@ -38,6 +38,18 @@ Rows = Sequence[tuple[int, Sequence[str]]]
 
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+# How files begin that are no texts, and what they are.
+_BINARY = {
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office",
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard",
+    b"7z\xbc\xaf": "an archive of 7-Zip",
+    b"ARROW1": "a file of Arrow, or Feather",
+    b"\x89HDF": "a file of HDF5",
+    b"\x93NUMPY": "an array of NumPy",
+    b"%PDF": "a PDF",
+}
 # What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
 _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
 _MOST_DIGITS, _LONGEST_NAME = 20, 80
@@ -323,6 +335,10 @@ def opened(path: Path) -> Iterator[Lines]:
                 remedy = "unpack it, or save the table as CSV"
                 bound = "a text, also compressed by gzip, or Parquet"
                 raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
+            for mark, name in _BINARY.items():
+                if start.startswith(mark):
+                    remedy = "unpack it, or save the table as CSV"
+                    raise InputError(str(path), f"is {name}", bound="a text, or Parquet", remedy=remedy)
             # A byte order mark is not part of the first field.
             with _text(path, start) as lines:
                 beginning = _first_signs(lines)
@@ -370,7 +386,7 @@ def _first_signs(lines: TextIO) -> str:
 
 def _start(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(4)
+        return file.read(8)
 
 
 def _text(path: Path, start: bytes) -> TextIO:

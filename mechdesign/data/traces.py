@@ -233,7 +233,7 @@ def read_checkins(
     longitude: str = "longitude",
     time: str | None = None,
     trace: str | None = None,
-    delimiter: str | None = None,
+    delimiter: str = ",",
     *,
     place: str | None = None,
     places: Mapping[str, tuple[float, float]] | None = None,
@@ -248,8 +248,9 @@ def read_checkins(
     `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
     trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
     first occur. Points are put in order of time if there is one, and else keep the order of the file. The file may be
-    compressed by gzip, or be Parquet. With `places`, which gives latitude and longitude by key, `place` names the
-    column of the key, and `latitude` and `longitude` are not looked at.
+    compressed by gzip, or be Parquet. Where commas separate no such columns, other delimiters are recognised; decimal
+    commas and encodings are by `mechdesign.data.layout.reading_as`, too. With `places`, which gives latitude and
+    longitude by key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
 
     A row that cannot be counted is left out, with a `LeftOutWarning` that counts them by reason: its time is missing
     (blank, NaT, NULL, NaN, NA; where there is no other reason the warning is a `MissingTimeWarning`) or cannot be read,
@@ -271,7 +272,8 @@ def read_checkins(
         InputError: The file cannot be read so; the path names the line.
     """
     found = read_points(
-        *(path, user, latitude, longitude, time, trace, delimiter),
+        # Commas are what is tried first.
+        *(path, user, latitude, longitude, time, trace, None if delimiter == "," else delimiter),
         place=place,
         places=places,
         date=date,

@@ -264,7 +264,7 @@ def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) ->
 
 def _read_file(name: str, table: ChainTable, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
     with in_file(path, table):
-        read, word = read_chain_matrix(folder / name, table.delimiter)
+        read, word = read_chain_matrix(folder / name, table.delimiter, (domain.size, domain.size))
         matrix = dense(read, folder / name)
     if word:
         raise SpecificationError(

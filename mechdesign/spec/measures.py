@@ -179,7 +179,7 @@ class Measures:
     def _matrix(self, raw: Raw, path: str, shape: tuple[int | None, int]) -> Floats:
         table = convert(raw, MatrixFile, path)
         with in_file(path, table):
-            matrix = read_matrix(self.folder / table.path, table.delimiter)
+            matrix = read_matrix(self.folder / table.path, table.delimiter, shape)
         if matrix.shape[1] != shape[1] or shape[0] not in (None, matrix.shape[0]):
             raise SpecificationError(
                 path,

@@ -63,6 +63,8 @@ class VisitsFile(Table, frozen=True):
 
     Attributes:
         path: the file.
+        latitude: the column with the latitude in degrees, if it is called otherwise.
+        longitude: the column with the longitude in degrees, if it is called otherwise.
         delimiter: the character between columns; recognised unless given, as the next two are.
         decimal: the sign before decimals, "." or ",".
         encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
@@ -70,6 +72,8 @@ class VisitsFile(Table, frozen=True):
     """
 
     path: str
+    latitude: str | None = None
+    longitude: str | None = None
     delimiter: str | None = None
     decimal: Literal[".", ","] | None = None
     encoding: str | None = None

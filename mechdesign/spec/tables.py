@@ -34,7 +34,7 @@ _CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 # How a file is written, as its table says it, see `mechdesign.data.layout`.
-_LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered")
+_LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
 # Arguments of readers of files that are keys of the same name.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Exact numbers, as the verifier reads them.

@@ -271,6 +271,6 @@ def queries(
     if table.matrix is not None:
         file = convert(table.matrix, MatrixFile, f"{path}.matrix")
         with in_file(f"{path}.matrix", file):
-            return read_matrix(folder / file.path, file.delimiter)
+            return read_matrix(folder / file.path, file.delimiter, (None, domain.size))
     assert table.queries is not None
     return table.queries
