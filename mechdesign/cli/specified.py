@@ -30,6 +30,8 @@ __all__ = [
     "with_release",
 ]
 
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--example`` of a command."""
@@ -75,9 +77,7 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def layout_options(
-    *, matrices: bool = False, places: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorator:
     """Return the options that say how the files on the command line are written, also `matrices` or `places`."""
 
     def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:

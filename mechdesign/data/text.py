@@ -151,6 +151,7 @@ def read_columns(
                 "has the wrong number of fields",
                 value=len(row),
                 bound=f"{len(header)} as in the header",
+                remedy='say delimiter = ";" if the comma stands before decimals' if len(header) == 1 else "",
             )
         for name, place in places.items():
             columns[name].append((row or _BLANK)[place])
