@@ -88,6 +88,7 @@ def kmeans(
     iterations: int,
     rng: np.random.Generator | int | None = None,
     *,
+    positions: ArrayLike | None = None,
     initial: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
     confidence: object = Fraction(19, 20),
@@ -111,6 +112,7 @@ def kmeans(
         epsilon: ε in nats, for all iterations together.
         iterations: how many; fixed beforehand.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
@@ -135,7 +137,10 @@ def kmeans(
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
     reals = _as_reals(points, domain)
-    numbers = domain.indices(points) if reals is None else domain.nearest(reals)
+    if reals is None or positions is not None:
+        numbers = domain.indices(points, positions=positions)
+    else:
+        numbers = domain.nearest(reals)
     # Records with one value are counted together: few values are then assigned, each once.
     values, weights = np.unique(numbers, return_counts=True)
     codes = np.unravel_index(values, domain.shape)

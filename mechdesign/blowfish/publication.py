@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mechdesign.atomic import write_file
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
-from mechdesign.blowfish.ranges import quantile, range_query
+from mechdesign.blowfish.ranges import quantile_numbers, range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import csv_text
@@ -107,7 +107,8 @@ def named_ranges(
     """Return ranges of numbers of values, read from a release, with the names of the values."""
     values = domain.attributes[0].values
     return tuple(
-        NamedRange(str(values[low]), str(values[high]), range_query(release, low, high)) for low, high in ranges
+        NamedRange(str(values[low]), str(values[high]), range_query(release, positions=(low, high)))
+        for low, high in ranges
     )
 
 
@@ -116,9 +117,10 @@ def named_quantiles(
 ) -> tuple[NamedQuantile, ...]:
     """Return quantiles, read from a release, with the names of the values."""
     values = domain.attributes[0].values
-    found = ((share, quantile(release, share)) for share in probabilities)
+    found = ((share, quantile_numbers(release, share)) for share in probabilities)
     return tuple(
-        NamedQuantile(share, *(str(values[number]) for number in (at.value, at.low, at.high))) for share, at in found
+        NamedQuantile(share, *(str(values[number]) for number in (value, low, high)))
+        for share, (low, value, high) in found
     )
 
 

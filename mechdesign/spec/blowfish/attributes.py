@@ -95,23 +95,9 @@ class Records:
             return self._of_file(Path(table), delimiter)
         if not self.rounded:
             return self.domain.indices(table)
-        columns: Any = table
-        try:
-            read = {
-                name: _rounded(columns[name], self.domain.attribute(name), f"data[{name!r}]")
-                if name in self.rounded
-                else columns[name]
-                for name in self.domain.names
-            }
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                "data",
-                "has no columns of these names",
-                value=type(table).__name__,
-                bound=f"a table with the columns {', '.join(self.domain.names)}, as round = true needs it",
-            ) from error
+        read = self.domain.columns(table)
+        for name in sorted(self.rounded):
+            read[name] = _rounded(read[name], self.domain.attribute(name), f"data[{name!r}]")
         return self.domain.indices(read)
 
     def _of_file(self, source: Path, delimiter: str) -> Integers:
