@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,18 +21,18 @@ from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.weights import label_option, read_weights
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.channels import has_labels, read_labelled
-from mechdesign.data.forms import withholding
+from mechdesign.data.forms import cell, withholding
 from mechdesign.data.matrices import read_matrix, read_only_array
-from mechdesign.data.text import read_numbers
+from mechdesign.data.names import Names
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.export.files import check_writable
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
@@ -63,6 +64,7 @@ _PLACED = {
 @click.option("--epsilon", metavar="ε", help="The ε that is claimed, exact: exit code 1 where it does not hold.")
 @click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; else uniform.")
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
+@label_option
 @click.option("--cost", metavar="NAME|C.csv", help="What answers cost: a distance, as above, or a matrix (n, m).")
 @click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
@@ -80,6 +82,7 @@ def audit(
     epsilon: str | None,
     prior_file: Path | None,
     column: str,
+    label: str | None,
     cost: str | None,
     optimum: bool,
     target: Path | None,
@@ -103,10 +106,12 @@ def audit(
 
         given = read_spec(spec)
         problem, origin = given.problem(), given.origin
+        if problem.secrets is not None:
+            channel = _in_order(channel, labels, problem.secrets.labels, file)
     said = ""
     if problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), problem, origin)], "this audit")
-    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
+    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column, label)
     if stated is None and asked.stated is not None:
         stated = asked.stated
     # Imported late: wrong usage is refused at once.
@@ -163,6 +168,7 @@ def _asked(
     cost: str | None,
     prior_file: Path | None,
     column: str,
+    label: str | None,
 ) -> _Asked:
     n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
     secrets = problem.secrets if problem is not None else None
@@ -171,12 +177,13 @@ def _asked(
             secrets = Domain.from_points(read_matrix(points), labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
+    names = tuple(map(str, range(n))) if secrets is None else secrets.labels
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
     stated = None
     if distance is not None and graph is not None:
         raise click.UsageError("give --distance or --graph, not both")
     if graph is not None:
-        arguments["graph"] = _graph(graph, n)
+        arguments["graph"] = _graph(graph, names)
     elif distance is not None:
         arguments["distance"] = _named(distance, "--distance", secrets, None, n)
     else:
@@ -184,14 +191,38 @@ def _asked(
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
     if prior_file is not None:
-        with withholding():
-            arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
+        arguments["prior"] = read_weights(prior_file, column, label, names)
     if cost is not None:
         observables = secrets if problem is None or problem.observables is None else problem.observables
         arguments["cost"] = _named(cost, "--cost", secrets, observables, m)
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _Asked(arguments, stated)
+
+
+def _in_order(
+    channel: Channel | NDArray[Any], labels: tuple[str, ...], secrets: tuple[str, ...], file: Path
+) -> Channel | NDArray[Any]:
+    """Return a channel with its rows in the order of the secrets of a specification, where both have labels.
+
+    Raises `InputError` for the first row of another label, and for a certified channel in another order.
+    """
+    if labels == secrets or any(_are_positions(names) for names in (labels, secrets)):
+        return channel
+    places = Names.of(labels).places
+    for row, label in enumerate(labels):
+        if label not in secrets or places[label] != row:
+            problem = "is no label of the specification" if label not in secrets else "stands in several rows"
+            raise InputError(f"{file}, row {row + 1}", problem, value=cell(label), bound="a row for each secret")
+    if len(labels) != len(secrets):
+        raise InputError(str(file), "has another number of rows", value=len(labels), bound=str(len(secrets)))
+    if isinstance(channel, Channel):
+        raise InputError(str(file), "has its secrets in another order than the specification", remedy="use its own")
+    return channel[[places[label] for label in secrets]]
+
+
+def _are_positions(labels: Sequence[str]) -> bool:
+    return list(labels) == [str(position) for position in range(len(labels))]
 
 
 def _bound_of(problem: Problem | None) -> ExponentBound:
@@ -226,14 +257,20 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
     return read_matrix(Path(name))
 
 
-def _graph(path: Path, n: int) -> nx.Graph:
+def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
+    """Return the graph of the edges in a file: whole numbers, labels where these are numbers, and else positions."""
     edges = read_matrix(path)
-    if edges.shape[1] != 2 or (edges != np.floor(edges)).any():
+    if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
         raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
     from mechdesign.graphs.builders import from_edges
 
+    names = Names.of(labels)
     with withholding(counts=False):
-        return from_edges(n, edges.astype(np.int64))
+        pairs = [
+            tuple(names.find_written(str(int(end)), f"{path}, row {row}") for end in pair)
+            for row, pair in enumerate(edges.tolist(), 1)
+        ]
+        return from_edges(len(labels), pairs)
 
 
 def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:

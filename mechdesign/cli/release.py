@@ -102,8 +102,8 @@ def release(
 ) -> None:
     """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
 
-    TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
-    longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
+    TRACE.csv holds the true state of each step: a label or a position a line, or columns state, x and y, or latitude
+    and longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
     says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
     another ([release]).
 

@@ -14,8 +14,7 @@ from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
 from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
-from mechdesign.data.states import Names
-from mechdesign.errors import InputError
+from mechdesign.data.names import Names
 from mechdesign.export.files import check_writable
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
@@ -34,7 +33,7 @@ _SEEDED = (
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its index.")
+@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position from 0 on.")
 @at_option
 @click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
 @click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
@@ -88,7 +87,12 @@ def sample(
     require_design(directory)
     if secret is not None:
         channel = Channel.load(directory, allowed_gib())
-        found, most = answers(channel, None, channel.sample(_index(channel, secret), draws, seed)), draws
+        found, most = (
+            answers(
+                channel, None, channel.sample(Names.of(channel.secrets).find_written(secret, "--secret"), draws, seed)
+            ),
+            draws,
+        )
     else:
         problem, channel, _ = load(directory)
         rng = None if seed is None else as_generator(seed)
@@ -126,20 +130,3 @@ def _write(text: str, target: Path | None) -> None:
         return
     write_file(target, [text.encode()])
     say_note(f"{target} holds {text.count(chr(10)) - 1} answers")
-
-
-def _index(channel: Channel, secret: str) -> int:
-    n = channel.numerators.shape[0]
-    names = Names.of(channel.secrets)
-    if secret in names.places:
-        return names.places[secret]
-    if names.numbers:
-        raise InputError(
-            "--secret", "is no label; it is not taken for an index, since all labels are numbers", value=secret,
-            bound=f"a label such as {', '.join(channel.secrets[:3])}",
-        )  # fmt: skip
-    if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
-        return int(secret)
-    some = ", ".join(channel.secrets[:3])
-    bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")
-    raise InputError("--secret", "is not known", value=secret, bound=bound)

@@ -1,9 +1,8 @@
-"""Read the trace that is to be released: the true state of each step, by index, by label or by place."""
+"""Read the trace that is to be released: the true state of each step, by label, by position or by place."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.names import Names
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.text import check_column, columns_text, number, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
@@ -22,7 +22,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
 from mechdesign.validation import as_array
 
-__all__ = ["Names", "States", "Steps", "as_states", "as_steps", "read_states"]
+__all__ = ["States", "Steps", "as_states", "as_steps", "read_states"]
 
 
 def __dir__() -> list[str]:
@@ -36,13 +36,9 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 
 _Locate = Callable[[str, list[float]], int]
 
-# Numbers with as many digits as coordinates have: two of them in a text may be a place.
-_COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
-_LONGEST = 40
-
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
-    "a state a line (an index or a label), or a header line with the column state, the columns x and y, or latitude "
+    "a state a line (a label or a position), or a header line with the column state, the columns x and y, or latitude "
     "and longitude"
 )
 
@@ -203,8 +199,8 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
     Args:
-        trace: A file, see `read_states`; indices or labels; places, an array (steps, 2) of x and y in the unit of the
-            domain; or a mapping with the columns that a file may have.
+        trace: A file, see `read_states`; positions (integers) or labels (texts); places, an array (steps, 2) of x and y
+            in the unit of the domain; or a mapping with the columns that a file may have.
         domain: The states.
         delimiter: The character between columns of a file.
 
@@ -219,7 +215,7 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
     named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
     if form == "state":
         names = Names.of(domain.labels)
-        return np.array([names.index(_name(row[0]), path) for path, row in named], dtype=np.int64)
+        return np.array([names.find_given(_name(row[0], path), path) for path, row in named], dtype=np.int64)
     locate = _locator(domain, form, "trace")
     return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
@@ -227,11 +223,14 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
 def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = ",") -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
-    A file without a header has a state a line, its label or its index. With a header, the column ``state`` is read
-    likewise; or ``x`` and ``y``, in the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``,
-    ``lng``), in degrees. Other columns are left alone. A place is the cell of a grid that it lies in, and the nearest
-    member of any other domain, the first of equals. Raises `InputError` naming the line and the value: for an unknown
-    state, for a place outside the grid, for a blank line before the last state, and for a file without steps.
+    A file without a header has a state a line: its label, or its position, unless labels are whole numbers. With a
+    header, the column ``state`` is read likewise, or ``label`` beside it where it holds labels; or ``x`` and ``y``, in
+    the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``, ``lng``), in degrees. A place is
+    the cell of a grid that it lies in, and the nearest member of any other domain, the first of equals.
+
+    Raises:
+        InputError: An unknown state, a place outside the grid, a blank line before the last state, with its line, or a
+            file without steps.
     """
     source = Path(path)
     return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)
@@ -251,6 +250,11 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     head = [field.strip().lower() for field in rows[0][1]]
     form, columns = _columns(head) if head[0] not in names.places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
+    if form == "state" and head.count("label") == 1 and body:
+        # A released trace holds both: its labels tell, where they may be numbers, too.
+        label = head.index("label")
+        if len(body[0][1]) > label and body[0][1][label].strip() in names.places:
+            columns += (label,)
     if not form:
         if len(head) > 1:
             shown = Shown(columns_text(rows[0][1], ["state", *_LATITUDES, *_LONGITUDES]))
@@ -262,7 +266,7 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
     with withholding():
         if form == "state":
-            return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
+            return np.array([_state(names, texts, where) for where, texts in fields], dtype=np.int64)
         locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
         named = [rows[0][1][column].strip() for column in columns]
         places = [
@@ -270,49 +274,6 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
             for where, texts in fields
         ]
         return np.array([locate(where, place) for (where, _), place in zip(fields, places, strict=True)])
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names of members: their labels, and their indices.
-
-    Attributes:
-        places: the index of every label.
-        numbers: whether all labels are numbers. A text that is no label is then not taken for an index.
-    """
-
-    places: Mapping[str, int]
-    numbers: bool
-
-    @classmethod
-    def of(cls, labels: Sequence[str]) -> Names:
-        """Return the names of members with these labels, in order."""
-        return cls(
-            {label: index for index, label in enumerate(labels)}, bool(labels) and all(map(str.isdecimal, labels))
-        )
-
-    def index(self, name: int | str, path: str) -> int:
-        """Return the index of a member: a text is its label or, unless all labels are numbers, its index.
-
-        Raises InputError, naming `path`, for any other text, and for an integer that is not an index.
-        """
-        if isinstance(name, str) and name in self.places:
-            return self.places[name]
-        digits = isinstance(name, str) and name.isascii() and name.isdecimal() and len(name) < 20
-        index = int(name) if digits or isinstance(name, int) else -1
-        if not 0 <= index < len(self.places):
-            bound = f"a label, or an index from 0 to {len(self.places) - 1}"
-            raise InputError(path, "is not a secret", value=_shown(name), bound=bound)
-        if digits and self.numbers:
-            problem = "is no label; it is not taken for an index, since all labels are numbers"
-            raise InputError(path, problem, value=_shown(name), bound="a label")
-        return index
-
-
-def _shown(name: int | str) -> int | str:
-    """Return what an error shows of an argument or a key: the form of a text that may hold true places."""
-    places = isinstance(name, str) and (len(name) > _LONGEST or len(_COORDINATE.findall(name)) > 1)
-    return cell(str(name)) if places else name
 
 
 def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
@@ -333,11 +294,21 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
     return ("state" if all(len(row) == 1 for row in rows) else "plane"), rows
 
 
-def _name(state: object) -> int | str:
-    """Return a state as `Names.index` takes it: an index, or a label."""
+def _name(state: object, path: str) -> int | str:
+    """Return a state as `Names.find_given` takes it: a position, or a label."""
     if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
         return int(state)
-    return str(state)
+    if isinstance(state, str):
+        return str(state)
+    raise InputError(path, "is not a state", value=cell(str(state)), bound="a label, or an integer: a position")
+
+
+def _state(names: Names, texts: Sequence[str], where: str) -> int:
+    """Return the state in a line of a file: its label or position, or both, which must then agree."""
+    found = names.find_written(texts[-1], where)
+    if len(texts) > 1 and texts[0] not in (texts[-1], str(found)):
+        raise InputError(where, "names two states", value=cell(", ".join(texts)), bound="a label, and its position")
+    return found
 
 
 def _place(row: Sequence[object], path: str) -> list[float]:
@@ -369,7 +340,7 @@ def _locator(domain: Domain, form: str, path: str) -> _Locate:
             path,
             "gives places, and the domain has none of this kind",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
-            bound="states by index or label, or a domain with such places",
+            bound="states by label or position, or a domain with such places",
         )
 
     def found(path: str, place: list[float]) -> int:

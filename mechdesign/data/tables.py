@@ -104,16 +104,19 @@ class PlacesByKey(Table, frozen=True):
 
 
 class CountsFile(Table, frozen=True):
-    """A file with a header and a line for each secret, in order.
+    """A file with a header and a line for each secret.
 
     Attributes:
         path: the file.
         column: the column with the counts.
+        label: the column with the labels of the secrets, by which lines are matched; "" takes them in order. Unless it
+            is given a column that holds labels is found, and where there is none lines are taken in order.
         delimiter: the character between columns.
     """
 
     path: str
     column: str
+    label: str | None = None
     delimiter: str = ","
 
 
@@ -187,7 +190,7 @@ class EdgesFile(Table, frozen=True):
 
     Attributes:
         path: the file.
-        source: the column with one end of each edge, an index or a label.
+        source: the column with one end of each edge, a label or a position.
         target: the column with the other end.
         delimiter: the character between columns.
     """
@@ -199,17 +202,19 @@ class EdgesFile(Table, frozen=True):
 
 
 class CategoriesFile(Table, frozen=True):
-    """A file with a header and a line for each secret, in order.
+    """A file with a header and a line for each secret.
 
     Attributes:
         path: the file.
         column: the column with the categories; secrets of the same category are joined, those without one are not.
+        label: the column with the labels of the secrets, as for counts.
         region: what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells.
         delimiter: the character between columns.
     """
 
     path: str
     column: str
+    label: str | None = None
     region: str | int | tuple[int, int] | None = None
     delimiter: str = ","
 
@@ -232,7 +237,7 @@ class GraphTable(Table, frozen=True):
     """A graph on the secrets, whose shortest paths are a distance: every edge is one step long.
 
     Attributes:
-        edges: pairs of secrets, by index or label.
+        edges: pairs of secrets: texts are labels, integers positions from 0 on.
         edges_csv: a file of edges.
         neighbours: 4 or 8: each cell of a grid and so many neighbours.
     """

@@ -34,7 +34,7 @@ class GraphPrivacyTable(Table, frozen=True):
     Attributes:
         kind: the kind of requirement.
         epsilon: ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.
-        edges: pairs of secrets, by index or label.
+        edges: pairs of secrets: texts are labels, integers positions from 0 on.
         edges_csv: a file of edges.
         neighbours: 4 or 8: each cell of a grid and so many neighbours.
         complete: true: every two secrets.

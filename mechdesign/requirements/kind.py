@@ -64,7 +64,7 @@ class Reading(Protocol):
         """The secrets."""
 
     def secret(self, name: int | str, key: str) -> int:
-        """Return the index of a secret that the key `key` gives by its index or its label."""
+        """Return the index of a secret that the key `key` gives: a text is its label, an integer its position."""
 
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""

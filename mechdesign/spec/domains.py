@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.certify.texts import require_plain
 from mechdesign.data.forms import cell
-from mechdesign.data.states import Names
+from mechdesign.data.names import Names
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
 from mechdesign.data.text import number, read_columns
 from mechdesign.errors import Shown, SpecificationError
@@ -127,7 +127,7 @@ class ObservablesTable(DomainTable, frozen=True):
     """The answers, where they are others than the secrets.
 
     Attributes:
-        subset: some of the secrets, by index or label.
+        subset: some of the secrets: texts are labels, integers positions from 0 on.
         blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
         grid: a grid of cells.
         anchors: the corners of a grid.
@@ -158,7 +158,7 @@ def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tup
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with at(path):
-            index = names.index(name, f"subset[{place}]")
+            index = names.find_typed(name, f"subset[{place}]")
         if index in found:
             raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
         found[index] = place

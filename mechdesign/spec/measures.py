@@ -75,6 +75,7 @@ class Measures:
 
     `prior` is the table of the prior, whose data some policy graphs come from. `subset` holds the indices of the
     observables where they are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior.
+    `said` holds, by key, notes for the user about the files that requirements were read from.
     """
 
     secrets: Domain
@@ -83,6 +84,7 @@ class Measures:
     prior: Raw = field(default_factory=dict)
     subset: tuple[int, ...] | None = None
     visits: Floats | None = None
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
@@ -123,7 +125,7 @@ class Measures:
     @cached_property
     def graphs(self) -> Graphs:
         """What builds graphs on the secrets."""
-        return Graphs(self.secrets, self.folder, self.prior)
+        return Graphs(self.secrets, self.folder, self.prior, self.said)
 
     def policy_graph(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes."""
@@ -228,7 +230,9 @@ class _Reading(Reading):
 
     def prior(self, table: Raw, key: str) -> Prior:
         # An error names the key in full, so that it is not put below the table a second time.
-        return build_prior(table, f"{self._path}.{key}", self.secrets, self._measures.folder)[0]
+        path = f"{self._path}.{key}"
+        prior, self._measures.said[path] = build_prior(table, path, self.secrets, self._measures.folder)
+        return prior
 
     def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
         return self._measures.policy_graph(table, self._path)

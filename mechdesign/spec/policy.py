@@ -63,7 +63,7 @@ class PolicyTable(Table, frozen=True):
         repaired: whom a repair protects along a trace: states whose neighbours are impossible ("disconnected"), or
             states without an edge in the policy, too ("all"); such states are released as they are otherwise.
         hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
-        support: the possible secrets, by index or label; all of them unless given.
+        support: the possible secrets, texts by label and integers by position; all of them unless given.
         delta: the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is
             believed before each step; exact, at least 0 and below 1.
     """

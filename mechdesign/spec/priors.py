@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from mechdesign.data import traces
 from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
+from mechdesign.data.labelled import read_matched
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
-from mechdesign.data.text import read_numbers
+from mechdesign.data.text import number
 from mechdesign.data.times import order_of, rows_without_time
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
@@ -122,7 +123,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
     elif table.simulated is not None:
         counts = _simulated(table.simulated, f"{path}.simulated", domain)
     elif table.csv is not None:
-        counts = _from_file(table.csv, f"{path}.csv", domain, folder)
+        counts, note = _from_file(table.csv, f"{path}.csv", domain, folder)
+        notes += (f"{path}.csv: {note}",)
     else:
         _check_length(len(table.counts or ()), domain, f"{path}.counts")
         counts = np.array(table.counts)
@@ -151,12 +153,15 @@ def _check_length(length: int, domain: Domain, path: str) -> None:
         raise SpecificationError(path, "differs in length from the domain", value=length, bound=str(domain.size))
 
 
-def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.float64]:
+def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[NDArray[np.float64], str]:
+    """Return the counts in a file, in the order of the secrets, and how its rows were matched with them."""
     table = convert(raw, CountsFile, path)
     with in_file(path):
-        counts = read_numbers(folder / table.path, table.column, table.delimiter)
-    _check_length(len(counts), domain, f"{path}.path")
-    return counts
+        source = folder / table.path
+        found = read_matched(source, [table.column], domain.labels, table.label, table.delimiter)
+        texts = zip(found.rows, found.columns[table.column], strict=True)
+        counts = [number(text, f"{source}, row {row}, column {table.column}") for row, text in texts]
+    return np.array(counts), found.note
 
 
 class Read(NamedTuple):

@@ -12,6 +12,7 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tomllib
 import warnings
@@ -340,10 +341,11 @@ class Specification:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the data, such as ``"312 points outside the box left out"``."""
-        notes = self._data.notes
-        place = scheduled(self.document.privacy)
+        # How files were read that requirements name is known once these are.
+        requirements, place = self._first.requirements, scheduled(self.document.privacy)
+        notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()))
         if place is not None:
-            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(requirements[place], f"privacy[{place}]")
         return notes
 
     @property
