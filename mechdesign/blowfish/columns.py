@@ -67,7 +67,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
             "data",
             f"holds single values, and a record has {len(names)}",
             value=Shown(f"{array.size} of {array.dtype}"),
-            bound=f"in each record one value for each of {', '.join(names)}",
+            bound=f"a value for each of {', '.join(names)} in every record",
             remedy="give named columns, or tuples; positions in the domain are given as positions=",
         )
     # NumPy makes texts of numbers beside a text: a list is read as it is.

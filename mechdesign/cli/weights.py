@@ -12,6 +12,7 @@ from mechdesign.cli.console import say_note
 from mechdesign.data.forms import withholding
 from mechdesign.data.labelled import read_matched
 from mechdesign.data.text import number
+from mechdesign.errors import InputError
 from mechdesign.model.prior import Prior
 from mechdesign.validation import Floats
 
@@ -20,8 +21,8 @@ __all__ = ["label_option", "read_weights"]
 label_option = click.option(
     "--label",
     metavar="COLUMN",
-    help='Column of FILE.csv with the labels of the secrets, by which lines are matched; "" takes them in order. Unless it '
-    "is given such a column is found.",
+    help='Column of FILE.csv with the labels of the secrets, by which lines are matched; "" takes them in order. '
+    "Unless it is given such a column is found.",
 )
 """The option ``--label``: a column, "" for none, or None."""
 
@@ -32,5 +33,7 @@ def read_weights(path: Path, column: str, label: str | None, labels: Sequence[st
         found = read_matched(path, [column], labels, label)
         texts = zip(found.rows, found.columns[column], strict=True)
         weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
+        if len(weights) != len(labels):
+            raise InputError(str(path), "has another number of lines", value=len(weights), bound=str(len(labels)))
         say_note(found.note)
         return Prior.from_counts(weights).probabilities

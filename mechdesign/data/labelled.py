@@ -48,7 +48,7 @@ def read_matched(
 
     Raises:
         InputError: a missing column, a text that is no label, a label twice or without a row, more or fewer rows than
-            secrets, or several columns that may hold labels.
+            secrets where they are matched by labels, or several columns that may hold labels.
     """
     _, header = next(read_rows(path, delimiter), (0, []))
     others = [name for name in dict.fromkeys(header) if name not in names and header.count(name) == 1]
@@ -71,10 +71,6 @@ def read_matched(
         note = f"{file}: rows are matched with the secrets by the column {column_text(label)}"
         return Matched(columns, note, tuple(row + 1 for row in order))
     count = len(read[names[0]])
-    if count != len(labels):
-        raise InputError(
-            str(path), "has another number of rows than there are secrets", value=count, bound=str(len(labels))
-        )
     note = f"{file}: without a column of labels, its rows are taken for the secrets in their order"
     return Matched({name: read[name] for name in names}, note, tuple(range(1, count + 1)))
 

@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 _COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
 _LONGEST = 40
 _WHOLE = re.compile(r"\s*[+-]?\d+(\.0*)?\s*")
-_SAID = "is no label; it is not taken for a position, since labels are whole numbers"
+_SAID = "is no label; it is not taken for an index, since all labels are numbers"
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Names:
 
     Attributes:
         places: the position of every label.
-        numbers: whether a label is a whole number, and labels are others than the positions themselves. A number that
-            is no label is then not taken for a position: it may be meant as a label.
+        numbers: whether all labels are whole numbers, and others than the positions themselves. A number that is no
+            label is then not taken for a position: it may be meant as a label.
     """
 
     places: Mapping[str, int]
@@ -41,27 +41,27 @@ class Names:
         """Return the names of members with these labels, in order.
 
         >>> Names.of(["0", "1", "2"]).numbers, Names.of(["3", "1"]).numbers, Names.of(["home", "7"]).numbers
-        (False, True, True)
+        (False, True, False)
         """
         numbered = all(label == str(position) for position, label in enumerate(labels))
-        whole = not numbered and any(map(_WHOLE.fullmatch, labels))
+        whole = not numbered and all(map(_WHOLE.fullmatch, labels))
         return cls({label: position for position, label in enumerate(labels)}, whole)
 
     def find_typed(self, name: int | str, path: str) -> int:
         """Return the position of a member named in a specification: a text is a label, an integer a position.
 
-        Raises InputError, naming `path`, for a text that is no label, for an integer that is no position, and for any
-        integer where labels are whole numbers.
+        Raises InputError, naming `path`, for a text that is no label, for an integer that is no position, and for one
+        that may be meant as a label: any where labels are whole numbers, and one that is the label of another member.
         """
         if isinstance(name, str):
             found = self.places.get(name)
             if found is None:
-                plain = name.isascii() and name.isdecimal() and not self.numbers
-                remedy = "a position is written without quotes" if plain else ""
-                raise InputError(path, "is no label", value=_shown(name), bound=self._labels, remedy=remedy)
+                digits = name.isascii() and name.isdecimal() and not self.numbers
+                remedy = "an index is written without quotes" if digits else ""
+                raise InputError(path, "is not a secret", value=_shown(name), bound=self._labels, remedy=remedy)
             return found
-        if self.numbers:
-            problem = "is a position, and labels are whole numbers"
+        if self.numbers or self.places.get(str(name), name) != name:
+            problem = "is an index, and may be meant as a label, since labels are whole numbers"
             raise InputError(path, problem, value=name, bound="a label, in quotes")
         return self.find_position(name, path)
 
@@ -92,12 +92,14 @@ class Names:
 
     @property
     def _labels(self) -> str:
-        some = list(self.places)[:3]
-        return f"a label such as {', '.join(some)}" if len(some) < len(self.places) else f"one of {', '.join(some)}"
+        some = ", ".join(list(self.places)[:3])
+        return f"a label such as {some}" if len(self.places) > 3 else f"one of {some}"
 
     @property
     def _either(self) -> str:
-        return f"a label, or a position from 0 to {len(self.places) - 1}"
+        named = any(label != str(position) for label, position in self.places.items())
+        some = f" such as {', '.join(list(self.places)[:3])}" if named else ""
+        return f"a label{some}, or an index from 0 to {len(self.places) - 1}"
 
 
 def _shown(name: str) -> str:

@@ -38,7 +38,7 @@ _Locate = Callable[[str, list[float]], int]
 
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
-    "a state a line (a label or a position), or a header line with the column state, the columns x and y, or latitude "
+    "a state a line (a label or an index), or a header line with the column state, the columns x and y, or latitude "
     "and longitude"
 )
 
@@ -300,7 +300,7 @@ def _name(state: object, path: str) -> int | str:
         return int(state)
     if isinstance(state, str):
         return str(state)
-    raise InputError(path, "is not a state", value=cell(str(state)), bound="a label, or an integer: a position")
+    raise InputError(path, "is not a secret", value=cell(str(state)), bound="a label, or an index, an integer")
 
 
 def _state(names: Names, texts: Sequence[str], where: str) -> int:

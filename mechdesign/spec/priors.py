@@ -161,6 +161,7 @@ def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[NDArr
         found = read_matched(source, [table.column], domain.labels, table.label, table.delimiter)
         texts = zip(found.rows, found.columns[table.column], strict=True)
         counts = [number(text, f"{source}, row {row}, column {table.column}") for row, text in texts]
+    _check_length(len(counts), domain, f"{path}.path")
     return np.array(counts), found.note
 
 
