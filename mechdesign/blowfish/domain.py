@@ -127,7 +127,7 @@ class Attribute:
             listed = column.tolist() if isinstance(column, np.ndarray) else column
             codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
             return self._checked(codes, listed, path)
-        low, high = min(self.values), max(self.values)
+        low, high = sorted((self.values[0], self.values[-1]))
         inside = (numbers >= low) & (numbers <= high)
         whole = np.where(inside, numbers, low).astype(np.int64)
         codes, rest = np.divmod(whole - self.values.start, self.values.step)
