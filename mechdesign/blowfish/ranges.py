@@ -89,12 +89,14 @@ class Distribution:
         low: lower ends of the intervals.
         high: upper ends of the intervals.
         confidence: the probability with which any one interval contains the true share, at least.
+        points: the values of the domain that the shares belong to, numbers or texts, shape (|T|,).
     """
 
     values: Floats
     low: Floats
     high: Floats
     confidence: Fraction
+    points: NDArray[Any]
 
 
 def range_query(
@@ -150,7 +152,11 @@ def cdf(release: CumulativeRelease) -> Distribution:
     _check(release)
     records = release.records
     return Distribution(
-        release.answers / records, release.low / records, release.high / records, release.description.confidence
+        release.answers / records,
+        release.low / records,
+        release.high / records,
+        release.description.confidence,
+        _values(release),
     )
 
 

@@ -48,9 +48,17 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
 
 
 def read_weights(path: str | PathLike[str]) -> Floats:
-    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,)."""
+    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,).
+
+    Where a column ``step`` stands beside it, its numbers are those of the releases, from 0 on, in order.
+    """
     source = Path(path)
-    texts = read_columns(source, ["weight"])["weight"]
+    _, header = next(read_rows(source, ","), (0, []))
+    columns = read_columns(source, ["weight", *(["step"] if header.count("step") == 1 else [])])
+    texts = columns["weight"]
+    for row, step in enumerate(columns.get("step", ())):
+        if step.strip() != str(row):
+            raise InputError(f"{source}, row {row + 1}", "is out of order", value=cell(step), bound=f"step {row}")
     weights = _numbers(texts, source, "weight")
     for row, weight in enumerate(weights.tolist(), 1):
         if not 0 <= weight < float("inf"):

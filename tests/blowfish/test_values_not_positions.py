@@ -178,6 +178,11 @@ def test_ranges_and_quantiles_are_values(ages):
     assert int(found[1]) == float(found[1]) == 31
 
 
+def test_a_distribution_function_names_its_values(ages):
+    found = B.cdf(ages)
+    assert dict(zip(found.points.tolist(), found.values.tolist(), strict=True))[31] == 2 / 3
+
+
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
     made = B.release_cumulative([1.5, 1, 2.25], Policy.line(HEIGHTS), SURE, rng=1)
     made.save(tmp_path)

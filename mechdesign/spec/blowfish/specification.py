@@ -227,6 +227,8 @@ class ReleaseSpecification:
                 rows = table.k * (1 + len(domain.names))
             case "workload":
                 rows = self._planned[0].queries
+                # A range is named by its first and by its last value.
+                label *= 2
             case _:
                 rows = domain.size
         if table.kind == "histogram" and table.partition is not None:
