@@ -109,8 +109,9 @@ def optimal_attribute(
 ) -> Design:
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
-    A value is answered with a value, both by their number, see `Domain.value`; two that an edge of the policy joins are told apart by at most ε. Values that no
-    path joins may be told apart exactly. A value without an edge is refused, unless `isolated` is "release".
+    A value is answered with a value, both by their number, see `Domain.value`; two that an edge of the policy joins are
+    told apart by at most ε. Values that no path joins may be told apart exactly. A value without an edge is refused,
+    unless `isolated` is "release".
 
     Args:
         policy: what must not be told apart, without known counts and without the null node.
