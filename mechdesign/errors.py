@@ -5,7 +5,7 @@ Each message names where the trouble is, what was found, what would be accepted,
 
 from __future__ import annotations
 
-import functools
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -141,9 +141,8 @@ class InputError(MechdesignError, ValueError):
         return message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An error comes back from another process as it was.
-        make = functools.partial(type(self), value=self.value, bound=self.bound, remedy=self.remedy)
-        return make, (self.path, self.problem)
+        # A value that cannot go to another process goes as the text that the message shows.
+        return _restored, (type(self), self.args, {**vars(self), "value": _crossing(self.value)})
 
 
 class UnknownNameError(InputError, KeyError):
@@ -237,6 +236,9 @@ class LeakageExceededError(MechdesignError):
         self.alpha = alpha
         super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, vars(self))
+
 
 class StateError(MechdesignError, ValueError):
     """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
@@ -328,6 +330,23 @@ class Shown(str):
 
 class Total(float):
     """A sum over numbers of a file, which an error shows although it does not show the numbers."""
+
+
+def _restored(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
+    """Return an error as it was in the process that it comes from, whatever its constructor asks for."""
+    made = sort.__new__(sort)
+    made.args = arguments
+    vars(made).update(state)
+    return made
+
+
+def _crossing(value: object) -> object:
+    """Return a value, or the text that stands for it where it cannot be pickled, or not be read again."""
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception:  # What is not ours raises whatever it likes.
+        return Shown(_short(value))
+    return value
 
 
 def _short(value: object, limit: int = 120) -> str:

@@ -7,11 +7,9 @@ this program; 130 stopped by the user; 141 nobody reads the output any more.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
 import io
-import os
 import sys
 import traceback
 import warnings
@@ -24,6 +22,7 @@ from mechdesign.certify.texts import escape
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
+from mechdesign.cli.streams import divert, usable
 from mechdesign.errors import (
     BracketWarning,
     CacheWarning,
@@ -47,7 +46,7 @@ from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 
-CLOSED, FAULT = 141, 70
+WRONG, FAULT, CLOSED = 2, 70, 141
 
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -80,7 +79,7 @@ def exit_code(error: MechdesignError) -> int:
         return 1
     if isinstance(error, SolverInterruptedError):
         return STOPPED
-    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
+    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else WRONG
 
 
 # Warnings that are said each time.
@@ -129,6 +128,10 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             # click would exit with 1.
             _stop()
+        except BrokenPipeError:
+            # So it would where nobody reads the help.
+            divert(sys.stdout)
+            raise click.exceptions.Exit(CLOSED) from None
 
     def main(
         self,
@@ -142,18 +145,25 @@ class _Commands(click.Group):
         extra["windows_expand_args"] = windows_expand_args
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        with usable():
+            sys.exit(self._code(args, prog_name, complete_var, **extra))
+
+    def _code(self, *arguments: Any, **extra: Any) -> int:
+        """Run a command, say what is wrong, and return the exit code."""
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            return super().main(*arguments, standalone_mode=False, **extra) or 0
         except click.ClickException as error:
             shown = io.StringIO()
             error.show(shown)
             click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
-            sys.exit(error.exit_code)
+            # Some of click's own errors have 1, which says that a verification failed.
+            return max(error.exit_code, WRONG)
         except (click.Abort, KeyboardInterrupt):
             # Ctrl-C came between two steps of click's own; it would exit with 1.
             say_error("stopped")
-            sys.exit(STOPPED)
-        sys.exit(code or 0)
+            return STOPPED
+        except Exception:
+            return _fault()
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -163,10 +173,6 @@ class _Commands(click.Group):
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            # ε and labels need more than the code pages of some systems.
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         with watched(), warnings.catch_warnings():
             for category in _SAID:
                 warnings.simplefilter("always", category)
@@ -178,32 +184,27 @@ class _Commands(click.Group):
                 return result
             except BrokenPipeError:
                 # The reader has seen enough, as `head` has; click would exit with 1.
-                _give_up_output()
+                divert(sys.stdout)
                 ctx.exit(CLOSED)
             except MechdesignError as error:
                 say_error(str(error))
                 ctx.exit(exit_code(error))
             except KeyboardInterrupt:
                 _stop()
-            except RuntimeError as error:
-                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
-                if isinstance(error, click.exceptions.Exit) or not _after_interrupt(error):
-                    raise
-                _stop()
-            except OSError as error:
-                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
-                _give_up_output()
-                ctx.exit(2)
-            except MemoryError:
-                say_error("there is not enough memory for this")
-                ctx.exit(2)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
                 raise
-            except Exception:
-                # Python would exit with 1, and that says that a verification failed.
-                click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
-                say_error("this should not happen: please report it, with the lines above and what you ran")
-                ctx.exit(FAULT)
+            except OSError as error:
+                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
+                divert(sys.stdout)
+                ctx.exit(WRONG)
+            except MemoryError:
+                say_error("there is not enough memory for this")
+                ctx.exit(WRONG)
+            except Exception as error:
+                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
+                if isinstance(error, RuntimeError) and _after_interrupt(error):
+                    _stop()
+                ctx.exit(_fault())
 
 
 def _stop() -> NoReturn:
@@ -223,10 +224,14 @@ def _after_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _give_up_output() -> None:
-    """Let Python end without another attempt to write what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _fault() -> int:
+    """Show the error that is being handled as a fault of this program, and return the exit code that says so.
+
+    Python would exit with 1, and that says that a verification failed.
+    """
+    click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
+    say_error("this should not happen: please report it, with the lines above and what you ran")
+    return FAULT
 
 
 def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

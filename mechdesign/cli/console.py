@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 import time
@@ -99,6 +101,10 @@ class Console(rich.console.Console):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **keywords)
+
+    def on_broken_pipe(self) -> None:
+        """Let the command end as commands do where nobody reads their output; rich would exit with 1."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
         """Return a text as rich shows it."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -17,6 +16,7 @@ from filelock import FileLock, Timeout
 from mechdesign.atomic import write_file
 from mechdesign.computed import cached_property
 from mechdesign.errors import ExportError, InputError, RecordsError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.records.environment import environment
 from mechdesign.records.identity import canonical, identity
 from mechdesign.records.row import Row, read_row, write_row
@@ -57,7 +57,7 @@ class Request:
         for index, description in enumerate(self.descriptions):
             if found.setdefault(identity(description), description) is not description:
                 raise InputError(f"descriptions[{index}]", "was asked for before", value=dict(description))
-        object.__setattr__(self, "by_identity", MappingProxyType(found))
+        object.__setattr__(self, "by_identity", ReadOnlyMapping(found))
 
     @property
     def identities(self) -> tuple[str, ...]:

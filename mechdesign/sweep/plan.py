@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.model.origin import counted_keys
 from mechdesign.report.private import COUNTED
 from mechdesign.spec.keys import check_key, with_value
@@ -129,7 +129,7 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
             bound=f"{lengths[first]} values",
             remedy='make them equally long, or write mode = "product"',
         )
-    sweep = Sweep(tables, MappingProxyType(table), mode, Path(base_folder))
+    sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder))
     if len(sweep) > MOST_ROWS:
         raise SpecificationError(_TABLE, "asks for too many designs", value=len(sweep), bound=f"at most {MOST_ROWS}")
     for key, values in table.items():

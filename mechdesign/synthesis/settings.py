@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
@@ -90,7 +90,7 @@ class SolveSettings:
             raise InputError("options", "must be a mapping of names to values", value=options, bound=bound)
         if self.progress is not None and not callable(self.progress):
             raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
-        object.__setattr__(self, "options", MappingProxyType(dict(options)))
+        object.__setattr__(self, "options", ReadOnlyMapping(options))
         tolerance = _positive("tolerance", self.tolerance)
         if not tolerance < 1:
             raise InputError("tolerance", "must be below 1", value=self.tolerance, bound="between 0 and 1")

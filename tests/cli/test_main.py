@@ -124,7 +124,7 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
         raise raised
 
     monkeypatch.setattr("mechdesign.cli.verify.inspect", fail)
-    monkeypatch.setattr("mechdesign.cli._give_up_output", lambda: None)
+    monkeypatch.setattr("mechdesign.cli.divert", lambda _: None)
     monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
