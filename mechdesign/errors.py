@@ -37,6 +37,7 @@ __all__ = [
     "RecordsError",
     "ReportError",
     "RevealedWarning",
+    "SerialWarning",
     "Shown",
     "SizeWarning",
     "SolverError",
@@ -322,6 +323,10 @@ class CacheWarning(UserWarning):
 
 class ExposedFileWarning(UserWarning):
     """A file that is its owner's alone can be read by others, as those of earlier versions can; it keeps its mode."""
+
+
+class SerialWarning(UserWarning):
+    """Processes cannot work together on this machine, and rows of a sweep are solved one after the other."""
 
 
 class Shown(str):

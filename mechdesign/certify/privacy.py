@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
 from mechdesign.certify.exact import exact, float_up
 from mechdesign.certify.exponential import ln_upper
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.processors import count_processors, count_threads
 from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
@@ -141,7 +141,11 @@ def _each(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[
     if pairs * observables < _SHARED:
         yield from map(task, parts)
         return
-    cores = os.cpu_count() or 1
+    cores = count_threads(count_processors())
+    if cores < 2:
+        # One processor, or a system that starts no thread.
+        yield from map(task, parts)
+        return
     with ThreadPoolExecutor(cores) as pool:
         # Not all at once: what is waiting takes memory, and Ctrl-C would come late.
         while some := list(itertools.islice(parts, 64 * cores)):

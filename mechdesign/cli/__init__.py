@@ -36,6 +36,7 @@ from mechdesign.errors import (
     OutsideWarning,
     PriorWarning,
     RevealedWarning,
+    SerialWarning,
     SolverError,
     SolverInterruptedError,
     SpacingWarning,
@@ -93,6 +94,7 @@ _SAID = (
     OutsideWarning,
     PriorWarning,
     RevealedWarning,
+    SerialWarning,
     SpacingWarning,
     UnsoundWarning,
 )

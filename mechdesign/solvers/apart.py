@@ -86,7 +86,12 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
                 process.stdin.flush()
 
         thread = threading.Thread(target=converse, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise SolverError(
+                f"the system starts no thread for {solver.name} ({error}): raise its limit of processes"
+            ) from error
         with interrupts.scope():
             interrupts.defer()
             try:

@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mechdesign import interrupts
+from mechdesign.processors import count_threads
 
 __all__ = ["LateError", "Workers", "single_threaded"]
 
@@ -38,7 +39,7 @@ class Workers:
 
     def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
-        others = min(threads, len(self.batches)) - 1
+        others = count_threads(min(threads, len(self.batches)) - 1)
         self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
         self._others = range(1, 1 + others)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
@@ -147,8 +148,12 @@ def _one_blas_thread() -> Any:
 
 def _limit_blas() -> Callable[[], None]:
     """Limit BLAS from a thread of its own, which lives as long: only who set the number of threads may set it again."""
-    holder = ThreadPoolExecutor(1)
     limit = contextlib.ExitStack()
+    if not count_threads(1):
+        # The system starts no thread: this one limits it.
+        limit.enter_context(_one_blas_thread())
+        return limit.close
+    holder = ThreadPoolExecutor(1)
 
     def undo() -> None:
         holder.submit(limit.close).result()
