@@ -210,7 +210,7 @@ class ExportError(MechdesignError, OSError):
 
 
 class ReportError(ExportError):
-    """What shows a release could not be written; its answers are written, and what they cost is spent."""
+    """What shows a result could not be made or written; the result is, and what a release costs is spent."""
 
 
 class RecordsError(MechdesignError):

@@ -150,10 +150,10 @@ class _Commands(click.Group):
         with usable():
             sys.exit(self._code(args, prog_name, complete_var, **extra))
 
-    def _code(self, *arguments: Any, **extra: Any) -> int:
+    def _code(self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, **extra: Any) -> int:
         """Run a command, say what is wrong, and return the exit code."""
         try:
-            return super().main(*arguments, standalone_mode=False, **extra) or 0
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra) or 0
         except click.ClickException as error:
             shown = io.StringIO()
             error.show(shown)

@@ -114,14 +114,14 @@ def audit(
 
     with withholding():
         found = audited(channel, **asked.arguments)
-    if target is not None:
-        from mechdesign.auditing.page import page
-
-        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if as_json:
         click.echo(json.dumps(_described(found, stated, optimum), indent=2))
     else:
         _show(found, stated, optimum)
+    if target is not None:
+        from mechdesign.auditing.page import page
+
+        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if stated is not None and not found.holds(stated):
         ctx.exit(1)
 

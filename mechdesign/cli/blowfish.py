@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
@@ -116,7 +116,7 @@ def release(
         check_target(directory, force)
         check_room(directory, given.output_size(report), FILES)
         if report:
-            importlib.import_module("mechdesign.blowfish.report")
+            load_pictures("mechdesign.blowfish.report")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,11 +98,6 @@ def budget(
     with warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
     found = {"ε": (constant, budgets)}
     if (other := mixed(before, after)) is not None:
         with silenced():
@@ -117,7 +113,18 @@ def budget(
     if as_json:
         said = {name: {"constant": one, "budgets": several or None} for name, (one, several) in found.items()}
         click.echo(json.dumps({"alpha": alpha} | said.pop("ε") | said, indent=2))
-        return
+    else:
+        _show_budgets(found)
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
+
+
+def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
+    """Show the ε of the releases, and the one for any number of them, under each assumption."""
     shown = table("release", *found, numbers=tuple(found))
     rows = [dict(_named(several)) for _, several in found.values()]
     for name in rows[0]:
@@ -168,11 +175,6 @@ def _least_cost(
             weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
             with withholding("costs"):
                 best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
     if target is not None:
         write_budgets(target, best.epsilons)
     under_mixture = None
@@ -192,8 +194,14 @@ def _least_cost(
         found = {name: getattr(best, name) for name in names}
         more = {} if under_mixture is None else {"mixture": {"cost": under_mixture}}
         click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()} | more, indent=2))
-        return
-    _show_best(best, under_mixture)
+    else:
+        _show_best(best, under_mixture)
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
 
 
 def _count(*counts: int | None) -> int:

@@ -37,21 +37,21 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     notes, found = differences(designs), rows(designs)
     listed = zip((each.name for each in designs), (each.problem for each in designs), origins, strict=True)
     said = say_private_folders(listed, "this comparison")
-    if page is not None:
-        write_file(page, [html(designs, said).encode()])
+    names = [each.name for each in designs]
     if as_json:
-        names = [each.name for each in designs]
         lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
         say_json({"designs": names, "differences": notes, "table": lines})
-        return
-    shown = table("", *(each.name for each in designs), numbers=[each.name for each in designs])
-    for line in found:
-        shown.add_row(*line)
-    for note in notes:
-        say_note(note)
-    output().print(shown)
+    else:
+        shown = table("", *names, numbers=names)
+        for line in found:
+            shown.add_row(*line)
+        for note in notes:
+            say_note(note)
+        output().print(shown)
     if page is not None:
-        show_next({str(page): "the same with maps side by side: open it in a browser"})
+        write_file(page, [html(designs, said).encode()])
+        if not as_json:
+            show_next({str(page): "the same with maps side by side: open it in a browser"})
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:

@@ -22,9 +22,11 @@ from mechdesign.cli.console import (
     say_note,
     show_next,
 )
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
+from mechdesign.errors import ReportError
 from mechdesign.export.files import SET, check_target
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES, PLANE
@@ -109,6 +111,8 @@ def design(
             click.get_current_context().exit(STALLED)
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
+    if report:
+        load_pictures("mechdesign.report.page")
     given.check_size(settings)
     for note in given.notes:
         say_note(note)
@@ -121,7 +125,11 @@ def design(
         directory = f"{directory.rstrip('/')}-interrupted"
         check_target(directory, force)
         say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
-    made.save(directory, report=report)
+    missing: ReportError | None = None
+    try:
+        made.save(directory, report=report)
+    except ReportError as error:
+        missing, report = error, False
     say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
@@ -130,6 +138,8 @@ def design(
         shown = example or (_DEFAULT if specification is None else None)
         show_next(_next(directory, report, made, shown))
     say_gap(made, settings.tolerance)
+    if missing is not None:
+        raise missing
     if stopped:
         click.get_current_context().exit(STOPPED)
     if _stalled(made, settings):

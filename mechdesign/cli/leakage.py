@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,11 +95,6 @@ def leakage(
             "temporal": recursion.temporal(budgets, before, after),
         }
         facts = _facts(budgets, width, before, after)
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.leakage(budgets, before, after), plot)
     shown_facts = {"nats": facts}
     if (other := mixed(before, after)) is not None:
         with silenced():
@@ -119,16 +115,27 @@ def leakage(
             for key, found in shown_facts.items()
         }
         click.echo(json.dumps(lists | finite, indent=2))
-        return
-    _print_table(columns)
-    shown = table("", *shown_facts, numbers=tuple(shown_facts))
-    for name in facts:
+    else:
+        _print_table(columns)
+        _print_facts(shown_facts, width)
+        if example is not None:
+            show_next(_next(example))
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.leakage(budgets, before, after), plot)
+
+
+def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:
+    """Show what releases leak under each assumption."""
+    shown = table("", *found, numbers=tuple(found))
+    for name in found["nats"]:
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
-        values = (found[name] for found in shown_facts.values())
+        values = (facts[name] for facts in found.values())
         shown.add_row(meaning, *(f"{value:.6g}" if math.isfinite(value) else "no bound" for value in values))
     output().print(shown)
-    if example is not None:
-        show_next(_next(example))
 
 
 def _facts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import itertools
 import json
 import math
@@ -16,6 +15,7 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, say_note, say_warning, show_next, table
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.specified import (
     example_for,
     example_option,
@@ -142,7 +142,7 @@ def release(
         size = _output_size(len(states), problem.cost.shape[0], channels)
         for folder in (directory, *([] if private is None else [private])):
             check_room(folder, size, FILES)
-        importlib.import_module("mechdesign.release.page")
+        load_pictures("mechdesign.release.page")
         with progress() as live:
             for note in (*given.notes, *settings.notes, *resampled):
                 say_note(note)

@@ -14,6 +14,7 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import Text, number, output, progress, say_gap, say_note, table
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
 from mechdesign.model.origin import Origin
@@ -45,6 +46,8 @@ def design_schedule(
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
     check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
+    if report:
+        load_pictures("mechdesign.report.page")
     for note in given.notes:
         say_note(note)
     from mechdesign.synthesis.bracket import stalled

@@ -54,7 +54,8 @@ def divert(stream: TextIO | None) -> None:
 def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
     """Return a stream with the encoding that ε and labels need, or a null device where there is none."""
     if stream is None or stream.closed:
-        return stack.enter_context(open(os.devnull, mode, encoding="utf-8"))
+        null: TextIO = stack.enter_context(io.TextIOWrapper(open(os.devnull, f"{mode}b"), encoding="utf-8"))
+        return null
     if mode == "w" and isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return stream

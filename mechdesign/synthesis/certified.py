@@ -117,6 +117,7 @@ class Design:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
+            ReportError: The report alone cannot be made; the other files are written.
             InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
                 is no truth value.
         """
