@@ -92,7 +92,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
 
     tasks = iter(tasks)
     under_way: dict[Any, Task] = {}
-    capacity, asked = _capacity(client), time.monotonic()
+    workers, capacity, asked = _Presence(client), _capacity(client), time.monotonic()
     try:
         while True:
             if time.monotonic() - asked > _ASK_AGAIN:
@@ -103,10 +103,14 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
                 under_way[client.submit(solve, task, key=name, pure=False)] = task
             if not under_way:
                 return
-            done = _first_done(client, list(under_way))
-            for future in done:
-                task = under_way.pop(future)
-                yield _outcome(future, task, distributed.KilledWorker)
+            for future in _first_done(workers, list(under_way)):
+                outcome = _outcome(future, under_way[future], distributed.KilledWorker)
+                if outcome is None:
+                    # Its worker was lost, and the answer with it: the scheduler has it computed again.
+                    workers.require()
+                    continue
+                del under_way[future]
+                yield outcome
                 future.release()
     except (OSError, distributed.CancelledError) as error:
         raise ClusterError(f"the Dask cluster was lost ({error}); finished rows are kept. Resume the sweep") from error
@@ -149,23 +153,41 @@ def _capacity(client: Any) -> int:
     return max(1, threads) * _AHEAD
 
 
-def _first_done(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the futures that are done, at least one of them."""
-    import distributed
+class _Presence:
+    """Knows when the cluster had a worker last."""
 
-    waited = 0.0
-    pause = _WITHOUT_WORKERS / 12
-    while True:
-        with contextlib.suppress(TimeoutError), client.as_current():
-            return list(distributed.wait(futures, timeout=pause, return_when="FIRST_COMPLETED").done)
-        waited = 0.0 if client.nthreads() else waited + pause
-        if waited >= _WITHOUT_WORKERS:
+    def __init__(self, client: Any) -> None:
+        self.client, self._seen = client, time.monotonic()
+
+    def require(self) -> None:
+        """Raise `ClusterError` where there has been no worker for a minute."""
+        if self.client.nthreads():
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen >= _WITHOUT_WORKERS:
             raise ClusterError("the Dask cluster has no workers left; finished rows are kept. Start some, and resume")
 
 
-def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome:
+def _first_done(workers: _Presence, futures: list[Any]) -> list[Any]:
+    """Return the futures that are done, at least one of them."""
+    import distributed
+
+    while True:
+        with contextlib.suppress(TimeoutError), workers.client.as_current():
+            return list(distributed.wait(futures, timeout=_pause(), return_when="FIRST_COMPLETED").done)
+        workers.require()
+
+
+def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome | None:
+    """Return what a future that is done has brought, or None where the answer does not come."""
     try:
-        outcome: Outcome = future.result()
+        outcome: Outcome = future.result(timeout=_pause())
+    except TimeoutError:
+        return None
     except killed:
         return failed(task, "every worker that it was sent to was killed, for want of memory perhaps")
     return outcome
+
+
+def _pause() -> float:
+    """Return for how many seconds one waits before looking whether there are workers."""
+    return _WITHOUT_WORKERS / 12
