@@ -21,6 +21,7 @@ __all__ = [
     "ExactReleaseError",
     "ExportError",
     "ExposedFileWarning",
+    "ExtensionWarning",
     "GraphWarning",
     "HistoryWarning",
     "InfeasibleError",
@@ -323,6 +324,10 @@ class CacheWarning(UserWarning):
 
 class ExposedFileWarning(UserWarning):
     """A file that is its owner's alone can be read by others, as those of earlier versions can; it keeps its mode."""
+
+
+class ExtensionWarning(UserWarning):
+    """A requirement that another package offers cannot be loaded and is left out."""
 
 
 class SerialWarning(UserWarning):

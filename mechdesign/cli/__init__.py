@@ -29,6 +29,7 @@ from mechdesign.errors import (
     CertificateError,
     ClusterError,
     ExposedFileWarning,
+    ExtensionWarning,
     GraphWarning,
     LockWarning,
     MechdesignError,
@@ -43,6 +44,7 @@ from mechdesign.errors import (
     UnboundedError,
     UnsoundWarning,
 )
+from mechdesign.requirements.extensions import finding_extensions
 from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
@@ -88,6 +90,7 @@ _SAID = (
     BracketWarning,
     CacheWarning,
     ExposedFileWarning,
+    ExtensionWarning,
     GraphWarning,
     LockWarning,
     MetricWarning,
@@ -175,7 +178,7 @@ class _Commands(click.Group):
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
-        with watched(), warnings.catch_warnings():
+        with watched(), finding_extensions(), warnings.catch_warnings():
             for category in _SAID:
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning

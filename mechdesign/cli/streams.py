@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 __all__ = ["divert", "occupy_descriptors", "usable"]
 
@@ -54,8 +54,7 @@ def divert(stream: TextIO | None) -> None:
 def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
     """Return a stream with the encoding that ε and labels need, or a null device where there is none."""
     if stream is None or stream.closed:
-        null: TextIO = stack.enter_context(io.TextIOWrapper(open(os.devnull, f"{mode}b"), encoding="utf-8"))
-        return null
+        return cast(TextIO, stack.enter_context(open(os.devnull, mode, encoding="utf-8")))
     if mode == "w" and isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return stream

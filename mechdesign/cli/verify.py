@@ -21,6 +21,7 @@ from mechdesign.cli.console import Text, certificate_tables, number, output, tab
 from mechdesign.errors import CertificateError
 from mechdesign.export.folders import is_schedule, read_scheduled, require_design
 from mechdesign.export.schedule import SCHEDULE
+from mechdesign.requirements.extensions import finding_extensions
 
 __all__ = ["verify"]
 
@@ -43,7 +44,12 @@ UNPROVED_ALPHA = (
     show_default=True,
     help="What verifying may take; it is estimated beforehand.",
 )
-def verify(directory: Path, as_json: bool, memory: float) -> None:
+@click.option(
+    "--extensions",
+    is_flag=True,
+    help="Load requirements of other packages, for their words; what is proved stands in the files.",
+)
+def verify(directory: Path, as_json: bool, memory: float, extensions: bool) -> None:
     """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
@@ -53,6 +59,11 @@ def verify(directory: Path, as_json: bool, memory: float) -> None:
     a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
     budgets, is not.
     """
+    with finding_extensions(extensions):
+        _verify(directory, as_json, memory)
+
+
+def _verify(directory: Path, as_json: bool, memory: float) -> None:
     if is_schedule(directory):
         _verify_schedule(directory, as_json, memory)
         return

@@ -114,7 +114,8 @@ class Measures:
         if not isinstance(raw.get("kind"), str):
             problem = "is not a kind" if "kind" in raw else "is missing"
             raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
-        kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
+        name = raw["kind"]
+        kind = KINDS[name if name in KINDS else choice(name, KINDS, f"{path}.kind")]
         table = convert(raw, kind.table, path)
         with at(path), withholding("distance"), withholding("error"), withholding_values():
             # Distances and errors are not written into the table itself.

@@ -13,6 +13,7 @@ from typing import Any
 
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import ClusterError, InputError, MissingDependencyError
+from mechdesign.requirements.kind import RequirementKind
 from mechdesign.sweep.rows import Task, versions_for
 from mechdesign.sweep.solve import Outcome, failed, solve
 
@@ -63,19 +64,42 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def check_workers(client: Any, tasks: Iterable[Task]) -> None:
-    """Raise `InputError` unless all workers have the same versions as we have, and see the same data."""
+    """Raise `InputError` unless all workers have the same versions and requirements as we have, and see the same data.
+
+    Raises:
+        ClusterError: The cluster was lost meanwhile.
+    """
+    from distributed.comm import CommClosedError
+    from distributed.protocol import pickle
+
     versions: dict[str, str] = {}
     data: dict[str, str] = {}
     solvers: dict[str, None] = {}
+    kinds: dict[type[RequirementKind], None] = {}
     for task in tasks:
         versions |= task.versions
         data |= {str(task.folder / name): digest for name, digest in task.data.items()}
         solvers[str(task.tables.get("solver", {}).get("name", "auto"))] = None
-    found = client.run(_facts, list(solvers), list(data), on_error="return")
+        kinds |= dict.fromkeys(task.kinds)
+    try:
+        # As bytes: a worker that cannot read them says why.
+        sent = pickle.dumps(list(kinds))
+    except Exception as error:
+        names = ", ".join(kind.kind for kind in kinds)
+        problem = f"cannot be sent the requirements {names} ({error})"
+        raise InputError(_PATH, problem, remedy="put their classes into a module of their own") from error
+    try:
+        found = client.run(_facts, list(solvers), list(data), sent, on_error="return")
+    except OSError as error:
+        raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
+        if isinstance(facts, CommClosedError):
+            # The worker is gone: the scheduler sends nothing there.
+            continue
         if isinstance(facts, BaseException):
-            problem = f"the worker {worker} cannot run mechdesign ({facts})"
-            raise InputError(_PATH, problem, remedy=f"install mechdesign {versions['mechdesign']} there")
+            wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
+            remedy = f"install {' and '.join(wanted)} there"
+            raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
         _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
         _compare(worker, "does not see the same data", facts[1], data, "put them at the same place there")
 
@@ -128,11 +152,14 @@ async def _knock(address: str) -> None:
     await comm.close()
 
 
-def _facts(solvers: list[str], paths: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return versions and digests, on a worker."""
+def _facts(solvers: list[str], paths: list[str], kinds: bytes) -> tuple[dict[str, str], dict[str, str]]:
+    """Return versions and digests, on a worker, which is to know the kinds that were sent."""
+    from distributed.protocol import pickle
+
     versions: dict[str, str] = {}
+    known = pickle.loads(kinds)
     for solver in solvers:
-        versions |= versions_for(solver)
+        versions |= versions_for(solver, known)
     return versions, {path: file_digest(Path(path)) for path in paths if Path(path).exists()}
 
 

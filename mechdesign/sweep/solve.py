@@ -25,6 +25,7 @@ from mechdesign.export.sets import encode
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
+from mechdesign.requirements.kinds import KINDS, register
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.specification import from_tables
 from mechdesign.sweep.rows import Task, numbered, versions_for
@@ -51,6 +52,10 @@ def solve(task: Task) -> Outcome:
     Raises:
         RecordsError: The data, or the versions of packages, are not those that the identity of the row names.
     """
+    for kind in task.kinds:
+        # Reading the task has imported its module, which registers it perhaps.
+        if kind.kind not in KINDS:
+            register(kind)
     _check_same(task)
     started = time.perf_counter()
     try:
@@ -131,7 +136,7 @@ def _realised(certificate: Certificate) -> dict[str, Value]:
 
 def _check_same(task: Task) -> None:
     solver = str(task.tables.get("solver", {}).get("name", "auto"))
-    found = versions_for(solver)
+    found = versions_for(solver, task.kinds)
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise RecordsError(
