@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import io
 import sys
 import traceback
@@ -23,6 +24,7 @@ from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
 from mechdesign.cli.streams import divert, usable
+from mechdesign.docstrings import docstring
 from mechdesign.errors import (
     BracketWarning,
     CacheWarning,
@@ -113,6 +115,7 @@ class _Commands(click.Group):
         if name not in _COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{name}"), name)
+        _restore_help(command)
         return command
 
     def resolve_command(
@@ -122,6 +125,10 @@ class _Commands(click.Group):
         if args[0] not in _COMMANDS and close and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _restore_help(self)
+        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -210,6 +217,14 @@ class _Commands(click.Group):
                 if isinstance(error, RuntimeError) and _after_interrupt(error):
                     _stop()
                 ctx.exit(_fault())
+
+
+def _restore_help(command: click.Command) -> None:
+    """Give a command, and those below it, the help that its docstring is, where Python has left that out."""
+    if command.help is None and command.callback is not None:
+        command.help = docstring(inspect.unwrap(command.callback)) or None
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _restore_help(inner)
 
 
 def _stop() -> NoReturn:

@@ -60,6 +60,8 @@ def design_schedule(
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
     say_private(next(given.problems()), given.origin)
+    if schedule.left_out:
+        say_note(f"nothing is designed for releases with an ε of 0, which are left out: {_ranges(schedule.left_out)}")
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")
@@ -87,7 +89,7 @@ def _show(
     unit = cost_measure(next(given.problems())).unit
     console = output()
     console.print(Text(given.title or "Privacy mechanisms", "bold"))
-    releases = len(schedule.epsilons)
+    releases = len(schedule.epsilons) - len(schedule.left_out)
     console.print(f"{releases} release{'s' * (releases > 1)}, {len(certificates)} distinct ε\n")
     objective = next(iter(certificates.values())).objective
     cost = f"{objective} cost" + (f", {unit}" if unit else "")

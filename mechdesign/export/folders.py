@@ -56,7 +56,10 @@ def is_schedule(directory: Path) -> bool:
 
 
 def read_scheduled(directory: Path) -> Scheduled:
-    """Return the folders that ``schedule.csv`` names; raise `InputError` naming the line where it is malformed."""
+    """Return the folders that ``schedule.csv`` names; raise `InputError` naming the line where it is malformed.
+
+    Releases that are left out, with an ε of 0, name none.
+    """
     path = directory / SCHEDULE
     found: Scheduled = {}
     try:
@@ -72,6 +75,8 @@ def read_scheduled(directory: Path) -> Scheduled:
 
 def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
+    if (name, step, epsilon) == ("", str(place), "0"):
+        return
     if not name or "/" in name or "\\" in name or name.startswith(".") or step != str(place) or not epsilon:
         raise InputError(
             line, "is no release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from mechdesign.data.tables import Table
+from mechdesign.docstrings import docstring
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
 
@@ -76,7 +77,7 @@ def _hook(kind: type) -> dict[str, Any]:
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
     """Add what the docstring of a table says of it and its keys, and which keys exclude each other."""
-    summary, _, attributes = inspect.cleandoc(table.__doc__ or "").partition("\nAttributes:\n")
+    summary, _, attributes = inspect.cleandoc(docstring(table)).partition("\nAttributes:\n")
     described["description"] = _joined(summary)
     for found in _ATTRIBUTE.finditer(attributes):
         described["properties"][found["name"]]["description"] = _joined(found["text"])

@@ -162,7 +162,7 @@ def test_settings_are_the_same_for_all(monkeypatch):
 
 @pytest.mark.parametrize(
     ("epsilons", "words"),
-    [(["0.5", "0"], "budgets.csv, step 1 has no budget"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
+    [(["0", "0.0"], "budgets.csv leaves all releases out"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
 )
 def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     write_budgets(*epsilons)
