@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -23,10 +24,13 @@ from pathlib import Path
 
 from mechdesign.errors import ExportError
 
-__all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
+__all__ = ["WRITING", "hidden_name", "make_folder", "replace_files", "write_file"]
 
 WRITING = threading.RLock()
 """Held while files are written: whoever would end the process takes it first."""
+
+# What file systems take.
+_LONGEST_NAME_BYTES = 255
 
 
 def _renew_lock() -> None:
@@ -51,7 +55,7 @@ def write_file(
     Raises `ExportError` on failure; an old file is then as before.
     """
     target = Path(path)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
+    temporary = target.parent / hidden_name(target.name, f".{secrets.token_hex(4)}.partial")
     try:
         with _writing([temporary]):
             with os.fdopen(_open_new(temporary, target, private, shared), "wb") as file:
@@ -65,6 +69,23 @@ def write_file(
             _synchronise(target.parent)
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
+
+
+def hidden_name(name: str, ending: str) -> str:
+    """Return the name of a hidden file that goes with a file; of a long name the start stands, and a digest.
+
+    >>> hidden_name("a.csv", ".lock")
+    '.a.csv.lock'
+    """
+    made = f".{name}{ending}"
+    if len(os.fsencode(made)) <= _LONGEST_NAME_BYTES:
+        return made
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    left = _LONGEST_NAME_BYTES - len(os.fsencode(f".~{digest}{ending}"))
+    start = name
+    while len(os.fsencode(start)) > left:
+        start = start[:-1]
+    return f".{start}~{digest}{ending}"
 
 
 def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:

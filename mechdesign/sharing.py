@@ -20,6 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from mechdesign.atomic import hidden_name
 from mechdesign.errors import InputError, LedgerError, LockWarning
 from mechdesign.validation import as_number
 
@@ -135,7 +136,7 @@ def stands(path: Path) -> bool:
 
 def lock_file_of(path: Path) -> Path:
     """Return the lock of a file, which stands beside it and stays there."""
-    return path.parent / f".{path.name}.lock"
+    return path.parent / hidden_name(path.name, ".lock")
 
 
 def as_wait(value: object) -> float:

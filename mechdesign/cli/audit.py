@@ -28,6 +28,7 @@ from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
 from mechdesign.export import sets
 from mechdesign.export.files import check_writable
+from mechdesign.export.folders import require_design
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
@@ -96,6 +97,8 @@ def audit(
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if target is not None:
         check_writable(target.parent)
+    if file.is_dir():
+        require_design(file)
     channel, problem, labels = _channel(file)
     origin = sets.load_stated(file)[1] if file.is_dir() else None
     if spec is not None:

@@ -12,6 +12,7 @@ from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
+from mechdesign.export.folders import require_design
 from mechdesign.report.compare import compared, differences, html, rows
 
 __all__ = ["compare"]
@@ -32,6 +33,8 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
         raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+    for each in directories:
+        require_design(each)
     designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
     origins = [sets.load_stated(each)[1] for each in directories]
     notes, found = differences(designs), rows(designs)

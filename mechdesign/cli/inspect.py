@@ -16,6 +16,7 @@ from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
 from mechdesign.export import sets
+from mechdesign.export.folders import require_design
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import listed
 from mechdesign.model.origin import STANDS_IN
@@ -57,6 +58,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     if page is None and (directory / ANSWERS).is_file():
         show_release(directory, as_json)
         return
+    require_design(directory)
     problem, channel, certificate = sets.load(directory)
     origin = sets.load_stated(directory)[1]
     facts = _facts(problem, channel)

@@ -92,7 +92,7 @@ def _proved(directory: Path, as_json: bool, memory: float) -> tuple[Bundle, Veri
         return found, prove(found, memory)
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
-        reason = error.reason + _named(labels, error.pair) + _elsewhere(directory)
+        reason = error.reason + _named(labels, error.pair)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
@@ -223,18 +223,6 @@ def _show(found: Bundle, verified: Verified) -> None:
     for sentence in left_free(problem):
         console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
-
-
-def _elsewhere(directory: Path) -> str:
-    """Return where the channels of a released trace are, if it is one."""
-    from mechdesign.release.files import CHANNELS, MANIFEST
-
-    if not (directory / MANIFEST).exists():
-        return ""
-    return (
-        f". This is a released trace: the channel of its first step is {CHANNELS}/step-0, and so on, where "
-        "`mechdesign release` was asked for --channels"
-    )
 
 
 def _named(labels: Sequence[object], pair: tuple[int, int] | None) -> str:

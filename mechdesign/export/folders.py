@@ -20,6 +20,14 @@ Scheduled = dict[str, tuple[Fraction, list[int]]]
 """The folders of a schedule, in order, each with its ε and the releases that use it."""
 
 _SOME = 3
+# What else this package writes into a folder, by a file that it holds.
+_RELEASED = {
+    "answers.csv": ("a release from a table", "`mechdesign inspect {}` shows what was released and what it spent"),
+    "released.csv": (
+        "a released trace",
+        "`mechdesign release` with --channels writes a design of each step, channels/step-0 and so on",
+    ),
+}
 
 
 def require_design(directory: Path) -> None:
@@ -48,6 +56,11 @@ def require_design(directory: Path) -> None:
     if found:
         some = ", ".join(map(str, found[:_SOME])) + (", …" if len(found) > _SOME else "")
         raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {some}")
+    for name, (what, remedy) in _RELEASED.items():
+        if (directory / name).is_file():
+            raise InputError(
+                str(directory), f"holds {what}, not a design", bound=bound, remedy=remedy.format(directory)
+            )
 
 
 def is_schedule(directory: Path) -> bool:

@@ -114,7 +114,9 @@ def run(
         jobs = as_integer(jobs, "jobs", 1)
         if dask is not None:
             raise InputError("jobs", "is for this machine, and the sweep is to run on a Dask cluster", value=jobs)
-    processes = 1 if jobs == 1 or dask is not None else jobs or count_processes()
+    # An explicit number does not help where joblib itself stumbles over its variable.
+    most = 1 if jobs == 1 or dask is not None else count_processes()
+    processes = jobs or most
     request, tasks = prepare(sweep)
     check_writable(Path(directory))
     with contextlib.ExitStack() as stack:

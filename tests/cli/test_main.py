@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import run
+from click.exceptions import FileError
 
 import mechdesign as md
 from mechdesign import errors
@@ -115,6 +116,11 @@ def test_exit_codes(error, code):
         (errors.BudgetExceededError("nothing is left"), 2, "nothing is left"),
         (MemoryError(), 2, "not enough memory"),
         (ZeroDivisionError("division by zero"), 70, "this should not happen"),
+        (RuntimeError("can't start new thread"), 70, "this should not happen"),
+        (NotImplementedError("not yet"), 70, "this should not happen"),
+        (RecursionError("too deep"), 70, "this should not happen"),
+        (EOFError("ended"), 70, "this should not happen"),
+        (FileError("x", "cannot be opened"), 2, "cannot be opened"),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, "stopped"),
     ],
@@ -152,3 +158,18 @@ def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     assert result.exit_code == 130
     assert result.stdout == ""
     assert result.stderr.strip() == "error: stopped"
+
+
+def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
+    import mechdesign.cli.verify as module
+    from mechdesign.cli import main
+    from mechdesign.docstrings import docstring
+
+    monkeypatch.setattr(module.verify, "help", None)
+    monkeypatch.setattr(module.verify.callback, "__doc__", None)
+    monkeypatch.setattr(main, "help", None)
+    monkeypatch.setattr(main.callback, "__doc__", None)
+    assert "Prove an export again" in run("verify", "--help").stdout
+    assert "a small simulated city, in seconds" in run("--help").stdout
+    assert docstring(lambda: None) == ""
+    assert docstring(RuntimeError) == RuntimeError.__doc__
