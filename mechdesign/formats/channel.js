@@ -13,6 +13,8 @@ const SHA256 = "@SHA256@";
 
 const DATA = JSON.parse(TEXT);
 const EARTH_KM = 6371.0088; // the mean radius
+const TWO_49 = 562949953421312;
+const TWO_64 = 18446744073709551616;
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
 const remembered = new Map();
@@ -109,12 +111,9 @@ export function cellOf(place, { outside = "refuse", reach = null } = {}) {
  * is no bound between pairs of secrets, which only `mechdesign verify` checks. `revealed` lists the secrets that have
  * an answer which no other secret is ever given: whoever sees it knows the secret. */
 export function verify() {
-  let channel;
-  try {
-    channel = open();
-  } catch (error) {
-    return { holds: false, reason: error.message, requirements: [], revealed: [] };
-  }
+  const reason = damage();
+  if (reason !== "") return { holds: false, reason, requirements: [], revealed: [] };
+  const channel = opened;
   const requirements = DATA.requirements.map((each) => {
     const reason = each.bound === null ? "" : (each.bound.norm === undefined ? violation : slope)(channel, each.bound);
     return { name: each.name, claim: each.claim, holds: each.bound === null ? null : reason === "", reason };
@@ -162,19 +161,32 @@ export function expBelow(numerator, denominator, weight) {
 }
 
 function open() {
-  if (opened !== null) return opened;
-  if (sha256(TEXT) !== SHA256) throw new Error("the module was changed: its digest is not that of its data");
+  const reason = damage();
+  if (reason !== "") throw new Error(reason);
+  return opened;
+}
+
+// What is wrong with the data of the module, "" if nothing is. The channel is opened. A feature that is missing here is
+// no damage: it stays an exception.
+function damage() {
+  if (opened !== null) return "";
+  if (sha256(TEXT) !== SHA256) return "the module was changed: its digest is not that of its data";
   const n = DATA.secrets;
   const m = DATA.observables;
   const numerators = integers(DATA.numerators, 8);
-  if (numerators.length !== n * m) throw new Error("the channel has another size than it says");
+  if (numerators.length !== n * m) return "the channel has another size than it says";
   for (let s = 0; s < n; s++) {
     let sum = 0n;
     for (let o = 0; o < m; o++) sum += numerators[s * m + o];
-    if (sum !== 1n << 62n) throw new Error(`row ${s} of the channel does not sum to 1`);
+    if (sum !== 1n << 62n) return `row ${s} of the channel does not sum to 1`;
   }
   opened = numerators;
-  return opened;
+  return "";
+}
+
+// Without the operator of powers, which compilers for older engines turn into Math.pow: that takes no BigInt.
+function square(value) {
+  return value * value;
 }
 
 function draw(secret, random) {
@@ -234,9 +246,9 @@ function chance(top, bottom, random) {
 }
 
 function systemBytes(bytes) {
-  if (globalThis.crypto?.getRandomValues === undefined)
+  if (typeof crypto === "undefined" || crypto.getRandomValues === undefined)
     throw new Error("there is no crypto.getRandomValues here: hand over options.random, from a secure source");
-  globalThis.crypto.getRandomValues(bytes);
+  crypto.getRandomValues(bytes);
 }
 
 function answer(index) {
@@ -285,17 +297,17 @@ function limitOf(reach, refuse) {
   if (reach !== null && !(typeof reach === "number" && reach >= 0 && reach < Infinity))
     throw new RangeError("reach must be a finite number >= 0");
   if (!refuse) return Infinity;
-  if (reach !== null) return DATA.degrees ? Math.sin(Math.min(reach / (2 * EARTH_KM), Math.PI / 2)) ** 2 : reach * reach;
+  if (reach !== null) return DATA.degrees ? square(Math.sin(Math.min(reach / (2 * EARTH_KM), Math.PI / 2))) : square(reach);
   if (DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
   return DATA.reach;
 }
 
 // The square of the distance; in degrees sin²(d / 2R) of the distance d on the globe.
 function spread([first, second], [a, b]) {
-  if (!DATA.degrees) return (a - first) ** 2 + (b - second) ** 2;
+  if (!DATA.degrees) return square(a - first) + square(b - second);
   const radians = (degrees) => degrees * (Math.PI / 180);
-  const across = Math.sin(radians(b - second) / 2) ** 2;
-  return Math.sin(radians(a - first) / 2) ** 2 + Math.cos(radians(a)) * Math.cos(radians(first)) * across;
+  const across = square(Math.sin(radians(b - second) / 2));
+  return square(Math.sin(radians(a - first) / 2)) + Math.cos(radians(a)) * Math.cos(radians(first)) * across;
 }
 
 function nearest(at, limit) {
@@ -323,7 +335,7 @@ function violation(channel, bound) {
   );
   // Five roundings by at most 2^-53 each cannot make up for the factor 1 - 2^-49: what floats settle holds. Integers
   // decide the rest, and alone find that a bound is broken.
-  const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / 2 ** 64) * (1 - 2 ** -49));
+  const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / TWO_64) * (1 - 1 / TWO_49));
   const floats = Float64Array.from(channel, Number);
   const places = integers(bound.places, bound.width);
   const pairs = bound.pairs === null ? null : integers(bound.pairs, 4);
@@ -362,7 +374,7 @@ function slope(channel, { norm, epsilon, steps, columns, rows }) {
       // Slopes times a·c·own: differences over the steps a/b and c/d.
       const [x, y] = [largest(along) * b * c, largest(up) * d * a];
       const dual = norm === 1 ? (x > y ? x : y) : x + y;
-      const kept = norm === 2 ? f ** 2n * (x ** 2n + y ** 2n) <= (e * a * c * own) ** 2n : f * dual <= e * a * c * own;
+      const kept = norm === 2 ? square(f) * (square(x) + square(y)) <= square(e * a * c * own) : f * dual <= e * a * c * own;
       if (!kept) return `p(${o} | x) changes too fast at anchor ${place}`;
     }
   }
@@ -384,7 +396,11 @@ function integers(text, width) {
   const bytes = base64(text);
   const view = new DataView(bytes.buffer);
   const count = bytes.length / width;
-  if (width === 8) return BigUint64Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
+  if (width === 8)
+    return Array.from(
+      { length: count },
+      (_, i) => (BigInt(view.getUint32(8 * i + 4, true)) << 32n) | BigInt(view.getUint32(8 * i, true)),
+    );
   const read = { 1: "getUint8", 2: "getUint16", 4: "getUint32" }[width];
   return Uint32Array.from({ length: count }, (_, i) => view[read](width * i, true));
 }
@@ -412,7 +428,9 @@ function sha256(text) {
   for (let i = 0; i < text.length; i++) padded[i] = text.charCodeAt(i);
   padded[text.length] = 128;
   const view = new DataView(padded.buffer);
-  view.setBigUint64(size - 8, BigInt(text.length) * 8n);
+  // The length in bits, 64 bits long.
+  view.setUint32(size - 8, Math.floor(text.length / 0x20000000));
+  view.setUint32(size - 4, (text.length << 3) >>> 0);
   const turn = (x, by) => (x >>> by) | (x << (32 - by));
   const w = new Uint32Array(64);
   for (let start = 0; start < size; start += 64) {
@@ -441,11 +459,13 @@ function tables() {
     let [low, high] = [0n, 1n << 40n];
     while (high - low > 1n) {
       const middle = (low + high) >> 1n;
-      if (middle ** degree <= value) low = middle;
+      let power = 1n;
+      for (let i = 0; i < degree; i++) power *= middle;
+      if (power <= value) low = middle;
       else high = middle;
     }
     return Number(low & 0xffffffffn);
   };
-  const constants = Uint32Array.from(primes, (p) => root(p << 96n, 3n));
-  return [constants, Uint32Array.from(primes.slice(0, 8), (p) => root(p << 64n, 2n))];
+  const constants = Uint32Array.from(primes, (p) => root(p << 96n, 3));
+  return [constants, Uint32Array.from(primes.slice(0, 8), (p) => root(p << 64n, 2))];
 }

@@ -332,3 +332,55 @@ def test_remember_is_a_truth_value(value: Any) -> None:
     with pytest.raises(RuntimeError, match="RangeError"):
         module.call("visit", [{"x": 9.0, "y": 0.5}], {"remember": True})
     assert module.call("counted") == 0
+
+
+def small() -> Exported:
+    domain = md.Domain.grid(2, 2, 2.0, 2.0)
+    distance = md.distances.euclidean(domain)
+    return exported(
+        md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain),
+        channel_like(np.exp(-distance / 2)),
+    )
+
+
+def code(made: Exported) -> str:
+    """Return the module without its comments."""
+    return re.sub(r"/\*.*?\*/|^\s*//.*$|; //.*$", "", source(made), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_compilers_find_no_power_that_they_would_turn_into_floats():
+    assert "**" not in code(small())
+    continuous = md.Domain.anchors(3, 3, 2.0, 2.0)
+    problem = md.Problem(
+        [1 / 9] * 9,
+        md.distances.euclidean(continuous),
+        [md.ContinuousPrivacy(1, continuous)],
+        secrets=continuous,
+        observables=continuous,
+    )
+    assert "**" not in code(exported(problem, np.full((9, 9), TOTAL // 9) + np.eye(9, dtype=np.int64) * (TOTAL % 9)))
+
+
+@pytest.mark.parametrize(
+    "older", ["delete globalThis.BigUint64Array", "delete DataView.prototype.getBigUint64", "delete globalThis.crypto"]
+)
+def test_older_engines_are_enough(older):
+    module = Module(f"{older};\n" + source(small()))
+    assert module.call("verdict")["holds"] is True
+    assert module.draw({"x": 0.5, "y": 0.5}, bytes(8))
+
+
+@pytest.mark.parametrize("missing", ["BigInt", "DataView", "Uint32Array"])
+def test_a_missing_feature_is_an_exception_and_no_verdict(missing):
+    module = Module(source(small()) + f"\ndelete globalThis.{missing};")
+    with pytest.raises(RuntimeError, match=missing):
+        module.call("verdict")
+
+
+def test_damage_is_a_verdict():
+    text = source(small())
+    at = text.index('\\"numerators\\":\\"') + len('\\"numerators\\":\\"')
+    module = Module(text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :])
+    assert module.call("verdict")["holds"] is False
+    with pytest.raises(RuntimeError, match="was changed"):
+        module.call("plain", {"x": 0.5, "y": 0.5})
