@@ -53,6 +53,8 @@ __all__ = [
     "UnboundedError",
     "UnknownNameError",
     "UnsoundWarning",
+    "UnverifiedError",
+    "VerifierMemoryError",
     "showing_values",
     "values_are_shown",
     "values_are_withheld",
@@ -191,6 +193,14 @@ class CertificateError(MechdesignError):
         self.reason = reason
         self.pair = pair
         super().__init__(reason)
+
+
+class UnverifiedError(CertificateError):
+    """Nothing was verified, and nothing is said of a certificate: no export stands there, or it cannot be read."""
+
+
+class VerifierMemoryError(UnverifiedError):
+    """Nothing was verified: reading or proving an export would take more memory than is allowed."""
 
 
 class BudgetExceededError(MechdesignError):

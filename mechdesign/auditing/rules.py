@@ -14,13 +14,19 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number
+from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number, require_kind
 
 __all__ = ["additive", "exponential", "geometric", "planar_laplace", "snapping"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Beyond it floats are whole numbers, and next ones not told apart.
+_LARGEST_MULTIPLE = 2.0**52
+# Rows of more columns have no room.
+_LARGEST_NOISE = 10**7
 
 
 def snapping(secrets: Domain, spacing: float) -> Floats:
@@ -30,9 +36,16 @@ def snapping(secrets: Domain, spacing: float) -> Floats:
     [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
     width = _positive(spacing, "spacing")
+    require_kind(secrets, Domain, "secrets", "a Domain")
     if not secrets.points.shape[1]:
         raise InputError("secrets", "have no places", bound="a domain of points or cells")
-    _, place = np.unique(np.floor(secrets.points / width + 0.5), axis=0, return_inverse=True)
+    with np.errstate(over="ignore"):
+        multiples = np.floor(secrets.points / width + 0.5)
+    if (np.abs(multiples) > _LARGEST_MULTIPLE).any():
+        farthest = float(np.abs(secrets.points).max())
+        bound = f"at least {farthest / _LARGEST_MULTIPLE:.3g} for coordinates up to {farthest:g}"
+        raise InputError("spacing", "is too small for multiples to be told apart", value=width, bound=bound)
+    _, place = np.unique(multiples, axis=0, return_inverse=True)
     return np.eye(int(place.max()) + 1)[place.ravel()]
 
 
@@ -43,22 +56,25 @@ def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None =
     and so do the sums: the guarantee is weaker than ε·d.
     """
     rate = _positive(epsilon, "epsilon")
-    apart = distances.euclidean(secrets, observables)
-    return _normalised(np.exp(-rate * (apart - apart.min(axis=1, keepdims=True))))
+    return _falling(distances.euclidean(secrets, observables), rate)
 
 
 def exponential(distance: ArrayLike, epsilon: float) -> Floats:
     """Return the exponential mechanism, p(o|s) ∝ exp(−ε d(s, o)/2) (McSherry and Talwar 2007), for d (n, m)."""
     apart = as_nonnegative(distance, "distance", 2)
-    return _normalised(np.exp(-_positive(epsilon, "epsilon") / 2 * apart))
+    if not apart.size:
+        raise InputError("distance", "has no entries", value=apart.shape, bound="a secret and an observable or more")
+    return _falling(apart, _positive(epsilon, "epsilon") / 2)
 
 
 def geometric(n: int, epsilon: float) -> Floats:
     """Return two-sided geometric noise on 0..n−1, what falls outside put at the nearer end (Ghosh et al. 2009)."""
-    size, alpha = as_integer(n, "n", 2), math.exp(-_positive(epsilon, "epsilon"))
+    size, rate = as_integer(n, "n", 2), _positive(epsilon, "epsilon")
+    alpha = math.exp(-rate)
     index = np.arange(size)
     powers = alpha ** np.abs(index[:, None] - index[None, :])
-    inner: Floats = powers * (1 - alpha) / (1 + alpha)
+    # 1 - α without cancellation.
+    inner: Floats = powers * -math.expm1(-rate) / (1 + alpha)
     inner[:, 0], inner[:, -1] = powers[:, 0] / (1 + alpha), powers[:, -1] / (1 + alpha)
     return inner
 
@@ -74,9 +90,10 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
     """
     size = as_integer(n, "n", 1)
+    require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
     if not masses:
         raise InputError("masses", "are empty", bound="a probability for each value of the noise")
-    values = np.array([as_integer(abs(value), "masses", 0) * (1 if value >= 0 else -1) for value in masses])
+    values = np.array([_whole(value) for value in masses])
     weights = as_nonnegative(list(masses.values()), "masses", 1)
     start = int(values.min())
     matrix = np.zeros((size, size + int(values.max()) - start))
@@ -85,9 +102,20 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     return matrix
 
 
-def _normalised(weights: Floats) -> Floats:
+def _falling(apart: Floats, rate: float) -> Floats:
+    """Return rows in proportion to exp(-rate · d): the least distance of each row has the weight 1, so no sum is 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.exp(-rate * (apart - apart.min(axis=1, keepdims=True)))
     divided: Floats = weights / weights.sum(axis=1, keepdims=True)
     return divided
+
+
+def _whole(value: object) -> int:
+    """Return a value of the noise, an integer of either sign that a matrix has room for."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(value) > _LARGEST_NOISE:
+        bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
+        raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
+    return int(value)
 
 
 def _positive(value: object, path: str) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.claims import ExponentBound, Floor, PairBound
 from mechdesign.certify.evidence import Evidence
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.errors import InputError, VerifierMemoryError
 
 __all__ = ["MEMORY_GIB", "as_bytes", "proving", "reading", "require_room"]
 
@@ -52,9 +52,9 @@ def as_bytes(memory: object) -> int:
 
 
 def require_room(needed: int, allowed: int, what: str) -> None:
-    """Raise `CertificateError` where something takes more bytes than are allowed."""
+    """Raise `VerifierMemoryError` where something takes more bytes than are allowed."""
     if needed > allowed:
-        raise CertificateError(
+        raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
             "was computed. If you trust where the files come from, allow more: memory= of mechdesign.verify, or "
             "--memory of the command, in GiB"

@@ -466,7 +466,8 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
         # Pipes and devices would block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
-    need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough to read it")
+    need(length <= 2**27, "certificate.json has at most 128 MiB")
+    afford(JSON * length + 2 * size, room)
     text = (folder / "certificate.json").read_bytes().decode()
     document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
     check_keys(document, TOP, "certificate.json")
@@ -497,7 +498,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
         counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
         needed += 4 * len(content) + (ENTRY * math.prod(shape) if counted else 0)
-    need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}")
+    afford(needed, room)
     return document, archives["channel.npz"], archives.get("dual.npz")
 
 
@@ -520,7 +521,8 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
     arrays: dict[str, Any] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
-        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the archive takes no more than it may")
+        need(total <= max(2**28, 100 * len(content)), "the archive takes no more than it may")
+        afford(4 * total, room)
         for entry in archive.infolist():
             need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are plain or deflated")
             with archive.open(entry) as source:
@@ -625,8 +627,17 @@ def need(condition: object, what: str) -> None:
         raise ValueError(f"it does not hold that {what}")
 
 
+def afford(needed: float, room: float) -> None:
+    """Raise `MemoryError` unless there is room for so many bytes."""
+    if needed > room:
+        raise MemoryError(f"it takes about {needed / GIB:.3g} GiB of memory, and {room / GIB:.3g} are allowed")
+
+
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in the folder named; return 0 if it is, 1 if not, 2 for wrong usage."""
+    """Prove the bundle in the folder named; return 0 if it is, 1 if not.
+
+    Where it was not looked at, return 2 for wrong usage and for what cannot be read, and 3 for too little memory.
+    """
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
@@ -636,7 +647,13 @@ def main(arguments: list[str]) -> int:
         print(f"{shown(folder)} is no folder", file=sys.stderr)
         return 2
     try:
+        if not {path.name for path in Path(folder).iterdir()} & {*READ, "certificate.json"}:
+            print(f"{shown(folder)} holds no bundle", file=sys.stderr)
+            return 2
         print("\n".join(map(shown, [*prove(Path(folder), float(memory[1])), f"{folder} is proved."])))
+    except (MemoryError, PermissionError) as error:
+        print(shown(f"not looked at: {type(error).__name__}: {error}"), file=sys.stderr)
+        return 3 if isinstance(error, MemoryError) else 2
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
         print(shown(f"not proved: {type(error).__name__}: {error}"), file=sys.stderr)

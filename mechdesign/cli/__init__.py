@@ -1,8 +1,8 @@
 """The command line: thin commands around the functions of the package.
 
-Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, or rays
-stalled with a wide bracket; 70 a fault of
-this program; 130 stopped by the user; 141 nobody reads the output any more.
+Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, rays stalled
+with a wide bracket, or there is too little memory; 70 a fault of this program; 130 stopped by the user; 141 nobody
+reads the output any more.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from mechdesign.errors import (
     SpacingWarning,
     UnboundedError,
     UnsoundWarning,
+    UnverifiedError,
+    VerifierMemoryError,
 )
 from mechdesign.version import __version__
 
@@ -76,6 +78,8 @@ _COMMANDS: Mapping[str, str] = {
 
 def exit_code(error: MechdesignError) -> int:
     """Return the exit code that stands for an error."""
+    if isinstance(error, UnverifiedError):
+        return 3 if isinstance(error, VerifierMemoryError) else 2
     if isinstance(error, CertificateError):
         return 1
     if isinstance(error, SolverInterruptedError):
@@ -148,7 +152,8 @@ class _Commands(click.Group):
             shown = io.StringIO()
             error.show(shown)
             click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
-            sys.exit(error.exit_code)
+            # click has 1 for what is no usage, such as a file that cannot be opened.
+            sys.exit(2 if error.exit_code == 1 else error.exit_code)
         except (click.Abort, KeyboardInterrupt):
             # Ctrl-C came between two steps of click's own; it would exit with 1.
             say_error("stopped")
@@ -196,7 +201,7 @@ class _Commands(click.Group):
                 ctx.exit(2)
             except MemoryError:
                 say_error("there is not enough memory for this")
-                ctx.exit(2)
+                ctx.exit(3)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
                 raise
             except Exception:

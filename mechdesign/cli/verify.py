@@ -18,7 +18,7 @@ from mechdesign.certify.memory import MEMORY_GIB
 from mechdesign.certify.stated import FORMS
 from mechdesign.certify.verify import Verified, prove
 from mechdesign.cli.console import Text, certificate_tables, number, output, table
-from mechdesign.errors import CertificateError
+from mechdesign.errors import CertificateError, UnverifiedError
 from mechdesign.export.folders import is_schedule, read_scheduled, require_design
 from mechdesign.export.schedule import SCHEDULE
 
@@ -49,8 +49,9 @@ def verify(directory: Path, as_json: bool, memory: float) -> None:
     The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
     not proved; those that the export holds are listed.
 
-    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not. Of
-    a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
+    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not.
+    Where nothing was verified it exits with 2 (there is no export, or it cannot be read) or 3 (more memory is needed).
+    Of a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
     budgets, is not.
     """
     if is_schedule(directory):
@@ -79,6 +80,8 @@ def _proved(directory: Path, as_json: bool, memory: float) -> tuple[Bundle, Veri
     try:
         found = inspect(directory, memory)
         return found, prove(found, memory)
+    except UnverifiedError as error:
+        raise type(error)(f"{directory} was not verified: {error.reason}{_elsewhere(directory)}") from error
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
         reason = error.reason + _named(labels, error.pair) + _elsewhere(directory)

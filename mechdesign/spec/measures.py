@@ -31,6 +31,7 @@ from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.tables import at, choice, convert, in_file, one_of
+from mechdesign.validation import LARGEST_NUMBER
 
 Floats = NDArray[np.float64]
 
@@ -69,6 +70,34 @@ class CostTable(Table, frozen=True):
     objective: Literal["expected", "worst"] = "expected"
 
 
+def scaled_cost(distance: Floats, power: float, scale: float, path: str) -> Floats:
+    """Return scale · d^power; raise `SpecificationError` where a cost overflows, as an infinite one would forbid."""
+    if power == 1 and scale == 1:
+        return distance
+    with np.errstate(over="ignore", under="ignore"):
+        cost: Floats = scale * distance**power
+    if not np.isfinite(cost).all() or (cost > LARGEST_NUMBER).any():
+        key, value = ("power", power) if power != 1 else ("scale", scale)
+        largest = float(distance.max())
+        raise SpecificationError(
+            f"{path}.{key}",
+            f"makes costs too large: the largest distance is {largest:g}",
+            value=value,
+            bound=f"costs of at most {LARGEST_NUMBER:g}",
+            remedy="give a smaller power or scale, or a larger unit",
+        )
+    if ((cost == 0) & (distance > 0)).any():
+        key, value = ("power", power) if power != 1 else ("scale", scale)
+        raise SpecificationError(
+            f"{path}.{key}",
+            "makes costs of distances above 0 vanish",
+            value=value,
+            bound="costs above 0 for such distances",
+            remedy="give a smaller power or a larger scale, or a smaller unit",
+        )
+    return cost
+
+
 @dataclass(frozen=True)
 class Measures:
     """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
@@ -105,9 +134,7 @@ class Measures:
             raise SpecificationError(f"{path}.graph", "joins secrets only", remedy="use distance or matrix")
         if not np.isfinite(cost).all():
             raise SpecificationError(f"{path}.{form}", "has infinite entries", bound="finite costs")
-        if table.power != 1 or table.scale != 1:
-            cost = table.scale * cost**table.power
-        return cost, table.objective
+        return scaled_cost(cost, table.power, table.scale, path), table.objective
 
     def requirement(self, raw: Raw, path: str) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""

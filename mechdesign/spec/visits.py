@@ -14,7 +14,7 @@ from mechdesign.errors import SpecificationError
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.spec.measures import CostTable
+from mechdesign.spec.measures import CostTable, scaled_cost
 from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
 from mechdesign.spec.tables import at, convert, in_file, one_of
 from mechdesign.validation import Floats
@@ -72,6 +72,7 @@ def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, pa
         if not 0 < value < math.inf:
             raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
     with at(path, {"cost": "distance", "observables": "distance"}):
-        cost = table.scale * between(anchors, visits.points, observables, table.distance) ** table.power
+        apart = between(anchors, visits.points, observables, table.distance)
+        cost = scaled_cost(apart, table.power, table.scale, path)
         prior, means = anchor_means(anchors, visits.points, cost, quiet=True)
     return Prior(prior), means

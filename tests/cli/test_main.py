@@ -113,7 +113,9 @@ def test_exit_codes(error, code):
     [
         (errors.CertificateError("it does not hold"), 1, "it does not hold"),
         (errors.BudgetExceededError("nothing is left"), 2, "nothing is left"),
-        (MemoryError(), 2, "not enough memory"),
+        (MemoryError(), 3, "not enough memory"),
+        (errors.UnverifiedError("nothing stands there"), 2, "was not verified: nothing stands there"),
+        (errors.VerifierMemoryError("it is large"), 3, "was not verified: it is large"),
         (ZeroDivisionError("division by zero"), 70, "this should not happen"),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, "stopped"),

@@ -130,10 +130,18 @@ class Records:
                     "is outside the domain",
                     value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
+                    remedy=_remedy(attribute),
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
         return result
+
+
+def _remedy(attribute: Attribute) -> str:
+    """Return what to do about cells that are no truth values, where the attribute has some."""
+    if not any(isinstance(value, bool) for value in attribute.values):
+        return ""
+    return "state the values as the cells spell them, such as values = [1, 0] or values = [\"yes\", \"no\"]"
 
 
 def _signs(attribute: Attribute) -> str:
@@ -178,6 +186,15 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
         _check_size(last - first + 1, f"{path}.range")
         return range(first, last + 1)
     if table.values is not None:
+        for index, value in enumerate(table.values):
+            if not isinstance(value, str | bool | int | Decimal):
+                raise SpecificationError(
+                    f"{path}.values[{index}]",
+                    "is no value of a column",
+                    value=str(value),
+                    bound="a text, a number, true or false",
+                    remedy="write it as a text, in quotes, as the cells spell it",
+                )
         return [nearest(Fraction(value)) if isinstance(value, Decimal) else value for value in table.values]
     for name in ("high", "step"):
         if getattr(table, name) is None:
@@ -219,9 +236,13 @@ def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[st
             text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
         }
     names = {value: code for code, value in enumerate(values) if isinstance(value, str)}
+    truths = {_written(value): code for code, value in enumerate(values) if isinstance(value, bool)}
     numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
     return {
-        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts
+        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None)
+        if (truth := truths.get(text.strip().lower())) is None or text in names
+        else truth
+        for text in texts
     }
 
 
@@ -277,10 +298,15 @@ def _exact(text: str) -> Fraction | None:
         return None
 
 
+def _written(value: object) -> str:
+    """Return a value as a specification writes it: a truth value is true or false, which cells spell in either case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _accepted(attribute: Attribute) -> str:
     values = attribute.values
     if len(values) <= 10:
-        return f"one of {', '.join(map(str, values))}"
+        return f"one of {', '.join(map(_written, values))}"
     if attribute.ascending:
         step = values[1] - values[0] if isinstance(values, range) else None
         return f"from {values[0]} to {values[-1]}" + (f" in steps of {step}" if step not in (None, 1) else "")
