@@ -73,9 +73,7 @@ class Program:
 
         scale = min(width, height) / 8
         places = (0.4, 0.5, 1.5, 0.7, 0.3, 1.0, 0.2, 0.8, 0.8)
-        numbers = [
-            value * (scale if i % 3 == 2 else width if i % 3 == 0 else height) for i, value in enumerate(places)
-        ]
+        numbers = [value * (scale if i % 3 == 2 else width if i % 3 == 0 else height) for i, value in enumerate(places)]
         parts = [f'title = "{self.name}"\n', "[domain]\n" + grid(self.columns, self.rows)]
         if self.answers:
             parts.append("[observables]\n" + grid(*self.answers))

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from estimate_programs import PROGRAMS, Program
-
 from mechdesign.synthesis.speed import measure_speed
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"

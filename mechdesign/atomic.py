@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError
+from mechdesign.validation import as_path
 
 __all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
 
@@ -50,7 +51,7 @@ def write_file(
 
     Raises `ExportError` on failure; an old file is then as before.
     """
-    target = Path(path)
+    target = as_path(path, "path")
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
         with _writing([temporary]):

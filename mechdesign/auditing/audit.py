@@ -33,7 +33,7 @@ from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.validation import Floats, as_floats, as_nonnegative, require
+from mechdesign.validation import Floats, as_floats, as_integer, as_list, as_nonnegative, require
 
 __all__ = ["Audit", "PairLoss", "audit"]
 
@@ -113,6 +113,7 @@ class Audit:
         Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
         ε is enough, or none.
         """
+        count = as_integer(count, "count", 0)
         best, places = self._rates
         likely = self.matrix[self.bound.sources, places]
         found: dict[frozenset[int], PairLoss] = {}
@@ -196,6 +197,7 @@ class Audit:
 
     def attacks(self, names: Sequence[str] = _ATTACKS) -> dict[str, float]:
         """Return the figures of merit of attacks by their names in `mechdesign.attack`; the last two solve programs."""
+        names = as_list(names, "names", f"a list of {', '.join(_ATTACKS)}")
         for name in names:
             if name not in _ATTACKS:
                 raise InputError("names", "is not an attack", value=name, bound=f"one of {', '.join(_ATTACKS)}")

@@ -27,7 +27,7 @@ from mechdesign.certify.exact import exact, exact_text
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.validation import as_array, as_generator, as_integer
+from mechdesign.validation import as_array, as_generator, as_integer, require_kind
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
@@ -84,7 +84,12 @@ class CumulativeRelease(Release):
     @classmethod
     def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
         """Return the release that has these common attributes and what `_parameters` gave."""
+        require_kind(common, Mapping, "common", "attributes by name")
+        require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
+        for name in ("node_scale", "tree_scale"):
+            if name not in own:
+                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
         texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
         scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
         return cls(**common, **own, noise=RangeNoise(**scales))

@@ -17,7 +17,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError, Shown
-from mechdesign.validation import Integers, as_array, as_floats, as_indices, read_only, require_unmasked
+from mechdesign.validation import Integers, as_array, as_floats, as_indices, as_integer, read_only, require_unmasked
 
 __all__ = ["Attribute", "Domain"]
 
@@ -245,6 +245,7 @@ class Domain:
 
     def value(self, index: int) -> tuple[Hashable, ...]:
         """Return the value with number `index`, one entry per attribute."""
+        index = as_integer(index, "index", 0)
         if not 0 <= (number := operator.index(index)) < self.size:
             raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
         entries = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
-from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_unmasked
+from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_kind, require_unmasked
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -74,7 +74,12 @@ class ClusteringRelease(Release):
     @classmethod
     def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
         """Return the release that has these common attributes and what `_parameters` gave."""
+        require_kind(common, Mapping, "common", "attributes by name")
+        require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
+        for name in ("centroids", "attributes"):
+            if name not in own:
+                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
         own["centroids"] = np.array(own["centroids"], dtype=np.float64)
         own["attributes"] = tuple(own["attributes"])
         return cls(**common, **own)

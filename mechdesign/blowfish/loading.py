@@ -21,7 +21,7 @@ from mechdesign.blowfish.release import ANSWERS, HEADER, VERSION, Column, Descri
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import from_cell
 from mechdesign.errors import InputError, UnsoundWarning
-from mechdesign.validation import Floats
+from mechdesign.validation import Floats, as_path
 
 __all__ = ["load"]
 
@@ -48,6 +48,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     Warns:
         UnsoundWarning: the release protects less than its policy says.
     """
+    directory = as_path(directory, "directory")
     folder = Path(directory)
     try:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)

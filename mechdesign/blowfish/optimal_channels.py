@@ -23,7 +23,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
-from mechdesign.validation import as_array, as_floats, as_integer
+from mechdesign.validation import as_array, as_floats, as_integer, require_kind
 
 __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
@@ -125,6 +125,7 @@ def optimal_attribute(
     >>> round(optimal_attribute(policy, 0.1).certificate.expected_cost, 6)
     1.2
     """
+    require_kind(policy, Policy, "policy", "a Policy")
     size = policy.domain.size
     if size > _LARGEST:
         raise InputError("policy", "has too many values for a channel", value=size, bound=f"at most {_LARGEST}")

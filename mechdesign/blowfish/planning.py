@@ -27,7 +27,7 @@ from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
-from mechdesign.validation import as_array
+from mechdesign.validation import as_array, require_kind
 
 __all__ = [
     "Option",
@@ -151,6 +151,7 @@ def plan_cumulative(
         ranges: the ranges to be read, by numbers of values, both ends included; all cumulative counts unless given.
         compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
     """
+    require_kind(policy, Policy, "policy", "a Policy")
     budget, size = Budget.of(epsilon), policy.domain.size
     what = "cumulative histogram" if ranges is None else "ranges of a cumulative histogram"
     queries = size if ranges is None else len(ranges)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.errors import InputError
-from mechdesign.validation import require_unmasked
+from mechdesign.validation import require_kind, require_unmasked
 
 from .domain import Domain
 from .secret_graphs import require_room
@@ -232,6 +232,7 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         InputError: more ways than attributes, an unknown attribute, no table, or more coefficients than fit the memory:
             each table has one for every value of the domain.
     """
+    require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 1 <= ways <= len(names):

@@ -16,7 +16,7 @@ from mechdesign.certify.exact import exact, nearest
 from mechdesign.data.forms import cell, withholding
 from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
-from mechdesign.validation import as_budgets
+from mechdesign.validation import as_budgets, as_path
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
 
@@ -46,6 +46,7 @@ def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:
 
 def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
+    path = as_path(path, "path")
     source = Path(path)
     budgets: list[Fraction] = []
     rows = read_rows(source, ",")

@@ -20,7 +20,7 @@ from mechdesign.data.times import Clock, order_of
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
-from mechdesign.validation import as_array
+from mechdesign.validation import as_array, as_list
 
 __all__ = ["Names", "States", "Steps", "as_states", "as_steps", "read_states"]
 
@@ -329,7 +329,7 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
             raise InputError("trace", "has columns of different lengths", value=lengths)
         return form, [list(row) for row in zip(*(every[place] for place in places), strict=True)]
     rows: list[list[object]] = []
-    for each in trace:
+    for each in as_list(trace, "trace", "states, coordinates or labels, one for each step"):
         rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))  # type: ignore[arg-type]
     return ("state" if all(len(row) == 1 for row in rows) else "plane"), rows
 

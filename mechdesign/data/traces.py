@@ -23,7 +23,18 @@ from mechdesign.data.times import Clock, rows_without_time
 from mechdesign.errors import InputError, MissingTimeWarning, Shown, values_are_shown
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_array,
+    as_floats,
+    as_indices,
+    as_list,
+    as_path,
+    read_only,
+    require,
+    require_kind,
+)
 
 __all__ = ["Points", "Trace", "Visits", "read_checkins", "read_places", "read_plt", "read_points", "to_grid"]
 
@@ -104,6 +115,9 @@ class Visits:
 
     def __post_init__(self) -> None:
         """Check and freeze the cells, and index the stretches by user."""
+        require_kind(self.domain, Domain, "domain", "a Domain")
+        as_list(self.cells, "cells", "a list of traces, each of indices of cells")
+        as_list(self.users, "users", "a list of names")
         # Copies, not views: a view would keep a whole trace in memory, and writable.
         cells = tuple(
             as_indices(stretch, f"cells[{index}]", self.domain.size) for index, stretch in enumerate(self.cells)
@@ -146,6 +160,7 @@ def read_plt(folder: str | PathLike[str]) -> tuple[Trace, ...]:
     after the folder it is in). A file has six header lines, then lines of latitude, longitude, 0, altitude, days, date
     and time; points are put in order of time. Nothing deeper is searched. Raises `InputError` naming file and line.
     """
+    folder = as_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
         raise InputError("folder", "is not a folder", value=str(root))
@@ -237,7 +252,7 @@ def read_points(
     time_format: str | None = None,
 ) -> Points:
     """Return what `read_checkins` reads, and count the rows whose time is missing in place of a warning."""
-    source, character = Path(path), _checked_delimiter(delimiter)
+    source, character = as_path(path, "path"), _checked_delimiter(delimiter)
     for name, value in (("date", date), ("time_format", time_format)):
         if value is not None and time is None:
             raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
@@ -304,6 +319,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     so that no step of the user is invented. `Visits.exits` marks the stretches before. Raises `InputError` when no
     point is inside.
     """
+    require_kind(domain, Domain, "domain", "a Domain")
     if domain.cells is None or domain.geographic is None:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
     given = tuple(traces)
@@ -435,6 +451,7 @@ def read_places(
     path: str | PathLike[str], key: str, latitude: str = "latitude", longitude: str = "longitude", delimiter: str = ","
 ) -> dict[str, tuple[float, float]]:
     """Read latitude and longitude of places by their key from a table with a header; raise `InputError` for others."""
+    path = as_path(path, "path")
     found: dict[str, tuple[float, float]] = {}
     rows = read_columns(Path(path), [key, latitude, longitude], delimiter)
     for row, texts in enumerate(zip(rows[key], rows[latitude], rows[longitude], strict=True), 1):

@@ -28,9 +28,9 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
     It has the privacy rows that no others imply, or those of every pair with `all_rows`; either way not those of pairs
-    at an exponent above `LARGEST_ROW_EXPONENT`. Its objective is the cost, times a power of two where it would be far from
-    1: solvers stop at an absolute tolerance, and take small costs for zero. Comments state that factor, and those of
-    floors on the adversary's error. Blocks are named as in `RowReduction`.
+    at an exponent above `LARGEST_ROW_EXPONENT`. Its objective is the cost, times a power of two where it would be far
+    from 1: solvers stop at an absolute tolerance, and take small costs for zero. Comments state that factor, and those
+    of floors on the adversary's error. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
     pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)

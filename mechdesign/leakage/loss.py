@@ -25,7 +25,7 @@ from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import read_only
+from mechdesign.validation import as_floats, read_only
 
 __all__ = ["LossFunction", "Pieces"]
 
@@ -292,7 +292,7 @@ class LossFunction:
 
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     """Return G, D and rest, each of shape (k,)."""
-    G, D, rest = np.array(lines, dtype=np.float64).reshape(-1, 3).T.copy()
+    G, D, rest = as_floats(lines, "lines", "(k, 3)").reshape(-1, 3).T.copy()
     return G, D, rest
 
 

@@ -45,7 +45,7 @@ from mechdesign.model._written import (
 )
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
+from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require, require_kind
 
 __all__ = [
     "chebyshev",
@@ -306,6 +306,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     is not above the exact length, and below it by at most 3k + 3 units of 2⁻⁵³, where k is the largest number of edges
     that a path of that length can have.
     """
+    require_kind(graph, nx.Graph, "graph", "a NetworkX graph")
     n = graph.number_of_nodes()
     if n == 0:
         raise InputError("graph", "has no nodes", bound="at least one")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
-from mechdesign.validation import Floats, as_floats, require
+from mechdesign.validation import Floats, as_floats, require, require_kind
 
 __all__ = ["MEASURES", "anchor_means", "between"]
 
@@ -104,6 +104,8 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
     `measure` is "euclidean", "manhattan" or "chebyshev", in the plane of the anchors, or "haversine", where anchors and
     places have latitudes and longitudes. Raises InputError for anything else.
     """
+    require_kind(anchors, Domain, "anchors", "a Domain")
+    require_kind(places, Domain, "observables", "a Domain")
     visits, _ = _visits(anchors, points, None)
     if measure == "haversine":
         if anchors.coordinates is None or places.coordinates is None:

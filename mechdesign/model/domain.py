@@ -24,6 +24,7 @@ from mechdesign.validation import (
     as_floats,
     as_indices,
     as_integer,
+    as_list,
     as_number,
     read_only,
     require,
@@ -294,6 +295,7 @@ class Domain:
 
     def places(self, axes: Axes) -> Floats | None:
         """Return the members along `axes`, float64 of shape (n, 2), or None where they have no such places."""
+        _check_axes(axes)
         known = self.coordinates if axes == DEGREES else self.points
         return known if known is not None and known.shape[1] == 2 else None
 
@@ -478,7 +480,14 @@ class Domain:
         return cls(np.zeros((len(names), 0)), labels=names)
 
 
+def _check_axes(axes: object) -> None:
+    """Raise `InputError` for what names no pair of axes."""
+    if not isinstance(axes, tuple) or axes not in (DEGREES, PLANE):
+        raise InputError("axes", "are not known", value=axes, bound=f"{DEGREES} or {PLANE}")
+
+
 def _borders(cells: Grid, box: BoundingBox | None, axes: Axes) -> Borders | None:
+    _check_axes(axes)
     if axes == PLANE:
         return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
     if box is None:
@@ -517,7 +526,7 @@ def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
         return ()
     if isinstance(labels, str):
         raise InputError("labels", "is one text", value=labels, bound="a list of texts")
-    names = tuple(labels)
+    names = tuple(as_list(labels, "labels", "a list of texts"))
     if not names:
         raise InputError("labels", "is empty", bound="at least one label")
     return names

@@ -23,7 +23,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import as_array, as_floats, require
+from mechdesign.validation import as_array, as_floats, as_list, require, require_kind
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
@@ -147,6 +147,9 @@ class Problem:
             InputError: No requirement has anchors, or an argument has the wrong shape.
             InfeasibleError: A floor is higher than any channel reaches.
         """
+        requirements = as_list(requirements, "requirements", "a list of requirements")
+        for index, each in enumerate(requirements):
+            require_kind(each, Requirement, f"requirements[{index}]", "MetricPrivacy, …")
         anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
         if anchors is None:
             raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")

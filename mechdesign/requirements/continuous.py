@@ -20,9 +20,9 @@ from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Integers
+from mechdesign.validation import Integers, require_kind
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
 
@@ -168,6 +168,7 @@ class ContinuousPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
+        stated = check_stated(stated, 3)
         between, along_x, along_y = stated
         numbers = between.numbers
         columns, rows = int(numbers["columns"]), int(numbers["rows"])
@@ -189,6 +190,7 @@ class ContinuousPrivacy(RequirementKind):
     @classmethod
     def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers) -> Self:

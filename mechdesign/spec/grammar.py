@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from mechdesign.data.tables import Table
+from mechdesign.errors import InputError
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
 
@@ -35,6 +36,8 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
+    if not (isinstance(document, type) and issubclass(document, Table)):
+        raise InputError("document", "is no table", value=type(document).__name__, bound="a class derived from Table")
     kinds: list[type[Table]] = [kind.table for kind in KINDS.values()] if document is Document else []
     outer: list[type[Table]] = [document, *kinds]
     tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))

@@ -68,6 +68,7 @@ from mechdesign.spec.tables import at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
+from mechdesign.validation import as_path, require_kind
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
@@ -124,6 +125,7 @@ class Specification:
 
         That is so where both have the same secrets, observables, prior and cost.
         """
+        require_kind(other, Specification, "other", "a Specification")
         mine, its = self.document, other.document
         same = all(getattr(mine, name) == getattr(its, name) for name in ("domain", "observables", "prior", "cost"))
         made = replace(self)
@@ -212,6 +214,8 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        if settings is not None:
+            require_kind(settings, SolveSettings, "settings", "SolveSettings, or None")
         chosen = self.settings if settings is None else settings
         check_solver(chosen.solver, "solver.name")
         if self.size is not None:
@@ -447,6 +451,7 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
+    path = as_path(path, "path")
     text = read_text(path)
     return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text, name=Path(path).name)
 
@@ -471,6 +476,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a specification; raise `SpecificationError` where there is none."""
+    path = as_path(path, "path")
     source = Path(path)
     try:
         return source.read_text(encoding="utf-8-sig")
@@ -485,6 +491,7 @@ def tables_of(text: str, source: str = "specification") -> Raw:
 
     `source` is the file that the text came from, for errors.
     """
+    require_kind(text, str, "text", "a text in TOML")
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

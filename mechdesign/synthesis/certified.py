@@ -21,7 +21,7 @@ from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import as_truth
+from mechdesign.validation import as_path, as_truth
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
@@ -122,6 +122,7 @@ class Design:
             InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
                 is no truth value.
         """
+        directory = as_path(directory, "directory")
         from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 

@@ -141,7 +141,7 @@ def _remedy(attribute: Attribute) -> str:
     """Return what to do about cells that are no truth values, where the attribute has some."""
     if not any(isinstance(value, bool) for value in attribute.values):
         return ""
-    return "state the values as the cells spell them, such as values = [1, 0] or values = [\"yes\", \"no\"]"
+    return 'state the values as the cells spell them, such as values = [1, 0] or values = ["yes", "no"]'
 
 
 def _signs(attribute: Attribute) -> str:

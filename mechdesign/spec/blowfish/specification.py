@@ -62,6 +62,7 @@ from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_rec
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.tables import at, convert, named
+from mechdesign.validation import as_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -357,6 +358,7 @@ def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
     Raises:
         SpecificationError: a key is wrong; the message names its path, the value and what is accepted.
     """
+    path = as_path(path, "path")
     source = Path(path)
     try:
         text = source.read_text(encoding="utf-8-sig")
