@@ -54,6 +54,7 @@ class Program:
         """The program in a few words."""
         words = [f"{self.columns}x{self.rows}"]
         words += [f"to {self.answers[0]}x{self.answers[1]}"] if self.answers else []
+        words += [f"ε {self.epsilon}"] if self.epsilon != "0.6" else []
         words += [self.distance] if self.distance != "euclidean" else []
         words += [{0: "Hamming", 2: "squared"}[self.power]] if self.power != 1 else []
         words += ["worst"] if self.worst else []

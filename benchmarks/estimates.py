@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -23,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from estimate_programs import PROGRAMS, Program
-from mechdesign.synthesis.speed import measure_speed
+from mechdesign.spec.specification import parse
+from mechdesign.synthesis.sizes import estimate
+from mechdesign.synthesis.speed import Speed, measure_speed, slowness
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 
@@ -60,12 +63,38 @@ def stored(path: Path) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in map(json.loads, lines)}
 
 
+def judge(path: Path) -> None:
+    """Compare the lines with today's estimates: by the clock, at the mean of both measurements of the machine."""
+    inside, long = 0, 0
+    rows = stored(path)
+    for program in PROGRAMS:
+        row = rows.get(program.name)
+        if row is None:
+            print(f"{program.name}: no line")
+            continue
+        given = parse(program.text)
+        assert given.size is not None
+        slow = math.sqrt(slowness(Speed(**row["before"])) * slowness(Speed(**row["after"])))
+        said = estimate(given.size, given.settings, slow).seconds
+        ratio = said / row["seconds"]
+        inside += 0.5 <= ratio <= 2
+        long += row["seconds"] > 60
+        marked = "" if 0.5 <= ratio <= 2 else "  outside"
+        seconds = f"{row['seconds']:.0f} s ({row['processor_seconds']:.0f} s of a processor)"
+        print(f"{program.name}: {said:.0f} s said, {seconds}, slowness {slow:.2f}, ratio {ratio:.2f}{marked}")
+    print(f"{inside} of {len(rows)} within a factor of two; {long} took more than a minute; {len(PROGRAMS)} programs")
+
+
 def main() -> None:
     """Design what has no line yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=STORED)
     parser.add_argument("--only", type=int, nargs="*")
+    parser.add_argument("--judge", action="store_true")
     options = parser.parse_args()
+    if options.judge:
+        judge(options.out)
+        return
     for index in options.only if options.only else range(len(PROGRAMS)):
         program = PROGRAMS[index]
         if program.name in stored(options.out):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,7 +111,7 @@ def _falling(apart: Floats, rate: float) -> Floats:
     return divided
 
 
-def _whole(value: object) -> int:
+def _whole(value: Any) -> int:
     """Return a value of the noise, an integer of either sign that a matrix has room for."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(value) > _LARGEST_NOISE:
         bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"

@@ -466,8 +466,8 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
         # Pipes and devices would block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
-    need(length <= 2**27, "certificate.json has at most 128 MiB")
-    afford(JSON * length + 2 * size, room)
+    enough = length <= 2**27 and JSON * length + 2 * size <= room
+    need(enough, f"{room / GIB:.3g} GiB of memory are enough to read it", RoomError)
     text = (folder / "certificate.json").read_bytes().decode()
     document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
     check_keys(document, TOP, "certificate.json")
@@ -498,7 +498,8 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
         counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
         needed += 4 * len(content) + (ENTRY * math.prod(shape) if counted else 0)
-    afford(needed, room)
+    what = f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}"
+    need(needed <= room, what, RoomError)
     return document, archives["channel.npz"], archives.get("dual.npz")
 
 
@@ -521,8 +522,7 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
     arrays: dict[str, Any] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
-        need(total <= max(2**28, 100 * len(content)), "the archive takes no more than it may")
-        afford(4 * total, room)
+        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the archive takes no more than it may")
         for entry in archive.infolist():
             need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are plain or deflated")
             with archive.open(entry) as source:
@@ -621,43 +621,32 @@ def shortest_text(value: Fraction) -> str:
     return digits if len(digits) <= 40 else f"{stripped}e{len(digits) - len(stripped)}"
 
 
-def need(condition: object, what: str) -> None:
+class RoomError(ValueError):
+    """More memory is needed than is allowed."""
+
+
+def need(condition: object, what: str, error: type[ValueError] = ValueError) -> None:
     """Raise `ValueError` unless the condition holds."""
     if not condition:
-        raise ValueError(f"it does not hold that {what}")
-
-
-def afford(needed: float, room: float) -> None:
-    """Raise `MemoryError` unless there is room for so many bytes."""
-    if needed > room:
-        raise MemoryError(f"it takes about {needed / GIB:.3g} GiB of memory, and {room / GIB:.3g} are allowed")
+        raise error(f"it does not hold that {what}")
 
 
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in the folder named; return 0 if it is, 1 if not.
-
-    Where it was not looked at, return 2 for wrong usage and for what cannot be read, and 3 for too little memory.
-    """
+    """Prove the bundle in the folder named; return 0 if it is, 1 if not; 2 if none is read, 3 if memory is missing."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
         print("usage: python second_verifier.py DIR [--memory GIB]", file=sys.stderr)
         return 2
-    if not Path(folder).is_dir():
-        print(f"{shown(folder)} is no folder", file=sys.stderr)
+    if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
+        print(f"{shown(folder)} is no folder with a bundle", file=sys.stderr)
         return 2
     try:
-        if not {path.name for path in Path(folder).iterdir()} & {*READ, "certificate.json"}:
-            print(f"{shown(folder)} holds no bundle", file=sys.stderr)
-            return 2
         print("\n".join(map(shown, [*prove(Path(folder), float(memory[1])), f"{folder} is proved."])))
-    except (MemoryError, PermissionError) as error:
-        print(shown(f"not looked at: {type(error).__name__}: {error}"), file=sys.stderr)
-        return 3 if isinstance(error, MemoryError) else 2
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
         print(shown(f"not proved: {type(error).__name__}: {error}"), file=sys.stderr)
-        return 1
+        return 3 if isinstance(error, RoomError) else 2 if isinstance(error, PermissionError) else 1
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -143,13 +144,19 @@ def _stalled(made: Design, settings: SolveSettings) -> bool:
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
+    from mechdesign.synthesis.plan import RAYS, takes_blocks
     from mechdesign.synthesis.sizes import estimate, gigabytes, largest, remedies
+    from mechdesign.synthesis.speed import measure_speed, slowness
 
     size = given.size
     if size is None:
         raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
     console = output()
-    found, most = estimate(size, settings), largest(size, settings)
+    solver = estimate(size, settings).solver
+    # Rows are solved by one thread.
+    several = solver == RAYS or takes_blocks(solver)
+    slow = slowness(measure_speed(settings.threads or os.cpu_count() or 1 if several else 1))
+    found, most = estimate(size, settings, slow), largest(size, settings, slowness=slow)
     symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
     console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
     console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
@@ -158,8 +165,9 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
             f"{gigabytes(found.allowed)} of memory may be used; up to {most} secrets fit and take no more than an hour"
         )
     if most < size.secrets:
-        for remedy in remedies(size, settings):
+        for remedy in remedies(size, settings, slow):
             console.print(remedy, soft_wrap=True)
+    console.print("times are for this machine, as busy as it is now, and meant to be within a factor of two")
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:

@@ -330,7 +330,7 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
         return form, [list(row) for row in zip(*(every[place] for place in places), strict=True)]
     rows: list[list[object]] = []
     for each in as_list(trace, "trace", "states, coordinates or labels, one for each step"):
-        rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))  # type: ignore[arg-type]
+        rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))
     return ("state" if all(len(row) == 1 for row in rows) else "plane"), rows
 
 

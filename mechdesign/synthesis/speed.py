@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import scipy.sparse.linalg
 
 from mechdesign.solvers.ipm.parallel import single_threaded
 
-__all__ = ["Speed", "measure_speed"]
+__all__ = ["Speed", "measure_speed", "slowness"]
 
 # Seconds that each of the three measurements takes, and what is measured, about as large as blocks of the solver are.
 _SECONDS = 0.25
@@ -33,6 +34,21 @@ class Speed:
     factor: float
     sweep: float
     sparse: float
+
+
+# What they take on the machine that the constants of `mechdesign.synthesis.sizes` are from: one of two idle cores of an
+# AMD EPYC, under NumPy 2.4 with OpenBLAS.
+_REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
+
+
+def slowness(speed: Speed) -> float:
+    """Return how many times as long solvers take as on the reference machine: the geometric mean of what is measured.
+
+    >>> slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
+    2.0
+    """
+    ratios = (getattr(speed, name) / getattr(_REFERENCE, name) for name in ("factor", "sweep", "sparse"))
+    return float(round(math.prod(ratios) ** (1 / 3), 12))
 
 
 def measure_speed(threads: int = 1) -> Speed:
