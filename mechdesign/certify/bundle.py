@@ -196,14 +196,19 @@ def read(directory: str | Path, memory: float | None = None) -> Bundle:
 def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
     """Return numerators, exponent and all arrays of a lone ``channel.npz``, without any digest to hold it against.
 
-    Raises `CertificateError` when the file is missing, malformed, holds no channel, or would take more than `memory`
-    GiB; see `read`.
+    Raises `UnverifiedError`, as there is no certificate, when the file is missing, malformed or holds no channel, and
+    `VerifierMemoryError` when it would take more than `memory` GiB; see `read`.
     """
     file = as_path(path, "path")
     room = _Room(file.parent, memory, (file.name,))
-    arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
-    numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
-    return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
+    try:
+        arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
+        numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
+        return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
+    except UnverifiedError:
+        raise
+    except CertificateError as error:
+        raise UnverifiedError(error.reason) from error
 
 
 def inspect(directory: str | Path, memory: float | None = None) -> Bundle:

@@ -466,8 +466,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
         # Pipes and devices would block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
-    enough = length <= 2**27 and JSON * length + 2 * size <= room
-    need(enough, f"{room / GIB:.3g} GiB of memory are enough to read it", RoomError)
+    need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough", RoomError)
     text = (folder / "certificate.json").read_bytes().decode()
     document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
     check_keys(document, TOP, "certificate.json")
@@ -498,8 +497,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
         counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
         needed += 4 * len(content) + (ENTRY * math.prod(shape) if counted else 0)
-    what = f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}"
-    need(needed <= room, what, RoomError)
+    need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough: it takes about {needed / GIB:.3g}", RoomError)
     return document, archives["channel.npz"], archives.get("dual.npz")
 
 

@@ -59,8 +59,8 @@ _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
 # Priors with symmetries are smooth, and take half as many iterations.
 _SYMMETRIC = 0.5
 # Seconds for each of the numbers of the factors, times the secrets, of a sparse block.
-_SPARSE_SECONDS = 2.2e-9
-# Seconds before and after the solver: of every design, and for each of the n²·m rows, which are rounded and certified.
+_SPARSE_SECONDS = 2.8e-9
+# Seconds before and after the solver: of every design, and for each privacy row, of rounding and certifying.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
 # Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
 _ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
@@ -180,7 +180,7 @@ def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Esti
     `slowness` says how many times as long work takes as on one core of the reference machine.
     """
     found = _work(size, settings)
-    around = _START_SECONDS + _CERTIFY_SECONDS * size.secrets**2 * size.observables
+    around = _START_SECONDS + _CERTIFY_SECONDS * found.rows
     return replace(found, seconds=slowness * (found.seconds + around))
 
 

@@ -265,3 +265,12 @@ def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
     assert run("verify", "wide").exit_code == 0
     near = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close")
     assert (near.exit_code, near.stderr) == (0, "")
+
+
+def test_an_estimate_measures_this_machine(monkeypatch, spec):
+    from mechdesign.synthesis import speed
+
+    monkeypatch.setattr(speed, "_SECONDS", 0.005)
+    result = run("design", "--example", "city-300", "--estimate")
+    assert result.exit_code == 0
+    assert "times are for this machine, as busy as it is now" in result.stdout.replace("\n", " ")
