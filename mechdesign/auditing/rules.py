@@ -113,7 +113,8 @@ def _falling(apart: Floats, rate: float) -> Floats:
 
 def _whole(value: Any) -> int:
     """Return a value of the noise, an integer of either sign that a matrix has room for."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(value) > _LARGEST_NOISE:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
         bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
         raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
     return int(value)

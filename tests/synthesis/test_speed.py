@@ -56,7 +56,7 @@ def programs():
 
 
 def test_stored_times_are_mostly_within_a_factor_of_two(programs):
-    """The rows are of `benchmarks/estimates.py`; what stands in them was measured and does not depend on this machine."""
+    """The rows are of `benchmarks/estimates.py`; what stands in them does not depend on this machine."""
     from mechdesign.spec.specification import parse
 
     assert len({program.name for program in programs}) == len(programs) == 20
