@@ -133,7 +133,7 @@ def test_damaged_sets_are_not_loaded(design, folder):
     (folder / "channel.csv").write_text("secret,0\n")
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
         sets.load(folder)
-    with pytest.raises(CertificateError, match="is not a folder"):
+    with pytest.raises(CertificateError, match="does not exist"):
         sets.load(folder / "nowhere")
 
 
