@@ -120,7 +120,7 @@ def _said_of(place: Path, root: Path) -> str:
 
 def _content(path: Path) -> bytes:
     """Return an entry as it was looked at, whatever takes its name meanwhile."""
-    return read_own(path, _NotOwnError)
+    return read_own(path, _NotOwnError, follow=False)
 
 
 def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -16,6 +16,7 @@ __all__ = [
     "BudgetWarning",
     "CacheWarning",
     "CertificateError",
+    "ClosedPipeError",
     "ClusterError",
     "CorrelationWarning",
     "ExactReleaseError",
@@ -27,6 +28,7 @@ __all__ = [
     "InputError",
     "LeakageExceededError",
     "LedgerError",
+    "LockError",
     "LockWarning",
     "MechdesignError",
     "MetricWarning",
@@ -46,6 +48,7 @@ __all__ = [
     "StateError",
     "StateWarning",
     "StepWarning",
+    "SynchronisationWarning",
     "TimeLimitError",
     "TooLargeError",
     "Total",
@@ -201,12 +204,20 @@ class LedgerError(MechdesignError):
     """A ledger cannot be used: damaged, missing, locked, made with another budget, or copied to another process."""
 
 
+class LockError(LedgerError):
+    """The lock of a ledger or an accountant is refused, by its file system or to this user; nothing was recorded."""
+
+
 class ExactReleaseError(MechdesignError):
     """A release without noise would tell apart what the policy of another release protects; nothing was released."""
 
 
 class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
+
+
+class ClosedPipeError(ExportError):
+    """Whoever read a pipe that was named as output has closed it before all was written."""
 
 
 class ReportError(ExportError):
@@ -300,6 +311,10 @@ class StepWarning(UserWarning):
 
 class LockWarning(UserWarning):
     """The lock of a file is held by another process and is waited for."""
+
+
+class SynchronisationWarning(UserWarning):
+    """Files are whole, on a file system that cannot synchronise them: a loss of power may undo what was written."""
 
 
 class MissingTimeWarning(UserWarning):

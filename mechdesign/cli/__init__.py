@@ -28,6 +28,7 @@ from mechdesign.errors import (
     BracketWarning,
     CacheWarning,
     CertificateError,
+    ClosedPipeError,
     ClusterError,
     ExposedFileWarning,
     GraphWarning,
@@ -40,6 +41,7 @@ from mechdesign.errors import (
     SolverError,
     SolverInterruptedError,
     SpacingWarning,
+    SynchronisationWarning,
     UnboundedError,
     UnsoundWarning,
 )
@@ -78,6 +80,8 @@ def exit_code(error: MechdesignError) -> int:
     """Return the exit code that stands for an error."""
     if isinstance(error, CertificateError):
         return 1
+    if isinstance(error, ClosedPipeError):
+        return CLOSED
     if isinstance(error, SolverInterruptedError):
         return STOPPED
     return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
@@ -95,6 +99,7 @@ _SAID = (
     PriorWarning,
     RevealedWarning,
     SpacingWarning,
+    SynchronisationWarning,
     UnsoundWarning,
 )
 

@@ -14,7 +14,6 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
@@ -27,11 +26,12 @@ from mechdesign.data.matrices import read_matrix, read_only_array
 from mechdesign.data.text import read_numbers
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_output
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
+from mechdesign.outputs import write_output
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
@@ -95,7 +95,7 @@ def audit(
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if target is not None:
-        check_writable(target.parent)
+        check_output(target)
     channel, problem, labels = _channel(file)
     origin = sets.load_stated(file)[1] if file.is_dir() else None
     if spec is not None:
@@ -117,7 +117,7 @@ def audit(
     if target is not None:
         from mechdesign.auditing.page import page
 
-        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
+        write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if as_json:
         click.echo(json.dumps(_described(found, stated, optimum), indent=2))
     else:

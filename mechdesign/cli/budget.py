@@ -15,7 +15,7 @@ from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.data.forms import withholding
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_output
 
 if TYPE_CHECKING:
     from mechdesign.leakage import BestBudgets, LossFunction
@@ -89,7 +89,7 @@ def budget(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_output(path)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
@@ -150,7 +150,7 @@ def _least_cost(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_output(path)
     given = files[0].suffix.lower() == ".toml"
     weights = None if files[1] is None else read_weights(files[1])
     curves = [] if given else read_cost_curves(files[0])

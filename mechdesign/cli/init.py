@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from mechdesign.atomic import write_file
 from mechdesign.cli.console import say, say_note
 from mechdesign.cli.specified import memory_option, show_values_option, time_options
-from mechdesign.errors import ExportError, InputError
-from mechdesign.export.files import check_writable
+from mechdesign.errors import InputError
+from mechdesign.export.files import check_output
+from mechdesign.outputs import write_output
 
 __all__ = ["init"]
 
@@ -54,9 +54,7 @@ def init(
     from mechdesign.validation import renamed
 
     if target is not None:
-        if target.exists() and not overwrite:
-            raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
-        check_writable(target.parent)
+        check_output(target, overwrite)
     columns = {
         "latitude": latitude,
         "longitude": longitude,
@@ -85,7 +83,7 @@ def init(
     if target is None:
         say(text, nl=False)
         return
-    write_file(target, [text.encode()])
+    write_output(target, [text.encode()])
     said = ", ".join(f"{name} {column}" for name, column in found.columns.items()) or "trajectories (.plt)"
     say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
     say(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")

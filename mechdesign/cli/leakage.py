@@ -12,12 +12,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
 from mechdesign.data.budgets import read_budgets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_output
+from mechdesign.outputs import write_output
 from mechdesign.spec.examples import on_disk
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def leakage(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_output(path)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage import recursion
 
@@ -184,4 +184,4 @@ def _write_table(path: Path, columns: dict[str, NDArray[np.float64]]) -> None:
     lines = [",".join(["step", *columns])]
     for step, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True)):
         lines.append(",".join([str(step), *map(repr, row)]))
-    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])
+    write_output(path, ["".join(f"{line}\n" for line in lines).encode()])

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
 from mechdesign.cli.places import at_option, located
@@ -16,12 +15,13 @@ from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.states import Names
 from mechdesign.errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
+from mechdesign.outputs import write_output
 from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
@@ -80,7 +80,7 @@ def sample(
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
     if target is not None:
-        check_writable(target.parent)
+        check_output(target)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
@@ -124,7 +124,7 @@ def _write(text: str, target: Path | None) -> None:
     if target is None:
         say(text, nl=False)
         return
-    write_file(target, [text.encode()])
+    write_output(target, [text.encode()])
     say_note(f"{target} holds {text.count(chr(10)) - 1} answers")
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.data.forms import cell, withholding
 from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
+from mechdesign.outputs import write_output
 from mechdesign.validation import as_budgets
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
@@ -31,12 +31,12 @@ _HEADER = ["step", "epsilon"]
 def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
     """Write budgets, shape (T,), in nats, as CSV with the columns step (from 0) and epsilon.
 
-    Numbers are the shortest decimals that read back as the same floats. The file is replaced as a whole or not at all:
+    Numbers are the shortest decimals that read back as the same floats. A file is replaced as a whole or not at all:
     raises `ExportError` when it cannot be written, and `InputError` for wrong budgets.
     """
     lines = [",".join(_HEADER)]
     lines += [f"{step},{epsilon!r}" for step, epsilon in enumerate(as_budgets(epsilons).tolist())]
-    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])
+    write_output(path, ["".join(f"{line}\n" for line in lines).encode()])
 
 
 def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
+from mechdesign.outputs import find_output
 
-__all__ = ["SET", "check_folder", "check_room", "check_target", "check_writable"]
+__all__ = ["SET", "check_folder", "check_output", "check_room", "check_target", "check_writable"]
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
@@ -86,6 +87,21 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def check_output(target: Path, overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a user may name `target` as output: a file, a link to one, a device, or a pipe.
+
+    Without `overwrite`, no file may stand there.
+    """
+    file = find_output(target)
+    if file is None:
+        if not os.access(target, os.W_OK):
+            raise ExportError(f"{target} cannot be written: it is closed to this user; choose another name")
+        return
+    if not overwrite and file.exists():
+        raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
+    check_writable(file.parent)
 
 
 def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:

@@ -21,6 +21,7 @@ from mechdesign.records.environment import environment
 from mechdesign.records.identity import canonical, identity
 from mechdesign.records.row import Row, read_row, write_row
 from mechdesign.records.table import write_table
+from mechdesign.sharing import why_unlocked
 from mechdesign.version import __version__
 
 __all__ = ["Request", "Store"]
@@ -29,6 +30,7 @@ _SCHEMA = "mechdesign.records/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"
+_SHARE = "Let its group write there (chmod -R g+w, and umask 002 for both users), or choose another folder"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +133,9 @@ class Store:
         except Timeout:
             yield False
             return
-        except OSError as error:
-            raise ExportError(f"{path} cannot be locked: {error.strerror or error}") from error
+        except (OSError, NotImplementedError) as error:
+            why, remedy = why_unlocked(path, error, _SHARE)
+            raise ExportError(f"{path} {why}. {remedy}") from error
         try:
             for left in (self.directory / _ROWS).glob(f".{key}.*"):
                 # What whoever held the row was writing when it was killed.

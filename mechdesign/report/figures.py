@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from numpy.typing import ArrayLike
 
-from mechdesign.atomic import write_file
 from mechdesign.errors import ExportError
+from mechdesign.outputs import write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +134,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     known = figure.canvas.get_supported_filetypes()
     if form not in known:
         raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
-    write_file(file, [figure_bytes(figure, form)])
+    write_output(file, [figure_bytes(figure, form)])
 
 
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
