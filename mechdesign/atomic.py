@@ -24,11 +24,11 @@ import os
 import secrets
 import stat
 import threading
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mechdesign.errors import ExportError, SynchronisationWarning
+from mechdesign.warned import warn
 
 __all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
 
@@ -278,7 +278,7 @@ def _note_unsynchronised(directory: Path) -> None:
     if directory in _SAID:
         return
     _SAID.add(directory)
-    warnings.warn(
+    warn(
         f"{directory} is written, on a file system that cannot synchronise it: a loss of power may undo it. Copy what "
         "is to last to another disk",
         SynchronisationWarning,

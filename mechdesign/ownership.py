@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from mechdesign.errors import ExposedFileWarning
+from mechdesign.warned import warn
 
 __all__ = ["note_readers", "read_own", "read_regular", "readers_of", "why_not_above", "why_not_own"]
 
@@ -105,4 +105,4 @@ def readers_of(path: Path) -> str:
 def note_readers(path: Path) -> None:
     """Warn (`ExposedFileWarning`) where an owner's file, which is about to be replaced, can be read by others."""
     if said := readers_of(path):
-        warnings.warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)
+        warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)

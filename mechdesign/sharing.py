@@ -13,7 +13,6 @@ import os
 import stat
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -23,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from mechdesign.errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.validation import as_number
+from mechdesign.warned import warn
 
 __all__ = [
     "SHARE",
@@ -173,7 +173,7 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         except Timeout:
             if wait > _SAID_AFTER_S:
                 message = f"waiting up to {wait:g} s for {file}, which another process holds"
-                warnings.warn(message, LockWarning, stacklevel=4)
+                warn(message, LockWarning, stacklevel=4)
                 lock.acquire(timeout=wait - _SAID_AFTER_S)
             else:
                 raise

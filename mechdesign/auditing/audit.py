@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +33,7 @@ from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.validation import Floats, as_floats, as_nonnegative, require
+from mechdesign.warned import silenced
 
 __all__ = ["Audit", "PairLoss", "audit"]
 
@@ -165,9 +165,8 @@ class Audit:
         if isinstance(self._requirement, GraphPrivacy):
             requirement = GraphPrivacy(self.epsilon, self._requirement.graph)
         else:
-            with warnings.catch_warnings():
-                # Distances are taken as given, whether they are a metric or not.
-                warnings.simplefilter("ignore", MetricWarning)
+            # Distances are taken as given, whether they are a metric or not.
+            with silenced(MetricWarning):
                 requirement = MetricPrivacy(self.epsilon, self._requirement)
         # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +21,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import from_cell
 from mechdesign.errors import InputError, UnsoundWarning
 from mechdesign.validation import Floats
+from mechdesign.warned import warn
 
 __all__ = ["load"]
 
@@ -67,7 +67,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(folder, str(error)) from error
     if found.description.unsound:
-        warnings.warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
+        warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
     return found
 
 

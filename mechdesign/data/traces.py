@@ -6,7 +6,6 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 from __future__ import annotations
 
 import csv
-import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from mechdesign.errors import InputError, MissingTimeWarning, Shown, values_are_
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval
 from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.warned import warn
 
 __all__ = ["Points", "Trace", "Visits", "read_checkins", "read_places", "read_plt", "read_points", "to_grid"]
 
@@ -211,7 +211,7 @@ def read_checkins(
         time_format=time_format,
     )
     if left_out := sum(found.without_time.values()):
-        warnings.warn(f"{path}: {rows_without_time(left_out)}", MissingTimeWarning, stacklevel=2)
+        warn(f"{path}: {rows_without_time(left_out)}", MissingTimeWarning, stacklevel=2)
     return found.traces
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import secrets
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -43,6 +42,7 @@ from mechdesign.sharing import (
     require_one_name,
 )
 from mechdesign.validation import as_truth
+from mechdesign.warned import warn
 
 __all__ = ["Accountant"]
 
@@ -377,7 +377,7 @@ class Accountant:
         if self._kept.state.on_excess == "refuse":
             raise LeakageExceededError(*worst, self.alpha, _remedy(before, after.epsilons[-1], self.alpha))
         message = f"release {worst.step} now leaks {worst.leakage:.6g}, more than the promised {self.alpha:.6g}"
-        warnings.warn(message, BudgetWarning, stacklevel=3)
+        warn(message, BudgetWarning, stacklevel=3)
 
     def _charged(self, epsilon: float, index: int) -> Charged:
         """Charge the ledger and return the release that it holds."""
@@ -430,7 +430,7 @@ def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
     said = f"{path} does not say which ledger it had, and goes on without one. {remedy}"
     if readers := readers_of(path):
         said += f"; {readers}"
-    warnings.warn(said, StateWarning, stacklevel=stacklevel)
+    warn(said, StateWarning, stacklevel=stacklevel)
 
 
 def _remedy(history: History, epsilon: float, alpha: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ from mechdesign.leakage.numbers import as_target, rounded_down
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.leakage.upwards import Step, ceiling, that_count, total
 from mechdesign.validation import as_integer
+from mechdesign.warned import warn
 
 __all__ = ["allocate_budget", "constant_budget"]
 
@@ -169,4 +169,4 @@ def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
             f"two rows of the {' and the '.join(which)} matrix have disjoint supports, so that leakage adds up without "
             "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
         )
-    warnings.warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)
+    warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

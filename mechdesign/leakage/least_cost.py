@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.validation import as_integer, as_number, read_only
+from mechdesign.warned import silenced
 
 __all__ = ["BestBudgets", "best_budgets"]
 
@@ -151,10 +151,8 @@ class _Search:
         if any(isinstance(each, Varying) for each in (backward, forward)):
             return None, None
         steps, alpha = len(self._program), self._program.alpha
-        with warnings.catch_warnings():
-            # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
-            warnings.simplefilter("ignore", BudgetWarning)
-            warnings.simplefilter("ignore", CorrelationWarning)
+        # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
+        with silenced(BudgetWarning, CorrelationWarning):
             both = (
                 np.full(steps, constant_budget(alpha, backward, forward)),
                 allocate_budget(alpha, steps, backward, forward),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from mechdesign.model.drawing import dithered
 from mechdesign.model.places import Outside, given_places
 from mechdesign.model.problem import Problem
 from mechdesign.validation import Floats, Integers, as_generator
+from mechdesign.warned import warn
 
 __all__ = ["Answers", "answers", "sample_at"]
 
@@ -103,7 +103,7 @@ def sample_at(
         generator = None if rng is None else as_generator(rng)
         anchors, missed = dithered(lattice, places, size, generator, outside)
         if missed:
-            warnings.warn(
+            warn(
                 f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "
                 "border",
                 OutsideWarning,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -46,6 +45,7 @@ from mechdesign.model._written import (
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
+from mechdesign.warned import warn
 
 __all__ = [
     "chebyshev",
@@ -408,7 +408,7 @@ def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
 
 def _warn(message: str) -> None:
     # The line to blame is the one that called check_metric.
-    warnings.warn(message, MetricWarning, stacklevel=3)
+    warn(message, MetricWarning, stacklevel=3)
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
 from mechdesign.validation import Floats, as_floats, require
+from mechdesign.warned import warn
 
 __all__ = ["MEASURES", "anchor_means", "between"]
 
@@ -74,7 +74,7 @@ def anchor_means(
     corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
     outside = int(corners.outside.sum())
     if outside and not quiet:
-        warnings.warn(
+        warn(
             f"points: {outside} of {len(visits)} lie outside the rectangle of the anchors and were projected onto it; "
             "costs are those of the points as they are",
             OutsideWarning,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +23,7 @@ from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
 from mechdesign.validation import as_array, as_floats, require
+from mechdesign.warned import warn
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
@@ -242,7 +242,7 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64
         beyond = np.flatnonzero((prior == 0) & (floor.prior > 0))
         if beyond.size:
             place = path if len(floors) == 1 else f"{path}[{index}]"
-            warnings.warn(
+            warn(
                 f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
                 f"first {int(beyond[0])}, that have none under the prior of the problem. Answers for these cost "
                 "nothing, so the floor may be met by answering at random where, by that prior, nobody is: the error "

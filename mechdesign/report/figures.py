@@ -139,10 +139,10 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
     """Return a figure as the content of a file in the format `form`: the same bytes every time."""
-    import matplotlib
+    from mechdesign.report.style import reproducible, saving
 
     content = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with matplotlib.rc_context({"svg.hashsalt": "mechdesign"}):
-        figure.savefig(content, format=form, dpi=150, metadata=undated)
+    with reproducible():
+        figure.savefig(content, format=form, dpi=150, metadata=undated, **saving())
     return content.getvalue()

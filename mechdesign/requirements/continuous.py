@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +22,7 @@ from mechdesign.model.requirement import Words
 from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Integers
+from mechdesign.warned import warn
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
 
@@ -261,7 +261,7 @@ def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
     if epsilon * step <= _COARSE:
         return
     behind = f" {unit}" if unit else ""
-    warnings.warn(
+    warn(
         f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}: "
         f"neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} where exp(ε·h) would be "
         f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and most of the cost is that of the spacing. Take "

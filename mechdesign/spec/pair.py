@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 
 from mechdesign.certify.texts import csv_text
@@ -15,6 +14,7 @@ from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
 from mechdesign.spec.chains import build_correlations
 from mechdesign.spec.specification import Specification
+from mechdesign.warned import warn
 
 __all__ = ["chain_files"]
 
@@ -67,7 +67,7 @@ def chain_files(
 
 def _warn_of_smoothing(smoothing: float) -> None:
     """Warn with `SmoothedChainWarning` that files hold a chain that was smoothed."""
-    warnings.warn(
+    warn(
         f"the matrices were counted with smoothing {smoothing:g}, which makes leakage that is computed from them "
         f"smaller than what was seen. `leakage` and `budget` show what the counts alone give, from {CHAIN_COUNTS}",
         SmoothedChainWarning,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import tomllib
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -68,6 +67,7 @@ from mechdesign.spec.tables import at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
+from mechdesign.warned import silenced
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
@@ -153,9 +153,8 @@ class Specification:
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            with warnings.catch_warnings():
-                # The first problem has warned of the same distances.
-                warnings.simplefilter("ignore", MetricWarning)
+            # The first problem has warned of the same distances.
+            with silenced(MetricWarning):
                 made = self._problem(epsilon)
             yield made
 

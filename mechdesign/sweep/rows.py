@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +25,7 @@ from mechdesign.spec.keys import files
 from mechdesign.spec.specification import Specification, from_tables
 from mechdesign.sweep.plan import Sweep, place
 from mechdesign.version import __version__
+from mechdesign.warned import collected, warn
 
 __all__ = ["Task", "cell", "installed", "numbered", "prepare", "versions_for"]
 
@@ -152,20 +152,13 @@ def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> N
     for number, table in enumerate(tables):
         shared = {name: _exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
         groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
-    said: dict[str, None] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MetricWarning)
+    with collected(MetricWarning) as caught:
         for members in groups.values():
             like: Specification | None = None
             for number in members:
                 like = _looked_at(sweep, points[number], tables[number], like)
-    for each in caught:
-        if issubclass(each.category, MetricWarning):
-            said[str(each.message)] = None
-        else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    for message in said:
-        warnings.warn(message, MetricWarning, stacklevel=4)
+    for message in dict.fromkeys(map(str, caught)):
+        warn(message, MetricWarning, stacklevel=4)
 
 
 def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from threadpoolctl import threadpool_limits
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
@@ -25,9 +22,11 @@ from mechdesign.export.sets import encode
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
+from mechdesign.solvers.blas import blas_threads
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.specification import from_tables
 from mechdesign.sweep.rows import Task, numbered, versions_for
+from mechdesign.warned import silenced
 
 if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
@@ -54,15 +53,11 @@ def solve(task: Task) -> Outcome:
     _check_same(task)
     started = time.perf_counter()
     try:
-        with warnings.catch_warnings():
-            # The sweep has warned of them before.
-            warnings.simplefilter("ignore", MetricWarning)
-            # The row has the status and the gap, and how many secrets are revealed.
-            warnings.simplefilter("ignore", BracketWarning)
-            warnings.simplefilter("ignore", RevealedWarning)
+        # The sweep has warned of metrics before; the row has the status, the gap, and how many secrets are revealed.
+        with silenced(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1
-            with threadpool_limits(threads, user_api="blas"):
+            with blas_threads(threads):
                 made = given.design(threads=threads)
                 files = encode(
                     made.problem, made.channel, made.certificate, made.evidence(), report=False, origin=made.origin

@@ -7,13 +7,13 @@ rough: they tell seconds from minutes, and minutes from hours.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mechdesign import warned
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.errors import SizeWarning, TooLargeError
 from mechdesign.model.domain import Domain
@@ -228,7 +228,7 @@ def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, wa
         raise TooLargeError(f"{shape} do not fit into memory ({found}; {allowed} may be used). {instead}")
     if warn:
         message = f"{shape} may take {duration(found.seconds)} ({found}). {instead}"
-        warnings.warn(message, SizeWarning, stacklevel=3)
+        warned.warn(message, SizeWarning, stacklevel=3)
 
 
 def largest(size: Size, settings: SolveSettings, most: int = 10_000) -> int:
