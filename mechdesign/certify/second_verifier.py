@@ -569,7 +569,8 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
 def is_least(number: Fraction | float, value: Fraction) -> bool:
     """Tell whether `number` is the least decimal printed for a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
-    return value <= number and (below == -math.inf or Fraction(repr(below)) < value)
+    # Next to zero are numbers that a processor may take for zero.
+    return value <= number and (below == -math.inf or (Fraction(repr(below)) if number else Fraction(-1)) < value)
 
 
 def nearest(value: Fraction) -> float:

@@ -27,6 +27,8 @@ def __dir__() -> list[str]:
 
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
+# So many units in the last place of α sums may be rounded up by.
+_ROUNDINGS = 64
 
 _Losses = list[LossFunction | None]
 
@@ -125,7 +127,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
     low = high
     while excess(low) > 0:
         high, low = low, low * 2.0**-8
-        if low < math.ulp(0.0) * 2.0**60:
+        if low < 2.0**-1014:
             return 0.0
     while high - low > 2.0**-51 * high:
         middle = low + (high - low) / 2
@@ -151,9 +153,11 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
     """
     most = rounded_down(max(printed(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))
-    while most > middle and total(0.0, other.carried, most) > alpha:
+    for _ in range(_ROUNDINGS):
+        if most <= middle or total(0.0, other.carried, most) <= alpha:
+            return max(most, middle)
         most -= math.ulp(alpha)
-    return max(most, middle)
+    return middle
 
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:

@@ -33,6 +33,8 @@ def __dir__() -> list[str]:
 
 # Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
+# A budget is raised as far as it goes, up to this power of two of α.
+_HALVINGS = 20
 
 # What summing costs may lose to rounding, and more.
 _ROUNDING = 2.0**-44
@@ -218,7 +220,9 @@ class _Search:
             if savings[step] <= 0:
                 break
             low, high = float(filled[step]), self._program.alpha
-            while high - low > 2.0**-20 * self._program.alpha:
+            for _ in range(_HALVINGS):
+                if high - low <= 2.0**-_HALVINGS * self._program.alpha:
+                    break
                 filled[step] = (low + high) / 2
                 low, high = (float(filled[step]), high) if self._fits(filled) else (low, float(filled[step]))
             filled[step] = low

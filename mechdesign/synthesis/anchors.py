@@ -118,7 +118,7 @@ def plan_anchors(
     coarse, fine = made
     slope = max(0.0, (coarse.cost - fine.cost) / (coarse.step - fine.step))
     limit = fine.cost - slope * fine.step
-    step = wanted * limit / slope if slope > 0 else coarse.step
+    step = wanted * limit / slope if slope > 0 and limit > 0 else coarse.step
     # No coarser than what was tried, where nothing is known, and no more anchors than allowed.
     step = min(step, coarse.step)
     reached = True

@@ -33,6 +33,7 @@ _ROOM = 1e-5
 _CHUNK = 2**18
 # Below this a factor is 1.
 _TINY = 1e-100
+_MORE_PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +206,10 @@ def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
     into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
-    while waiting.size:
+    # What rises is passed on over paths, each with fewer bounds than there are rows; rounding may add a few.
+    for _ in range(len(rows) + _MORE_PASSES):
+        if not waiting.size:
+            break
         risen = np.zeros(len(rows), dtype=np.bool_)
         for target in waiting.tolist():
             mine = into[target]
