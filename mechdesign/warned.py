@@ -5,10 +5,13 @@ Filters of `warnings` belong to the whole process: changed in one thread, they l
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from mechdesign import arithmetic
 
 __all__ = ["collected", "silenced", "warn"]
 
@@ -24,7 +27,16 @@ def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
     if collecting is not None and issubclass(category, collecting[0]):
         collecting[1].append(category(message))
         return
-    warnings.warn(message, category, stacklevel=stacklevel + 1)
+    warnings.warn(message, category, stacklevel=_level(stacklevel))
+
+
+def _level(stacklevel: int) -> int:
+    """Return the level, as seen from `warn`, of a caller: the doors of the package in between are not counted."""
+    frame, level = sys._getframe(2), 2
+    while stacklevel > 1 and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+        stacklevel -= frame.f_code.co_filename != arithmetic.__file__
+    return level
 
 
 @contextmanager

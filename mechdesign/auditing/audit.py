@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.attacks import attack
 from mechdesign.auditing.rows import Rows, exact_rows
 from mechdesign.auditing.tight import LARGEST, Tight, Witness, rates, tight, unequal
@@ -214,6 +215,7 @@ class Audit:
         return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE
 
 
+@in_own_arithmetic
 def audit(
     matrix: Channel | ArrayLike,
     distance: ArrayLike | None = None,

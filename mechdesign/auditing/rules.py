@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
@@ -36,6 +37,7 @@ def snapping(secrets: Domain, spacing: float) -> Floats:
     return np.eye(int(place.max()) + 1)[place.ravel()]
 
 
+@in_own_arithmetic
 def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None = None) -> Floats:
     """Return planar Laplace noise cut off at the map: p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
 
@@ -47,12 +49,14 @@ def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None =
     return _normalised(np.exp(-rate * (apart - apart.min(axis=1, keepdims=True))))
 
 
+@in_own_arithmetic
 def exponential(distance: ArrayLike, epsilon: float) -> Floats:
     """Return the exponential mechanism, p(o|s) ∝ exp(−ε d(s, o)/2) (McSherry and Talwar 2007), for d (n, m)."""
     apart = as_nonnegative(distance, "distance", 2)
     return _normalised(np.exp(-_positive(epsilon, "epsilon") / 2 * apart))
 
 
+@in_own_arithmetic
 def geometric(n: int, epsilon: float) -> Floats:
     """Return two-sided geometric noise on 0..n−1, what falls outside put at the nearer end (Ghosh et al. 2009)."""
     size, alpha = as_integer(n, "n", 2), math.exp(-_positive(epsilon, "epsilon"))
@@ -63,6 +67,7 @@ def geometric(n: int, epsilon: float) -> Floats:
     return inner
 
 
+@in_own_arithmetic
 def additive(masses: Mapping[int, float], n: int) -> Floats:
     """Return a noise law on the integers added to 0..n−1, as it is: columns are the sums that occur.
 

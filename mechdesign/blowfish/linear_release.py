@@ -367,7 +367,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=f"({size},) or (q, {size})")
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
         # A double of up to 15 digits is the one next to its multiple of the step; the rest is settled exactly.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             numbers = np.rint(given / float(step))
             good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53
             good &= numbers * float(step.numerator) / float(step.denominator) == given

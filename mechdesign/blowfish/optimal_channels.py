@@ -221,7 +221,7 @@ def _rounded_laplace(rate: float, size: int) -> Floats:
     """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
     borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
     steps = borders[None, :] - np.arange(size)[:, None]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         below = np.where(steps < 0, 0.5 * np.exp(np.minimum(rate * steps, 0)), 1 - 0.5 * np.exp(-np.abs(rate * steps)))
     masses: Floats = np.diff(below, axis=1)
     return masses

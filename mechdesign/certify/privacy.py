@@ -102,7 +102,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         here = pairs[rows]
         broken = gap > surely_broken[here] * room
         excess = np.zeros(len(rows))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", under="ignore"):
             excess[broken] = ((gap - slack[here] * room) / ((1 + slack[here]) * room))[broken]
         close = np.flatnonzero(~broken)
         left = numbers[sources[rows[close]], observables[close]].astype(object) * bottoms[here[close]]
@@ -237,7 +237,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     # No finite rate bounds that of a zero under a number: such a pair is always kept.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
     # Weights may be 0, or so small that quotients overflow: what is not a number is kept.
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights
         rate = growth / bound.weights
         lower = rate - margin
@@ -268,7 +268,7 @@ def _candidates(
     weights, group = np.unique(bound.weights[positive], return_inverse=True)
     largest = np.zeros(len(weights))
     np.maximum.at(largest, group, growth[positive])
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rate = np.log1p(largest) / weights
     decisive = rate >= rate.max() * (1 - 2.0**-46)
     threshold = largest * (1 - 2.0**-48)

@@ -220,7 +220,7 @@ class LossFunction:
         u, e = np.exp(-alpha), -np.expm1(-alpha)
         ratio = np.zeros(alpha.shape)
         last = len(D) - 1
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
             # A neighbour may be the better one where the breakpoint between was rounded.
             for neighbour in (-1, 0, 1):
                 piece = np.clip(index + neighbour, 0, last)

@@ -226,7 +226,7 @@ class _Euclidean(Norm):
         total, rest = expansions.two_sum(total, rest)
         root = np.sqrt(total)
         square, error = expansions.two_product(root, root)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", under="ignore"):
             return root, np.where(root > 0, ((total - square) - error + rest) / (2 * root), 0.0)
 
     def terms(self, differences: list[Floats]) -> list[Floats]:

@@ -340,7 +340,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     else:
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
         # Two more for rounding in the multiplication itself.
         shrunk = result * (1 - (np.nan_to_num(additions, nan=n) + 2) * _ROUNDOFF)
@@ -413,7 +413,7 @@ def _warn(message: str) -> None:
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
     """Return value / limit − 1 where positive, else 0; inf/inf and 0/0 are no excess."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
 
@@ -429,7 +429,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
         ways = np.flatnonzero(np.isfinite(row))
         every = 2 * ways.size > size
         least = np.full(size, np.inf)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             for first in range(0, size if every else ways.size, height):
                 some: slice | Integers = slice(first, first + height) if every else ways[first : first + height]
                 onward = distances[some]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import ExportError
 from mechdesign.outputs import write_output
 
@@ -61,6 +62,7 @@ class Designed(Protocol):
     def certificate(self) -> Certificate: ...  # noqa: D102
 
 
+@in_own_arithmetic
 def prior(design: Designed) -> Figure:
     """Show where secrets are likely, unlikely, and impossible."""
     from mechdesign.report.plot import prior_picture
@@ -68,6 +70,7 @@ def prior(design: Designed) -> Figure:
     return prior_picture(design.problem.prior, design.problem.secrets)
 
 
+@in_own_arithmetic
 def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
     from mechdesign.report.plot import outputs_picture
@@ -77,6 +80,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
     return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
 
 
+@in_own_arithmetic
 def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
     from mechdesign.attacks import attack
@@ -88,6 +92,7 @@ def errors(design: Designed) -> Figure:
     return error_picture(best.per_secret, problem.prior, problem.secrets, found.unit)
 
 
+@in_own_arithmetic
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
     from mechdesign.report.baselines import baselines, reference_costs
@@ -105,6 +110,7 @@ def costs(design: Designed) -> Figure:
     )
 
 
+@in_own_arithmetic
 def requirements(design: Designed) -> Figure:
     """Show what was realised of each requirement, as a part of what was asked for."""
     from mechdesign.report.dots import requirements_picture
@@ -113,6 +119,7 @@ def requirements(design: Designed) -> Figure:
     return requirements_picture(met(design.problem, design.certificate))
 
 
+@in_own_arithmetic
 def policy(domain: Domain, edges: ArrayLike) -> Figure:
     """Show a policy graph on the map: `edges` (k, 2) between the secrets of `domain`."""
     from mechdesign.report.policy import policy_picture
@@ -120,6 +127,7 @@ def policy(domain: Domain, edges: ArrayLike) -> Figure:
     return policy_picture(domain, edges)
 
 
+@in_own_arithmetic
 def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -> Figure:
     """Show a released trace on the map, states (T,) of `domain`; with the true one it is for its owner only."""
     from mechdesign.report.traces import trace_picture
@@ -137,6 +145,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     write_output(file, [figure_bytes(figure, form)])
 
 
+@in_own_arithmetic
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
     """Return a figure as the content of a file in the format `form`: the same bytes every time."""
     from mechdesign.report.style import reproducible, saving

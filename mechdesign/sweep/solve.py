@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import (
@@ -44,6 +45,7 @@ class Outcome:
     files: dict[str, bytes]
 
 
+@in_own_arithmetic
 def solve(task: Task) -> Outcome:
     """Make a design, with one thread unless its specification says otherwise; an error becomes a failed row.
 

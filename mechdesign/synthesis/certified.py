@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
@@ -94,6 +95,7 @@ class Design:
         """
         return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
 
+    @in_own_arithmetic
     def save(
         self,
         directory: str | os.PathLike[str],

@@ -98,7 +98,7 @@ def _drain(
 ) -> list[Result]:
     results: list[Result] = []
     # What overflows at the end of the range is noticed where it matters: a step that is not finite ends the iteration.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         for batch in batches:
             if stopped():
                 break

@@ -164,7 +164,11 @@ def _running(
     memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=resumed)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
-    with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with (
+        interrupts.scope(),
+        single_threaded(),
+        np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
+    ):
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         if settings.time_limit is not None:
