@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import (
     BudgetWarning,
     ExportError,
@@ -173,6 +174,7 @@ class Accountant:
         """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
         return self._now().history.largest(self.alpha)
 
+    @in_own_arithmetic
     def release(self, epsilon: float) -> float:
         """Record a release with budget `epsilon` and return what it leaks by itself and through the past.
 

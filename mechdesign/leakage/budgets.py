@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import printed
 from mechdesign.errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation, candidate_functions
@@ -33,6 +34,7 @@ _ROUNDINGS = 64
 _Losses = list[LossFunction | None]
 
 
+@in_own_arithmetic
 def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
     """Return the largest ε that may be spent at every release, for ever, with no release ever leaking more than α.
 
@@ -51,6 +53,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     return _constant(alpha, before, after)
 
 
+@in_own_arithmetic
 def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
     """Return budgets, shape (steps,), under which every one of `steps` releases leaks α, and none leaks more.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.leakage import recursion
 from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
@@ -75,6 +76,7 @@ class BestBudgets:
         return (self.cost - self.lower_bound) / self.cost if self.cost > 0 else 0.0
 
 
+@in_own_arithmetic
 def best_budgets(
     alpha: float,
     costs: Iterable[Sequence[ArrayLike]],
