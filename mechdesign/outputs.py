@@ -32,13 +32,13 @@ def find_output(path: str | os.PathLike[str]) -> Path | None:
         return None
     try:
         found = os.stat(target)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         # A link may name a file that is to be made.
         return Path(os.path.realpath(target)) if target.is_symlink() else target
     except OSError as error:
         raise ExportError(f"{target} could not be written: {error.strerror or error}") from error
     if stat.S_ISDIR(found.st_mode):
-        raise ExportError(f"{target} is a folder, not a file")
+        raise ExportError(f"{target} could not be written: it is a folder, not a file")
     if not stat.S_ISREG(found.st_mode):
         return None
     if found.st_nlink > 1:

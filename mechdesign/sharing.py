@@ -119,10 +119,14 @@ def file_of(path: str | PathLike[str]) -> Path:
     """
     try:
         name = Path(path)
-        if name.is_symlink() and not name.exists():
+        if os.path.islink(name) and not os.path.exists(name):
             remedy = "remove the link, or name the file itself"
             raise InputError(
-                "path", "is a link to a file that does not exist", value=path, bound="the path of a file", remedy=remedy
+                "path",
+                f"is a link to a file that does not exist, {os.path.realpath(name)}",
+                value=path,
+                bound="the path of a file",
+                remedy=remedy,
             )
         return name.resolve()
     except InputError:
